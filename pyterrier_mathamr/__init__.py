@@ -1,0 +1,64 @@
+"""Math-aware retrieval for PyTerrier: MathAMR+ graphs, R-GCN encoders and MaxSim over virtual nodes.
+
+The public names resolve when they are first used, so that ``import pyterrier_mathamr`` loads neither torch nor faiss
+nor Java.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .arqmath import TASK1_MEASURES, register, register_arqmath
+    from .graph import GraphBuilder, GraphStore
+    from .index import MathAMRFormulaIndex, MathAMRIndex
+    from .model import MathAMR, MathAMRConfig, Trainer
+    from .systems import BM25Index
+
+_ROOM_OF = {
+    "TASK1_MEASURES": "arqmath",
+    "register": "arqmath",
+    "register_arqmath": "arqmath",
+    "GraphBuilder": "graph",
+    "GraphStore": "graph",
+    "MathAMRFormulaIndex": "index",
+    "MathAMRIndex": "index",
+    "MathAMR": "model",
+    "MathAMRConfig": "model",
+    "Trainer": "model",
+    "BM25Index": "systems",
+}
+_ROOMS = ("amr", "arqmath", "cli", "experiments", "explain", "formula", "graph", "index", "model", "posts", "systems")
+
+__all__ = [  # noqa: RUF022 - in the order of the data's way
+    "GraphBuilder",
+    "GraphStore",
+    "MathAMR",
+    "MathAMRConfig",
+    "Trainer",
+    "MathAMRIndex",
+    "MathAMRFormulaIndex",
+    "BM25Index",
+    "TASK1_MEASURES",
+    "register",
+    "register_arqmath",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        value = getattr(importlib.import_module(f".{_ROOM_OF[name]}", __name__), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOM_OF, *_ROOMS})

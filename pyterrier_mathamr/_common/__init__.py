@@ -1,0 +1,1 @@
+"""What every room may use: names, errors and small helpers. Imports nothing of the rooms."""

@@ -1,0 +1,16 @@
+"""What all tests share: the network is off (see pytest's options), and where the large real data lies."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("MATHAMR_TEST_DATA", Path(__file__).resolve().parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data sets that some tests need; they are skipped where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no test data at {SHARED}; set MATHAMR_TEST_DATA to its folder")
+    return SHARED
