@@ -1,0 +1,169 @@
+"""What every transformer does with a DataFrame: its kind, each query once, objects as a column, the empty frame.
+
+Three facts of PyTerrier's frames are dealt with here and nowhere else::
+
+    qid  query   query_graph  docno        after ``bm25 + mathamr`` and ``bm25 | mathamr`` the query's columns are
+    1    "sum…"  NaN          d3           NaN on the rows of the other branch: take the first value that is there;
+    1    NaN     <graph>      d7           a ranking repeats its query in each row: encode it once, join it back;
+    2    "lim…"  <graph>      d3           a column of arrays of one shape is stacked by pandas unless given as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from .errors import MathAMRError
+
+_DTYPES = {"score": "float64", "rank": "int64"}
+
+
+class MissingValueError(MathAMRError):
+    """A column that is needed has no value in any row of some queries or documents."""
+
+    def __init__(self, column: str, key: str, ids: Sequence[str]) -> None:
+        super().__init__(column, key, ids)
+        self.column, self.key, self.ids = column, key, ids
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.ids[:5])) + (", …" if len(self.ids) > 5 else "")
+        return (
+            f"column {self.column!r} is empty in every row of {len(self.ids)} {self.key}: {shown}. "
+            f"Put the transformer that makes {self.column!r} before this one, for every branch of the pipeline."
+        )
+
+
+class FrameKind(Enum):
+    """What the rows of a frame are."""
+
+    QUERIES = "queries"
+    RANKING = "ranking"
+    DOCUMENTS = "documents"
+
+
+def frame_kind(columns: Iterable[str]) -> FrameKind:
+    """Tell queries (``qid``), a ranking (``qid`` and ``docno``) and documents (no ``qid``) apart.
+
+    Args:
+        columns: the names of the frame's columns.
+
+    Returns:
+        The kind; a frame without ``qid`` counts as documents, with or without ``docno``.
+    """
+    names = set(columns)
+    if "qid" not in names:
+        return FrameKind.DOCUMENTS
+    return FrameKind.RANKING if "docno" in names else FrameKind.QUERIES
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a cell is empty: ``None``, ``NaN``, ``NaT`` or ``pd.NA``; an array or another object never is."""
+    return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
+
+
+def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
+    """Take the first value that is there for each key.
+
+    Args:
+        frame: any frame with both columns.
+        column: the column whose values are taken.
+        key: ``qid`` or ``docno``.
+
+    Returns:
+        Key to value in order of the keys' first appearance; keys whose every row is empty are absent.
+    """
+    found: dict[str, Any] = dict.fromkeys(frame[key])
+    for name, value in zip(frame[key], frame[column], strict=True):
+        if found[name] is None and not is_missing(value):
+            found[name] = value
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def with_objects(frame: pd.DataFrame, **columns: Sequence[object]) -> pd.DataFrame:
+    """Add columns of Python objects, one object a row, arrays included.
+
+    Args:
+        frame: the frame; it is not changed.
+        columns: name to one object for each row of ``frame``.
+
+    Returns:
+        A new frame with the columns, dtype ``object``.
+    """
+    added = {}
+    for name, values in columns.items():
+        cells = np.empty(len(values), dtype=object)
+        for row, value in enumerate(values):  # a slice assignment would unpack arrays of one shape
+            cells[row] = value
+        added[name] = pd.Series(cells, index=frame.index, dtype=object)
+    result: pd.DataFrame = frame.assign(**added)
+    return result
+
+
+def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], key: str = "qid") -> pd.DataFrame:
+    """Add to each row the object of its key.
+
+    Args:
+        frame: any frame with the column ``key``.
+        name: the new column; one of that name is replaced.
+        values: key to object, one for each key of ``frame``.
+        key: ``qid`` or ``docno``.
+
+    Returns:
+        A new frame with the column, dtype ``object``.
+
+    Raises:
+        MissingValueError: some keys have no object; it names them.
+    """
+    missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
+    if missing:
+        raise MissingValueError(name, key, missing)
+    return with_objects(frame, **{name: [values[wanted] for wanted in frame[key]]})
+
+
+def encode_distinct(
+    frame: pd.DataFrame,
+    column: str,
+    name: str,
+    encode: Callable[[list[Any]], Sequence[object]],
+    key: str = "qid",
+) -> pd.DataFrame:
+    """Encode the value of each distinct key once and join the results back to all rows.
+
+    Args:
+        frame: queries, documents or a ranking.
+        column: what is encoded; the first value that is there for each key.
+        name: the new column of results.
+        encode: values in order of the keys' first appearance to as many results; not called without values.
+        key: ``qid`` or ``docno``.
+
+    Returns:
+        A new frame with the column ``name``, dtype ``object``.
+
+    Raises:
+        MissingValueError: some keys have no value in ``column``; it names them.
+    """
+    values = first_values(frame, column, key)
+    missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
+    if missing:
+        raise MissingValueError(column, key, missing)
+    results = encode(list(values.values())) if values else []
+    return join_values(frame, name, dict(zip(values, results, strict=True)), key)
+
+
+def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Give an empty frame the columns that a transformer would add, so that inspection sees them.
+
+    Args:
+        frame: a frame without rows.
+        columns: names to add; ``score`` is float64, ``rank`` int64, any other an object column.
+
+    Returns:
+        A new frame without rows: the columns of ``frame``, then those of ``columns`` that are new.
+    """
+    added = {name: pd.Series([], dtype=_DTYPES.get(name, "object")) for name in columns}
+    result: pd.DataFrame = frame.assign(**added)
+    return result

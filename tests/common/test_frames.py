@@ -1,0 +1,138 @@
+"""The DataFrame helpers: queries with holes, objects as columns, empty frames."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.frames import (
+    FrameKind,
+    MissingValueError,
+    empty_output,
+    encode_distinct,
+    first_values,
+    frame_kind,
+    is_missing,
+    join_values,
+    with_objects,
+)
+
+RANKING = pd.DataFrame(
+    {
+        "qid": ["2", "1", "1", "2"],
+        "docno": ["a", "b", "c", "d"],
+        "query": [np.nan, "sum", None, "limit"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        (["qid", "query"], FrameKind.QUERIES),
+        (["docno", "qid", "score"], FrameKind.RANKING),
+        (["docno", "text"], FrameKind.DOCUMENTS),
+        (["text"], FrameKind.DOCUMENTS),
+        ([], FrameKind.DOCUMENTS),
+    ],
+)
+def test_the_kind_of_a_frame_follows_from_qid_and_docno(columns, kind):
+    assert frame_kind(columns) is kind
+
+
+@pytest.mark.parametrize("value", [None, np.nan, float("nan"), pd.NA, pd.NaT])
+def test_nothing_is_missing_in_all_its_spellings(value):
+    assert is_missing(value)
+
+
+@pytest.mark.parametrize("value", ["", 0, 0.0, [], np.array([np.nan, 1.0]), np.zeros((0, 2)), {"a": 1}])
+def test_an_empty_or_odd_value_is_still_a_value(value):
+    assert not is_missing(value)
+
+
+def test_the_first_value_that_is_there_is_taken_in_order_of_appearance():
+    assert list(first_values(RANKING, "query").items()) == [("2", "limit"), ("1", "sum")]
+
+
+def test_a_key_without_any_value_is_absent():
+    frame = pd.DataFrame({"qid": ["1", "2"], "query": ["x", None]})
+    assert first_values(frame, "query") == {"1": "x"}
+
+
+def test_an_array_counts_as_a_value_and_stays_the_same_object():
+    array = np.zeros((2, 3), dtype=np.float32)
+    frame = with_objects(pd.DataFrame({"qid": ["1", "1"]}), query_embs=[None, array])
+    assert first_values(frame, "query_embs")["1"] is array
+
+
+def test_arrays_of_one_shape_are_cells_and_not_stacked():
+    arrays = [np.full((2, 2), i, dtype=np.float32) for i in range(3)]
+    frame = with_objects(pd.DataFrame({"docno": ["a", "b", "c"]}, index=[7, 5, 9]), doc_embs=arrays)
+    assert frame["doc_embs"].dtype == object
+    assert [cell is array for cell, array in zip(frame["doc_embs"], arrays, strict=True)] == [True] * 3
+    assert list(frame.index) == [7, 5, 9]
+
+
+def test_lists_of_one_length_are_cells_and_the_input_is_not_changed():
+    before = pd.DataFrame({"docno": ["a", "b"]})
+    after = with_objects(before, formula_ids=[["1", "2"], ["3", "4"]])
+    assert after["formula_ids"].tolist() == [["1", "2"], ["3", "4"]]
+    assert list(before.columns) == ["docno"]
+
+
+def test_a_column_of_wrong_length_is_refused():
+    with pytest.raises(ValueError, match="ength"):
+        with_objects(pd.DataFrame({"docno": ["a", "b"]}), graph=[1])
+
+
+def test_each_distinct_query_is_encoded_once_and_joined_to_all_its_rows():
+    calls = []
+
+    def encode(values):
+        calls.append(values)
+        return [value.upper() for value in values]
+
+    result = encode_distinct(RANKING, "query", "loud", encode)
+    assert calls == [["limit", "sum"]]
+    assert result["loud"].tolist() == ["LIMIT", "SUM", "SUM", "LIMIT"]
+    assert result["docno"].tolist() == ["a", "b", "c", "d"]
+
+
+def test_an_old_column_of_the_same_name_is_replaced():
+    result = join_values(RANKING, "query", {"1": "one", "2": "two"})
+    assert result["query"].tolist() == ["two", "one", "one", "two"]
+
+
+def test_a_query_without_value_is_named():
+    frame = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["x", None, np.nan]})
+    with pytest.raises(MissingValueError, match="2, 3") as caught:
+        encode_distinct(frame, "query", "loud", lambda values: values)
+    assert caught.value.ids == ["2", "3"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_joining_names_the_keys_without_an_object():
+    with pytest.raises(MissingValueError, match="1"):
+        join_values(RANKING, "graph", {"2": object()})
+
+
+def test_nothing_is_encoded_where_there_are_no_rows():
+    def encode(values):
+        raise AssertionError("called")
+
+    result = encode_distinct(RANKING.iloc[:0], "query", "loud", encode)
+    assert list(result.columns) == ["qid", "docno", "query", "loud"]
+    assert len(result) == 0
+
+
+def test_the_empty_frame_has_all_columns_with_their_dtypes():
+    result = empty_output(pd.DataFrame(columns=["qid", "query"]), ["docno", "score", "rank"])
+    assert list(result.columns) == ["qid", "query", "docno", "score", "rank"]
+    assert (str(result["score"].dtype), str(result["rank"].dtype)) == ("float64", "int64")
+    assert len(result) == 0
+
+
+def test_a_column_that_is_there_already_stays_in_its_place():
+    result = empty_output(pd.DataFrame(columns=["qid", "score", "docno"]), ["score", "rank"])
+    assert list(result.columns) == ["qid", "score", "docno", "rank"]
