@@ -1,0 +1,129 @@
+"""`AmrGraph`: an AMR as two tuples of nodes' texts and one of edges, in the order in which Penman notation writes them.
+
+    (e / equal-01              node 0   labels[0] = "equal-01"    variables[0] = "e"
+       :ARG1 (f / FORMULA_0)   node 1   labels[1] = "FORMULA_0"   variables[1] = "f"    edge (0, ":ARG1", 1)
+       :polarity -             node 2   labels[2] = "-"           variables[2] = ""     edge (0, ":polarity", 2)
+       :ARG2 f)                                                                         edge (0, ":ARG2", 1)
+
+A label is the atom's value: quotes, escapes and alignments are no part of it. What a label does not say about its
+spelling (``"GMT"`` in quotes that it does not need) is kept beside it, so that decoding and encoding lose nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .errors import AmrError
+
+AmrEdge = tuple[int, str, int]
+"""Source node, role with its colon as written, target node."""
+
+
+@dataclass(frozen=True, slots=True)
+class AmrGraph:
+    """A rooted graph of concepts, constants and roles (MathAMR+, section 3.1).
+
+    Attributes:
+        labels: the concept or constant of each node; an empty concept stands for ``(x)``, an empty constant for a role
+            without target. Node 0 is the root.
+        variables: the variable of each node, ``""`` for a constant.
+        edges: ``(source, role, target)`` as written, in writing order; ``:ARG0-of`` stays as it is.
+        metadata: key and value of each ``# ::key value``.
+        spellings: ``(node, atom)`` where the written atom is not the label's own spelling.
+        mentions: edges whose target is written as a bare variable although it is defined only later in the text.
+        alignments: ``(edge, role's mark, target's mark)`` for edges that carry surface alignments such as ``~e.4``.
+    """
+
+    labels: tuple[str, ...]
+    variables: tuple[str, ...]
+    edges: tuple[AmrEdge, ...]
+    metadata: tuple[tuple[str, str], ...] = ()
+    spellings: tuple[tuple[int, str], ...] = ()
+    mentions: tuple[int, ...] = ()
+    alignments: tuple[tuple[int, str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        size = len(self.labels)
+        if size == 0 or len(self.variables) != size or not self.variables[0]:
+            raise AmrError(
+                f"an AMR has a root with a variable and as many labels as variables, "
+                f"not {size} labels and {len(self.variables)} variables."
+            )
+        for source, role, target in self.edges:
+            if not (0 <= source < size and 0 <= target < size and self.variables[source]):
+                raise AmrError(
+                    f"edge ({source}, {role!r}, {target}) does not lead from a variable to a node of {size}."
+                )
+
+    def triples(self) -> tuple[AmrEdge, ...]:
+        """Give the edges with inverted roles turned round: ``:ARG0-of`` becomes ``:ARG0`` from target to source.
+
+        The rule is that of penman's default model: a role ending in ``-of`` is inverted once, unless its target is a
+        constant.
+        """
+        return tuple(
+            (target, role[:-3], source) if role.endswith("-of") and self.variables[target] else (source, role, target)
+            for source, role, target in self.edges
+        )
+
+    def with_metadata(self, metadata: Sequence[tuple[str, str]]) -> AmrGraph:
+        """Copy the graph with other metadata."""
+        return replace(self, metadata=tuple(metadata))
+
+    def arranged(self) -> AmrGraph:
+        """Copy the graph with nodes and edges in the order in which Penman notation writes them.
+
+        A graph put together by hand, with edges in any order, is equal to its decoded text only after this.
+
+        Raises:
+            AmrError: a node cannot be reached from the root along the edges as written.
+        """
+        walk = depth_first(self)
+        order = [0, *(self.edges[edge][2] for edge, defines in walk if defines)]
+        if len(order) != len(self.labels):
+            raise AmrError(unreachable_text(self, set(order)))
+        node_at = {node: i for i, node in enumerate(order)}
+        edge_at = {edge: i for i, (edge, _) in enumerate(walk)}
+        return AmrGraph(
+            labels=tuple(self.labels[node] for node in order),
+            variables=tuple(self.variables[node] for node in order),
+            edges=tuple((node_at[s], role, node_at[t]) for s, role, t in (self.edges[edge] for edge, _ in walk)),
+            metadata=self.metadata,
+            spellings=tuple(sorted((node_at[node], atom) for node, atom in self.spellings)),
+            mentions=tuple(sorted(edge_at[edge] for edge in self.mentions)),
+            alignments=tuple(sorted((edge_at[edge], role, target) for edge, role, target in self.alignments)),
+        )
+
+
+def depth_first(graph: AmrGraph) -> list[tuple[int, bool]]:
+    """List the edges in writing order, each with whether its target is written out (defined) at this place.
+
+    A node is defined where it is first met from the root, unless that edge is one of ``graph.mentions``.
+    """
+    leaving: list[list[int]] = [[] for _ in graph.labels]
+    for edge in range(len(graph.edges) - 1, -1, -1):  # reversed: the stack gives them out in writing order
+        leaving[graph.edges[edge][0]].append(edge)
+    bare = set(graph.mentions)
+    defined = [False] * len(graph.labels)
+    defined[0] = True
+    walk: list[tuple[int, bool]] = []
+    stack = [leaving[0]]
+    while stack:
+        if not stack[-1]:
+            stack.pop()
+            continue
+        edge = stack[-1].pop()
+        target = graph.edges[edge][2]
+        defines = not defined[target] and edge not in bare
+        walk.append((edge, defines))
+        if defines:
+            defined[target] = True
+            stack.append(leaving[target])
+    return walk
+
+
+def unreachable_text(graph: AmrGraph, reached: set[int]) -> str:
+    """Say which nodes the edges as written do not reach from the root."""
+    lost = [graph.labels[node] or graph.variables[node] for node in range(len(graph.labels)) if node not in reached]
+    return f"{len(lost)} nodes cannot be reached from the root along the edges as written: {', '.join(lost[:5])}"
