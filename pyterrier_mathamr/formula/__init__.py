@@ -1,0 +1,27 @@
+"""Formula trees: MathML or LaTeX to symbol layout trees and operator trees, and the store of official trees."""
+
+from __future__ import annotations
+
+from .errors import FormulaError, FormulaStoreError, FormulaTableError
+from .latex import opt_from_latex, slt_from_latex, trees_from_latex
+from .opt import opt_from_mathml
+from .slt import slt_from_mathml
+from .store import FormulaStore
+from .tables import FormulaRow, read_formula_table
+from .tree import FormulaPair, FormulaTree
+
+__all__ = [
+    "FormulaError",
+    "FormulaPair",
+    "FormulaRow",
+    "FormulaStore",
+    "FormulaStoreError",
+    "FormulaTableError",
+    "FormulaTree",
+    "opt_from_latex",
+    "opt_from_mathml",
+    "read_formula_table",
+    "slt_from_latex",
+    "slt_from_mathml",
+    "trees_from_latex",
+]

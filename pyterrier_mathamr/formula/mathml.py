@@ -1,0 +1,141 @@
+"""MathML text → elements, and elements → tree: what Presentation and Content MathML have in common.
+
+Each element becomes a symbol by one small function, found in a table by its tag. Elements are visited in reverse
+document order, so all children of an element have their symbols before the element itself, at any depth and without
+recursion.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from html.entities import html5
+from typing import TypeVar
+from xml.parsers import expat
+
+from lxml import etree
+
+from .errors import FormulaError
+
+S = TypeVar("S")
+
+Rule = Callable[[etree._Element, list[S | None]], S | None]
+"""Builds the symbol of an element from it and the symbols of its children."""
+
+_NAMESPACES = ("", "{http://www.w3.org/1998/Math/MathML}", "{http://search.mathweb.org/ns}")
+_DEEPEST = 2048  # levels that libxml2 reads
+_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_ENTITY = re.compile(r"&(\w+);")
+_XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ESCAPES = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "?": "&quest;", ",": "&comma;", "[": "&lsqb;", "]": "&rsqb;"})
+_INVISIBLE = frozenset("\u2061\u2062\u2063\u2064")
+_ATTRIBUTE = re.compile(r"""=\s*("[^"]*"|'[^']*')""")
+_BARE = re.compile(r"<(?![/a-zA-Z!?])")
+# Nothing from outside the text itself: no network, no document type, no entity.
+_SAFE = {
+    "resolve_entities": False, "no_network": True, "load_dtd": False,
+    "huge_tree": True, "remove_comments": True, "remove_pis": True,
+}  # fmt: skip
+_PARSER = etree.XMLParser(**_SAFE)
+_RECOVERING = etree.XMLParser(recover=True, **_SAFE)
+
+
+def clean(text: str | None) -> str:
+    """Give the text of a token as it stands in a label: stripped, with the characters of the tuple format escaped."""
+    if not text:
+        return ""
+    text = text.strip()
+    if text.isalnum():  # nearly always
+        return text
+    return "" if text in _INVISIBLE else text.translate(_ESCAPES)
+
+
+def table(rules: Mapping[str, Rule[S]]) -> dict[str, Rule[S]]:
+    """Make a table of rules by tag that also finds the tags with the namespaces they appear with."""
+    return {namespace + tag: rule for tag, rule in rules.items() for namespace in _NAMESPACES}
+
+
+def parse(source: str) -> etree._Element:
+    """Parse MathML, with recovery, without network, document types or entities of its own.
+
+    Raises:
+        FormulaError: there is no element in it.
+    """
+    text = _DECLARATION.sub("", source, count=1)  # lxml refuses a declared encoding in text that is decoded already
+    try:
+        return etree.fromstring(text, _PARSER)
+    except (etree.XMLSyntaxError, ValueError):
+        return _parse_broken(text, source)
+
+
+def _parse_broken(text: str, source: str) -> etree._Element:
+    """Parse what is not well-formed: named characters, a bare ``<`` (33 official cells), too deep, or just broken."""
+    text = _NOT_XML.sub("", _ENTITY.sub(_unescape, text))
+    text = _BARE.sub("&lt;", _ATTRIBUTE.sub(lambda match: match[0].replace("<", "&lt;"), text))
+    if text.count("</") > _DEEPEST and (root := _parse_deep(text)) is not None:
+        return root
+    try:
+        root = etree.fromstring(text, _RECOVERING) if text.strip() else None
+    except etree.XMLSyntaxError as error:
+        raise FormulaError(f"not MathML: {error.msg}", source) from error
+    if root is None:
+        raise FormulaError("no MathML", source)
+    return root
+
+
+def _unescape(match: re.Match[str]) -> str:
+    """Spell out a named character (``&ApplyFunction;``) that XML does not know."""
+    name = match[1]
+    return match[0] if name in _XML_ENTITIES else html5.get(f"{name};", match[0])
+
+
+def _parse_deep(text: str) -> etree._Element | None:
+    """Parse text that may nest deeper than libxml2 reads; ``None`` when it is not well-formed."""
+    builder = etree.TreeBuilder()
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.buffer_text = True
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        builder.start("{" + name if "}" in name else name, attributes)
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda name: builder.end("{" + name if "}" in name else name)
+    parser.CharacterDataHandler = builder.data
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError:
+        return None
+    return builder.close()
+
+
+def fold(root: etree._Element, rules: Mapping[str, Rule[S]], unknown: Rule[S]) -> tuple[S | None, bool]:
+    """Build the symbol of an element from the leaves up.
+
+    Args:
+        root: the element.
+        rules: a rule for each tag.
+        unknown: the rule for any other tag.
+
+    Returns:
+        The symbol of ``root``, and whether every tag was known.
+    """
+    made: list[S | None] = []
+    known = True
+    for element in reversed(list(_elements(root))):
+        rule = rules.get(element.tag)
+        if rule is None:
+            rule, known = unknown, False
+        count = len(element)
+        if count:
+            children = made[: -count - 1 : -1]
+            del made[-count:]
+            made.append(rule(element, children))
+        else:
+            made.append(rule(element, []))
+    return made[0], known
+
+
+def _elements(root: etree._Element) -> Iterable[etree._Element]:
+    """List the elements in document order, without the nodes that an unknown entity leaves."""
+    return root.iter(etree.Element)

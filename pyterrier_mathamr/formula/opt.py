@@ -1,0 +1,282 @@
+"""Content MathML → operator tree.
+
+An ``apply`` is its operator with the operands below it; an operator that is itself a tree stands as operand 0 of a
+new ``+!`` node::
+
+    <apply><plus/><ci>𝑥</ci><cn>1</cn></apply>         U!plus ──0── V!𝑥
+                                                       └──────0── N!1
+
+Each element has one rule, a small function whose docstring says what becomes of it.
+"""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from . import mathml
+from .errors import FormulaError
+from .mathml import clean
+from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, POSITIONS, SYMBOLS, UNORDERED
+from .tree import Edge, FormulaTree
+
+_MOST = 500  # operands of one unordered node
+_CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
+
+
+class Node:
+    """A node under construction: its label and its operands."""
+
+    __slots__ = ("kids", "label")
+
+    def __init__(self, label: str, kids: list[Node] | None = None) -> None:
+        self.label = label
+        self.kids: list[Node] = [] if kids is None else kids
+
+
+Nodes = list[Node | None]
+
+
+def present(nodes: Nodes) -> list[Node]:
+    """Fill the place of an element without a node with ``W!``."""
+    return [node or Node("W!") for node in nodes]
+
+
+def _identifier(element: etree._Element, _: Nodes) -> Node:
+    """``ci``: ``V!`` and its own text; text of an element inside it is lost."""
+    content = clean(element.text)
+    return Node("V!" + content if content else "W!")
+
+
+def _number(element: etree._Element, _: Nodes) -> Node:
+    """``cn``: ``N!`` and its text."""
+    content = clean(element.text)
+    return Node("N!" + content if content else "W!")
+
+
+def _text(element: etree._Element, _: Nodes) -> Node:
+    """``mtext``: ``T!`` and its text."""
+    content = clean(element.text)
+    return Node("T!" + content if content else "W!")
+
+
+def _wildcard(element: etree._Element, _: Nodes) -> Node:
+    """``qvar``: a query variable, ``?`` and its name."""
+    return Node("?" + (element.get("name") or clean(element.text)))
+
+
+def _symbol(element: etree._Element, _: Nodes) -> Node:
+    """``csymbol``: by its dictionary; see :data:`opt_symbols.SYMBOLS`."""
+    content = clean(element.text).lower()
+    dictionary = element.get("cd", "")
+    if dictionary == "unknown":
+        return Node("-!" + content)
+    if dictionary == "mws":
+        return Node("?" + content.removeprefix("qvar_"))
+    if content.startswith("delimited-"):  # its first character is lost, as in the reference
+        return Node("M!D-" + content[11:])
+    label = SYMBOLS.get(content)
+    if label is not None:
+        return Node(label)
+    try:
+        return Node(f"N!{float(content)}")
+    except ValueError:
+        return Node("O!" + content)  # a symbol that the reference rejects
+
+
+def _error(_: etree._Element, nodes: Nodes) -> Node:
+    """``cerror``: ``E!``; symbols of unknown role that stand side by side are one text."""
+    kids: list[Node] = []
+    for node in present(nodes):
+        if kids and node.label[:2] == "-!" and kids[-1].label[:2] in ("-!", "T!"):
+            kids[-1].label = f"T!{kids[-1].label[2:]}{node.label[2:]}"
+        else:
+            kids.append(node)
+    return _split(Node("E!", kids))
+
+
+def _apply(_: etree._Element, nodes: Nodes) -> Node | None:
+    """``apply``: the operator with its operands; see :func:`applied`."""
+    return applied(present(nodes)) if nodes else None
+
+
+def applied(nodes: list[Node]) -> Node:
+    """Put operands below their operator.
+
+    An identifier becomes a function, ``F!``. An operator that is a tree becomes operand 0 of ``+!``, and when it is a
+    script, the label names what carries the script. An integral has three operands and a root two.
+    """
+    operator, operands = nodes[0], nodes[1:]
+    if operator.label[:2] == "V!":
+        operator.label = "F!" + operator.label[2:]
+    if operator.kids:
+        label = "+!"
+        if operator.label in ("O!SUB", "O!SUP"):
+            label += operator.kids[0].label
+        return Node(label, [operator, *operands])
+    if operator.label == "O!int":
+        operands = [operands[0] if operands else Node("W!"), Node("W!"), Node("W!")]
+    elif operator.label == "O!root":
+        operands = _root_operands(operands)
+    return _split(Node(operator.label, operands)) if len(operands) > _MOST else Node(operator.label, operands)
+
+
+def _root_operands(operands: list[Node]) -> list[Node]:
+    """Order the operands of a root: content, then degree, 2 where none is given."""
+    content = [node for node in operands if node.label != _DEGREE]
+    degrees = [node.kids[0] for node in operands if node.label == _DEGREE and node.kids]
+    return [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
+
+
+_DEGREE = "$!degree"
+
+
+def _split(node: Node) -> Node:
+    """Halve the operands of an unordered node, or of an error, until no node has more than 500."""
+    if node.label[:2] not in ("U!", "E!"):
+        return node
+    todo = [node]
+    while todo:
+        full = todo.pop()
+        if len(full.kids) > _MOST:
+            half = (len(full.kids) + 1) // 2
+            full.kids = [Node(full.label, full.kids[:half]), Node(full.label, full.kids[half:])]
+            todo += full.kids
+    return node
+
+
+def _degree(_: etree._Element, nodes: Nodes) -> Node:
+    """``degree``: the index of a root; taken out by the root's ``apply``."""
+    return Node(_DEGREE, present(nodes))
+
+
+def _vector(_: etree._Element, nodes: Nodes) -> Node:
+    """``vector``: ``M!V-<size>``."""
+    return Node(f"M!V-{len(nodes)}", present(nodes))
+
+
+def _list(_: etree._Element, nodes: Nodes) -> Node:
+    """``list``: ``M!L-<size>``."""
+    return Node(f"M!L-{len(nodes)}", present(nodes))
+
+
+def _set(_: etree._Element, nodes: Nodes) -> Node:
+    """``set``: ``M!S-<size>``."""
+    return Node(f"M!S-{len(nodes)}", present(nodes))
+
+
+def _matrix(_: etree._Element, nodes: Nodes) -> Node:
+    """``matrix``: ``M!M-<rows>x<columns>``; a cell that is missing is ``E!``."""
+    return matrix(present(nodes))
+
+
+def matrix(rows: list[Node]) -> Node:
+    """Make a matrix of rows, all as long as the longest."""
+    width = max((len(row.kids) for row in rows), default=0)
+    for row in rows:
+        row.kids += [Node("E!") for _ in range(width - len(row.kids))]
+    return Node(f"M!M-{len(rows)}x{width}", rows)
+
+
+def _matrix_row(_: etree._Element, nodes: Nodes) -> Node:
+    """``matrixrow``: ``M!R!``."""
+    return Node("M!R!", present(nodes))
+
+
+def _interval(element: etree._Element, nodes: Nodes) -> Node:
+    """``interval``: ``O!interval(<left>-<right>)``, C for a closed end and O for an open one."""
+    closure = element.get("closure", "closed").strip().lower()
+    return Node(f"O!interval({_CLOSURES.get(closure, 'C-C')})", present(nodes))
+
+
+def _share(_: etree._Element, __: Nodes) -> Node:
+    """``share``: the operand before it in a chain of relations; put in by :func:`_and`."""
+    return Node(_SHARED)
+
+
+_SHARED = "$!share"
+
+
+def _first(_: etree._Element, nodes: Nodes) -> Node | None:
+    """``math`` and ``semantics``: the first child."""
+    return nodes[0] if nodes else None
+
+
+def _unknown(element: etree._Element, nodes: Nodes) -> Node:
+    """Any other element: of unknown role, with its children below it."""
+    tag = str(element.tag).rpartition("}")[2]
+    return Node("-!" + (clean(element.text) or tag), present(nodes))
+
+
+def _named(label: str) -> mathml.Rule[Node]:
+    """Make the rule of an element that is an operator or a constant by its name."""
+
+    def rule(_: etree._Element, __: Nodes) -> Node:
+        return Node(label)
+
+    return rule
+
+
+_RULES: dict[str, mathml.Rule[Node]] = mathml.table(
+    {
+        **{name: _named("F!" + name) for name in FUNCTIONS},
+        **{name: _named("U!" + name) for name in UNORDERED},
+        **{name: _named("O!" + name) for name in ORDERED},
+        **{name: _named("C!" + name) for name in CONSTANTS},
+        "determinant": _named("F!det"),
+        "math": _first,
+        "semantics": _first,
+        "ci": _identifier,
+        "cn": _number,
+        "mtext": _text,
+        "qvar": _wildcard,
+        "csymbol": _symbol,
+        "cerror": _error,
+        "apply": _apply,
+        "degree": _degree,
+        "vector": _vector,
+        "list": _list,
+        "set": _set,
+        "matrix": _matrix,
+        "matrixrow": _matrix_row,
+        "interval": _interval,
+        "share": _share,
+    }
+)
+
+
+def opt_from_mathml(source: str) -> FormulaTree:
+    """Convert Content MathML to an operator tree in the form of Tangent-S.
+
+    Args:
+        source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes.
+
+    Returns:
+        The tree; ``partial`` when an element was not known.
+
+    Raises:
+        FormulaError: there is no MathML in it.
+    """
+    node, known = mathml.fold(mathml.parse(source), _RULES, _unknown)
+    if node is None:
+        raise FormulaError("the MathML is empty", source)
+    return tree_of(node, source, partial=not known)
+
+
+def tree_of(root: Node, source: str, *, partial: bool) -> FormulaTree:
+    """Number the nodes below ``root`` depth first and freeze them into a tree."""
+    nodes: list[str] = []
+    edges: list[Edge] = []
+    stack: list[tuple[int, str, Node]] = [(-1, "", root)]
+    while stack:
+        parent, label, node = stack.pop()
+        index = len(nodes)
+        nodes.append(node.label)
+        if label:
+            edges.append((parent, index, label))
+        kids = node.kids
+        if kids:
+            if node.label[0] == "U":
+                stack += [(index, "0", kid) for kid in reversed(kids)]
+            else:
+                stack += [(index, POSITIONS[i], kids[i]) for i in range(len(kids) - 1, -1, -1)]
+    return FormulaTree(tuple(nodes), tuple(edges), partial, source, "opt")

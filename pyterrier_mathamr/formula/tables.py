@@ -1,0 +1,86 @@
+"""The formula tables of ARQMath: one row for each formula, in LaTeX, Presentation MathML or Content MathML.
+
+Two forms, both tab separated with a header line and quoted like CSV, plain or gzipped:
+
+* of the collection (release v3): ``id post_id thread_id type comment_id old_visual_id visual_id issue formula``
+* of the topics: ``id topic_id thread_id type formula`` (in 2020 the last column is named ``slt`` or ``opt``)
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from .._common.errors import MathAMRWarning
+from .._common.types import FormulaId
+from .errors import FormulaTableError
+
+_FORMULA_COLUMNS = ("formula", "latex", "slt", "opt")
+_POST_COLUMNS = ("post_id", "topic_id")
+_LARGEST_CELL = 64 << 20  # characters; Python's own limit of 131,072 is below some official cells
+
+
+class FormulaRow(NamedTuple):
+    """One row of a formula table; all fields are text, an absent one is the empty string.
+
+    ``post_id`` is the topic's number (``A.301``) in a table of topics.
+    """
+
+    id: FormulaId
+    post_id: str
+    thread_id: str
+    type: str
+    visual_id: str
+    formula: str
+
+
+def _open(path: Path) -> IO[str]:
+    """Open a table as text; a byte that is not UTF-8 becomes U+FFFD, so that one cell cannot end a long build."""
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
+    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def _columns(path: Path, header: list[str]) -> tuple[int, ...]:
+    """Find the column of each field of :class:`FormulaRow`; -1 for one that the table does not have."""
+    place = {name.strip().lower(): i for i, name in enumerate(header)}
+    formula = next((place[name] for name in _FORMULA_COLUMNS if name in place), None)
+    if formula is None or "id" not in place:
+        names = ", ".join(header) or "nothing"
+        raise FormulaTableError(path, 1, f"not a formula table: needs columns id and formula, has {names}")
+    post = next((place[name] for name in _POST_COLUMNS if name in place), -1)
+    others = (place.get(name, -1) for name in ("thread_id", "type", "visual_id"))
+    return (place["id"], post, *others, formula)
+
+
+def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
+    """Read a formula table row by row, in constant memory.
+
+    Args:
+        path: a ``.tsv`` or ``.tsv.gz`` file of one of the two forms.
+
+    Yields:
+        The rows in order. A row with too few or too many columns is skipped with a warning that names file and line.
+
+    Raises:
+        FormulaTableError: the file has no such header, or its quoting or compression is broken; names file and line.
+    """
+    path = Path(path)
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # the process's own limit: raised, never lowered
+    with _open(path) as file:
+        reader = csv.reader(file, delimiter="\t", quotechar='"')
+        try:
+            header = next(reader, [])
+            columns, width = _columns(path, header), len(header)
+            for cells in reader:
+                if len(cells) == width:
+                    yield FormulaRow(*(cells[i] if i >= 0 else "" for i in columns))
+                elif cells:
+                    message = f"{path}:{reader.line_num}: {len(cells)} columns instead of {width}; row skipped"
+                    warnings.warn(message, MathAMRWarning, stacklevel=2)
+        except (csv.Error, EOFError, OSError) as error:
+            raise FormulaTableError(path, reader.line_num + 1, str(error)) from error
