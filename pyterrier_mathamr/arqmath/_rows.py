@@ -1,0 +1,138 @@
+"""Rows of an XML dump, one at a time: constant memory, and a bad row costs one row.
+
+An incremental XML parser stops for good at the first malformed byte, perhaps two million posts before the end. The
+dump is therefore cut where a row begins, which is safe because a bare ``<`` cannot stand inside an attribute, and each
+piece is parsed on its own::
+
+    <posts>            │ header: ignored
+      <row Id="1" …/>⏎ │ piece 1
+      <row Id="2" …/>⏎ │ piece 2, of any number of lines
+    </posts>           │ tail: its absence means that the file is cut short
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from lxml import etree
+
+from .errors import FileFormatError
+from .rules import BadRows
+
+CHUNK = 1 << 20
+MAX_ROW = 64 << 20
+
+_ROW = re.compile(rb"<row(?=[\s/>])")
+_ROOT = re.compile(rb"<(?!row[\s/>])([A-Za-z_]\w*)")
+_TAIL = re.compile(rb"</(?!row[\s>])\w+\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
+_FORBIDDEN = bytes(i for i in range(32) if i not in (9, 10, 13))
+_FORBIDDEN_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01])|x0*(?:[0-8bcef]|1[\da-f]));", re.IGNORECASE)
+_PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+
+
+def open_binary(path: Path) -> IO[bytes]:
+    """Open a file for reading bytes, unpacking it where its name ends in ``.gz``."""
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def clean(piece: bytes) -> bytes:
+    """Drop what XML 1.0 forbids (control characters and references to them) and replace bytes that are not UTF-8."""
+    piece = _FORBIDDEN_REFERENCE.sub(b"", piece.translate(None, _FORBIDDEN))
+    return piece.decode("utf-8", "replace").replace("\ufffe", "").replace("\uffff", "").encode()
+
+
+def parse_piece(piece: bytes, mend: Callable[[bytes], bytes]) -> tuple[etree._Element | None, bool]:
+    """Parse one element, a second time after ``mend`` where it is malformed.
+
+    Args:
+        piece: the element, UTF-8.
+        mend: makes a malformed piece well-formed where it can.
+
+    Returns:
+        The element, or ``None`` where even the mended piece is malformed; and whether it had to be mended.
+    """
+    try:
+        return etree.fromstring(piece, _PARSER), False
+    except etree.XMLSyntaxError:
+        try:
+            return etree.fromstring(mend(piece), _PARSER), True
+        except etree.XMLSyntaxError:
+            return None, True
+
+
+def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element]]:
+    """Read each ``<row …/>`` of a dump of Stack Exchange's form.
+
+    Args:
+        path: the dump, plain or gzipped.
+        report: told of the rows that break a rule.
+
+    Yields:
+        The number of the row's first line, and the row.
+
+    Raises:
+        FileFormatError: the file has neither a row nor the root of an empty dump.
+        OSError: the file cannot be read.
+    """
+    for line, piece, last in _pieces(path, report):
+        tail = _TAIL.search(piece) if last else None
+        row, mended = parse_piece(piece[: tail.start()] if tail else piece, clean)
+        if row is not None:
+            if mended:
+                report("P105", line, f"row {row.get('Id', '')}")
+            yield line, row
+        elif not last or tail:
+            report("P101", line, _excerpt(piece))
+        if last and not tail:
+            report("P106", line, _excerpt(piece))
+
+
+def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield (first line, bytes from one ``<row`` to the next, whether it is the last)."""
+    rest, line, head, found = b"", 1, b"", False
+    with open_binary(path) as stream:
+        for chunk in _chunks(stream, path):
+            data = rest + chunk
+            head = head or data[:4096]
+            starts = [match.start() for match in _ROW.finditer(data)]
+            if starts and not found:
+                line += data.count(b"\n", 0, starts[0])
+                found = True
+            for start, end in itertools.pairwise(starts):
+                piece = data[start:end]
+                yield line, piece, False
+                line += piece.count(b"\n")
+            # Before the first row only the bytes that may begin one are kept.
+            rest = data[starts[-1] :] if starts else data if found else data[-8:]
+            line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
+            if len(rest) > MAX_ROW:
+                report("P107", line, _excerpt(rest))
+                line, rest, found = line + rest.count(b"\n"), b"", False
+    if found:
+        yield line, rest, True
+    elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
+        raise FileFormatError(path, 1, "this is no dump of posts or links: it has no <row …/>")
+    elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
+        report("P106", line, _excerpt(rest))
+
+
+def _chunks(stream: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Read to the end, or to where a gzipped file was cut."""
+    try:
+        while chunk := stream.read(CHUNK):
+            yield chunk
+    except EOFError:
+        return  # the missing tail is noticed, and reported, by what follows
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
+
+
+def _excerpt(piece: bytes) -> str:
+    text = piece[:60].decode("utf-8", "replace").strip()
+    return repr(text + "…" if len(piece) > 60 else text)

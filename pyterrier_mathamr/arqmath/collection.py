@@ -1,0 +1,169 @@
+"""A folder of the ARQMath release: posts, formula tables, topics, judgements and pairs, each read when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from . import layout
+from ._seen import SeenIds
+from .errors import ARQMathError
+from .layout import Judged, Task
+from .pairs import Link, Pair, read_links, read_pairs
+from .posts import Post, read_posts
+from .qrels import Qrel, read_qrels
+from .release import Release
+from .topics import Topic, read_topics
+
+
+class TopicTables(NamedTuple):
+    """The tables of the formulas of one year's topics, each of one file or none, as a formula store takes them.
+
+    Formula ids of topics (``q_1`` and so on) begin anew each year, so two years do not go into one store.
+    """
+
+    latex: tuple[Path, ...]
+    slt: tuple[Path, ...]
+    opt: tuple[Path, ...]
+
+
+class ARQMathCollection:
+    """A local copy of the release, or of a part of it in the same layout.
+
+    Files are found by their official names anywhere below the folder. Nothing is read before it is asked for.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        ARQMathError: there is no such folder.
+
+    Example::
+
+        collection = ARQMathCollection("ARQMath")
+        store = FormulaStore.build("formulas.sqlite", collection.slt_tables, collection.opt_tables)
+        topics = list(collection.topics(2022, task=1))
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.is_dir():
+            raise ARQMathError(f"{self.path} is no folder; give the folder into which the ARQMath release was unpacked")
+        self._release = Release(self.path)
+
+    @property
+    def posts_file(self) -> Path:
+        """The dump of the posts, of its latest version.
+
+        Raises:
+            MissingFileError: there is none; says so where it is there but packed.
+        """
+        packed = self._release.find(layout.PACKED_POSTS)
+        return self._release.need("posts", layout.POSTS, hint=f"Unpack {packed}" if packed else "")
+
+    def posts(self) -> Iterator[Post]:
+        """Read all posts; see :func:`read_posts`."""
+        return read_posts(self.posts_file)
+
+    def questions(self) -> Iterator[Post]:
+        """Read the questions."""
+        return (post for post in self.posts() if post.kind == "question")
+
+    def answers(self) -> Iterator[Post]:
+        """Read the answers."""
+        return (post for post in self.posts() if post.kind == "answer")
+
+    @property
+    def latex_tables(self) -> tuple[Path, ...]:
+        """The tables of the formulas as LaTeX, in numeric order; empty where there is none."""
+        return self._release.tables("latex")
+
+    @property
+    def slt_tables(self) -> tuple[Path, ...]:
+        """The tables of the formulas as Presentation MathML; empty where there is none."""
+        return self._release.tables("slt")
+
+    @property
+    def opt_tables(self) -> tuple[Path, ...]:
+        """The tables of the formulas as Content MathML; empty where there is none."""
+        return self._release.tables("opt")
+
+    def topics(self, year: int | str, task: Task = 1) -> Iterator[Topic]:
+        """Read the topics of a year; see :func:`read_topics`.
+
+        Args:
+            year: 2020, 2021, 2022, or another by which the files are named (``"sample"``).
+            task: 1, 2 or 3; Task 3 takes the topics of Task 1.
+
+        Raises:
+            MissingFileError: the folder has no such topics.
+        """
+        patterns = layout.topic_patterns(str(year), task)
+        return read_topics(self._release.need(f"topics of {year}, task {task}", patterns))
+
+    def topic_tables(self, year: int | str) -> TopicTables:
+        """Return the tables of the formulas in the topics of a year; an absent one is an empty tuple."""
+        found = (self._release.find(layout.topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt"))
+        return TopicTables(*((file,) if file else () for file in found))
+
+    def qrels_file(
+        self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
+    ) -> Path:
+        """Return the file that :meth:`qrels` reads."""
+        patterns = layout.qrels_patterns(str(year), task, judged)
+        what = f"judgements of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
+        return self._release.need(what, patterns, complete=complete)
+
+    def qrels(
+        self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
+    ) -> Iterator[Qrel]:
+        """Read the judgements of a year; see :func:`read_qrels`.
+
+        Args:
+            year: 2020, 2021, 2022, or another by which the files are named (``"sample"``).
+            task: 1, 2 or 3.
+            judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
+                2020 only.
+            complete: read the complete judgements also where ones cut down to this partial collection lie beside them.
+
+        Raises:
+            MissingFileError: the folder has no such judgements.
+        """
+        return read_qrels(self.qrels_file(year, task, judged=judged, complete=complete))
+
+    def pairs(self) -> Iterator[Pair]:
+        """Read the pairs of question and answer for training.
+
+        They are those of ``pairs.tsv`` where it is there; else each question with its accepted answer, in the order of
+        the answers (MathAMR+, section 3.4); else, where the dump says of no answer that it was accepted, each answer
+        with its question. The dump is read twice; memory is constant.
+        """
+        file = self._release.find(layout.PAIRS)
+        return read_pairs(file) if file else self._pairs_of_posts()
+
+    def links(self) -> Iterator[Link]:
+        """Read the duplicate and related links between questions; see :func:`read_links`.
+
+        Raises:
+            MissingFileError: the folder has neither ``links.tsv`` nor ``PostLinks``.
+        """
+        return read_links(self._release.need("links", layout.LINKS))
+
+    def _pairs_of_posts(self) -> Iterator[Pair]:
+        accepted = SeenIds()
+        for question in self.questions():
+            if question.accepted_answer_id:
+                accepted.add(question.accepted_answer_id)
+        for answer in self.answers():
+            if answer.parent_id and (not accepted or answer.id in accepted):
+                yield Pair(answer.parent_id, answer.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ARQMathCollection) and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash((ARQMathCollection, self.path))
+
+    def __repr__(self) -> str:
+        return f"ARQMathCollection({str(self.path)!r})"

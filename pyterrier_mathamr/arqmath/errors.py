@@ -1,0 +1,56 @@
+"""What can go wrong with a local copy of the ARQMath release, each cause by name.
+
+A bad *row* is no error: it is reported as a warning and left out (see ``rules.py``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyterrier_mathamr._common.errors import MathAMRError
+
+DOWNLOAD_PAGE = "https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
+"""The organisers' page from which the release is downloaded."""
+
+
+class ARQMathError(MathAMRError):
+    """Base of all errors about the ARQMath release."""
+
+
+class FileFormatError(ARQMathError):
+    """A file is not what its name says."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__(path, line, reason)
+        self.path, self.line, self.reason = path, line, reason
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+class MissingFileError(ARQMathError):
+    """A folder of the release lacks a file that is needed now."""
+
+    def __init__(self, folder: Path, what: str, names: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(folder, what, names, hint)
+        self.folder, self.what, self.names, self.hint = folder, what, names, hint
+
+    def __str__(self) -> str:
+        tried = ", ".join(self.names)
+        return f"{self.folder}: no {self.what}. Looked for {tried}. {self.hint or f'Get it from {DOWNLOAD_PAGE}'}"
+
+
+class NoLocalCopyError(ARQMathError):
+    """No local copy of the release is known, or the one that is named is not there."""
+
+    def __init__(self, dataset: str, places: tuple[str, ...]) -> None:
+        super().__init__(dataset, places)
+        self.dataset, self.places = dataset, places
+
+    def __str__(self) -> str:
+        return (
+            f"{self.dataset} needs a local copy of the ARQMath release, and there is none (looked at: "
+            f"{'; '.join(self.places)}). Download Posts.V1.3, the formula tables, topics and judgements from "
+            f"{DOWNLOAD_PAGE}, unpack them into one folder, then call "
+            "pyterrier_mathamr.register_arqmath('<folder>'), or set ARQMATH_HOME to it."
+        )

@@ -1,0 +1,107 @@
+"""The names of the files of the release, as the organisers and their participants wrote them.
+
+The release changed its naming with each year, and its folders differ between the organisers' drive, its backup and
+people's copies, so files are found by name anywhere below the folder. Each role has a list of patterns, best first::
+
+    qrels, 2022, task 1 ── qrels.arqmath-2022-task1.mini.txt     cut down to a partial collection (preferred)
+                        ├─ qrels.arqmath-2022-task1.txt
+                        └─ qrel_task1_2022_official.tsv          the organisers' name
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pyterrier_mathamr._common.errors import ConfigError
+
+Task = Literal[1, 2, 3]
+Judged = Literal["formula", "visual"]
+Representation = Literal["latex", "slt", "opt"]
+
+Patterns = tuple[str, ...]
+"""Regular expressions of file names, best first, each matched against a whole name without regard to case."""
+
+POSTS: Patterns = (r"Posts\.V[\d.]+\.xml(\.gz)?", r"Posts\.xml(\.gz)?")
+PACKED_POSTS: Patterns = (r"Posts\.V[\d.]+\.(xml\.)?(zip|7z|bz2|xz)",)
+PAIRS: Patterns = (r"pairs\.tsv(\.gz)?",)
+LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"PostLinks\.xml(\.gz)?")
+
+_VERSION = r"([._]V[\d.]+)?"
+
+
+def topic_patterns(year: str, task: Task) -> Patterns:
+    """Names of the topics of a year; Task 3 takes those of Task 1.
+
+    Raises:
+        ConfigError: the task is not 1, 2 or 3.
+    """
+    of = {1: 1, 2: 2, 3: 1}.get(task)
+    if of is None:
+        raise ConfigError("task", task, "1, 2 or 3")
+    # The names of 2020 do not tell the task; the two files differ in their version.
+    plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((of, year), ())
+    return (rf"Topics_Task{of}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
+
+
+def topic_table_patterns(year: str, kind: Representation) -> Patterns:
+    """Names of the table of the topics' formulas in one representation."""
+    end = rf"{_VERSION}\.tsv(\.gz)?"
+    year_ = re.escape(year)
+    plain = {"2020": (rf"Formula_topics_{kind}_V2\.0\.tsv",), "2022": (rf"Topics_Formulas_{kind}\.V0\.1\.tsv",)}
+    return (
+        rf"Topics_Formulas_{kind}_{year_}{end}",
+        rf"Topics_{year_}_Formulas_{kind}{end}",
+        rf"Formula_topics_{kind}_{year_}{end}",
+        *plain.get(year, ()),
+    )
+
+
+def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Patterns:
+    """Names of the judgements of a year, of the official test topics before those of all topics.
+
+    Args:
+        year: ``2020``, ``2021``, ``2022``, ``sample``.
+        task: 1, 2 or 3.
+        judged: in Task 2, whether formula ids or visual ids are judged; of no meaning in the others.
+
+    Raises:
+        ConfigError: the task is not 1, 2 or 3, or ``judged`` is neither.
+    """
+    if judged not in ("formula", "visual"):
+        raise ConfigError("judged", judged, "'formula' or 'visual'")
+    y = re.escape(year)
+    if task == 2:
+        return _visual_patterns(y) if judged == "visual" else _formula_patterns(y)
+    if task not in (1, 3):
+        raise ConfigError("task", task, "1, 2 or 3")
+    return (
+        rf"qrels\.arqmath-{y}-task{task}\.txt",
+        rf"qrel_task{task}_{y}_official(_complete)?(\.tsv)?",
+        *((r"qrel_official_task1(\.tsv)?",) if (y, task) == ("2020", 1) else ()),
+        rf"qrel_task{task}_{y}_test\.tsv",
+        rf"qrels\.arqmath-{y}-task{task}-official\.txt",
+        rf"qrel_task{task}_{y}(_all)?\.tsv",
+    )
+
+
+def _formula_patterns(y: str) -> Patterns:
+    return (
+        rf"qrels\.arqmath-{y}-task2(\.formula_id)?\.txt",
+        rf"qrel_task2_{y}_formula_id\.tsv",
+        *((r"qrel_task2\.tsv",) if y == "2020" else ()),  # in the folder qrel_with_formula_ids
+        rf"qrels\.arqmath-{y}-task2\.formula_id\.all\.txt",
+        rf"qrel_task2_{y}_all_formula_id\.tsv",
+        *((r"qrel_task2_all\.tsv",) if y == "2020" else ()),
+    )
+
+
+def _visual_patterns(y: str) -> Patterns:
+    return (
+        rf"qrels\.arqmath-{y}-task2\.visual_id(\.v\d+)?\.txt",
+        rf"qrels\.arqmath-{y}-task2-official\.v3\.txt",
+        rf"qrel_task2_{y}_official\.tsv",
+        rf"qrel_task2_official_{y}_visual_id\.tsv",
+        rf"qrel_task2_{y}_test_official_evaluation\.tsv",
+        rf"qrel_task2_{y}_(visual_id|all)\.tsv",
+    )

@@ -1,0 +1,39 @@
+"""``pt.get_dataset('arqmath:2022/task1')``: PyTerrier finds this class by its entry point, in a fresh process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyterrier as pt
+
+from .datasets import DATASETS, register
+
+
+class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
+    """Gives ``arqmath:2022/task1`` as another name of ``irds:arqmath/2022/task1``.
+
+    Example::
+
+        pt.get_dataset("arqmath:sample/task1").get_topics("text")
+    """
+
+    def get_dataset(self, name: str) -> Any:
+        """Return a dataset.
+
+        Args:
+            name: its id without the prefix, such as ``2022/task1``.
+
+        Raises:
+            KeyError: there is no such dataset; names those there are.
+        """
+        register()
+        if f"arqmath/{name}" not in DATASETS:
+            known = ", ".join(dataset.partition("/")[2] for dataset in DATASETS)
+            raise KeyError(f"arqmath:{name} is unknown; there are {known}")
+        return pt.get_dataset(f"irds:arqmath/{name}")
+
+    def list_dataset_names(self) -> Iterable[str]:
+        """Return no names: ``pt.list_datasets()`` has them already, once each, as ``irds:arqmath/…``."""
+        register()
+        return ()

@@ -1,0 +1,70 @@
+"""The judgements (qrels): four columns, separated by tabs or spaces."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.types import QueryId
+
+from ._rows import open_binary
+from .rules import BadRows
+
+NO_GRADES = {"5": "system failure", "6": "do not know"}
+"""Codes that stand in the column of the grade and are none: counted as grades they would be the best of all."""
+
+_GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
+
+
+class Qrel(NamedTuple):
+    """One judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+
+    query_id: QueryId
+    doc_id: str
+    relevance: int  # 0 not relevant, 1 low, 2 medium, 3 high
+    iteration: str
+
+
+def read_qrels(path: str | Path) -> Iterator[Qrel]:
+    """Read a file of judgements.
+
+    Lines that break a rule (Q301 to Q304 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
+    name file and line; lines with the codes 5 and 6 are dropped with one warning for the file.
+
+    Args:
+        path: the file, plain or gzipped.
+
+    Yields:
+        The judgements in the order of the file, each pair of topic and id once.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    seen: set[tuple[str, str]] = set()
+    dropped: Counter[str] = Counter()
+    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+        number = 0
+        for number, line in enumerate(stream, 1):
+            columns = line.split()
+            if not columns:
+                continue
+            if len(columns) != 4:
+                report("Q301", number, repr(line[:60]))
+                continue
+            query, iteration, judged, grade = columns
+            if grade in NO_GRADES:
+                dropped[grade] += 1
+            elif grade not in _GRADES:
+                report("Q302", number, f"topic {query}, id {judged}, grade {grade[:20]!r}")
+            elif (query, judged) in seen:
+                report("Q304", number, f"topic {query}, id {judged}")
+            else:
+                seen.add((query, judged))
+                yield Qrel(query, judged, _GRADES[grade], iteration)
+        if dropped:
+            lines = ", ".join(f"{count} lines with code {code}" for code, count in sorted(dropped.items()))
+            report("Q303", number, lines)

@@ -1,0 +1,66 @@
+"""Documents and queries as ir_datasets gives them out.
+
+This module does without ``from __future__ import annotations``: PyTerrier's text loader offers the fields whose
+annotation *is* ``str``, which a postponed annotation is not.
+"""
+
+from typing import NamedTuple
+
+
+class ARQMathDoc(NamedTuple):
+    """A post: an answer in Task 1, an answer or a question in Task 2."""
+
+    doc_id: str
+    kind: str  # "question" or "answer"
+    parent_id: str  # the question of an answer; "" for a question
+    title: str  # HTML; "" for an answer, since its question's title is not its text
+    body: str  # HTML with the formula ids
+    text: str  # title and body as plain text, formulas as $latex$
+    tags: str  # separated by spaces; "" for an answer
+    accepted_answer_id: str  # "" where the question has none
+    score: int | None  # votes
+    date: str | None
+
+    def default_text(self) -> str:
+        """Return the plain text."""
+        return self.text
+
+
+class Task1Query(NamedTuple):
+    """A topic of Task 1: a question whose answers are looked for."""
+
+    query_id: str
+    title: str  # HTML with the formula ids
+    body: str  # HTML with the formula ids
+    tags: str  # separated by spaces
+    text: str  # title and body as plain text, formulas as $latex$
+
+    def default_text(self) -> str:
+        """Return the plain text."""
+        return self.text
+
+
+class Task2Query(NamedTuple):
+    """A topic of Task 2: a formula, in the question where it stands."""
+
+    query_id: str
+    title: str
+    body: str
+    tags: str
+    text: str
+    formula_id: str  # of the formula looked for, in title or body: q_6
+    latex: str  # of that formula, without dollars
+    topic_id: str  # the topic of Task 1 with the same question
+
+    def default_text(self) -> str:
+        """Return the formula."""
+        return self.latex
+
+
+class ARQMathQrel(NamedTuple):
+    """A judgement: of a post in Task 1, of a formula in Task 2."""
+
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str
