@@ -1,0 +1,35 @@
+"""Systems that MathAMR+ is compared with or built upon, each a transformer."""
+
+from __future__ import annotations
+
+from .bm25 import BM25Index
+from .bm25_indexer import BM25Indexer
+from .bm25_retriever import BM25Retriever
+from .errors import (
+    DuplicateDocnoError,
+    IndexExistsError,
+    IndexFormatError,
+    IndexNotBuiltError,
+    SystemsError,
+)
+from .fusion import ZScoreFusion, fuse_rankings
+from .tokens import PLAIN_TOKENS, STRONG_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
+
+__all__ = [
+    "PLAIN_TOKENS",
+    "STRONG_TOKENS",
+    "BM25Index",
+    "BM25Indexer",
+    "BM25Retriever",
+    "DuplicateDocnoError",
+    "IndexExistsError",
+    "IndexFormatError",
+    "IndexNotBuiltError",
+    "SystemsError",
+    "TokenOptions",
+    "ZScoreFusion",
+    "formula_tokens",
+    "fuse_rankings",
+    "post_tokens",
+    "word_tokens",
+]

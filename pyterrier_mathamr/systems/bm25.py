@@ -1,0 +1,198 @@
+"""BM25 without Java: an index of math-aware tokens, scored by ``bm25s``.
+
+The defaults are the strong form (stop words removed, stemming, pairs of neighbours, ``k1=2``, ``b=1``, logarithmic
+query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::
+
+    index.indexer(tokens=PLAIN_TOKENS).index(documents)
+    index.retriever(k1=0.9, b=0.4, query_weights="linear")
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.types import DocNo
+
+from .bm25_indexer import FORMAT_VERSION, META, BM25Indexer, Mode
+from .bm25_retriever import BM25Retriever, QueryWeights
+from .errors import IndexFormatError, IndexNotBuiltError
+from .postings import Postings
+from .tokens import STRONG_TOKENS, TokenOptions
+
+
+class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+    """A BM25 index of posts with formulas, built and searched without Java.
+
+    Args:
+        path: the folder of the index; it need not exist yet.
+
+    Example::
+
+        index = BM25Index("answers.bm25")
+        index.index(dataset.get_corpus_iter())
+        rerank = index.retriever() >> encode >> mathamr_index.scorer()
+    """
+
+    ARTIFACT_TYPE = "sparse_index"
+    ARTIFACT_FORMAT = "mathamr_bm25"
+    ARTIFACT_PACKAGE_HINT = "pyterrier-mathamr"
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        self._loaded: tuple[Postings, TokenOptions] | None = None
+        self._engine: tuple[tuple[float, float], Any] | None = None
+
+    def built(self) -> bool:
+        """Tell whether a whole index is at the path."""
+        return bool((self.path / META).is_file())
+
+    def indexer(
+        self,
+        mode: Mode = "create",
+        *,
+        tokens: TokenOptions = STRONG_TOKENS,
+        verbose: bool = False,
+    ) -> BM25Indexer:
+        """Make the indexer: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
+
+        Args:
+            mode: ``create`` refuses to replace an index, ``overwrite`` replaces it once the new one is whole.
+            tokens: how posts are cut; queries are cut alike.
+            verbose: show a progress bar.
+
+        Returns:
+            The indexer.
+
+        Raises:
+            ConfigError: the mode is unknown.
+        """
+        return BM25Indexer(self, mode, tokens=tokens, verbose=verbose)
+
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> BM25Index:
+        """Build the index with the defaults of :meth:`indexer`.
+
+        Args:
+            iter: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
+
+        Returns:
+            This index.
+        """
+        return self.indexer().index(iter)
+
+    def index_inputs(self) -> list[list[str]]:
+        """Say which columns a document may bring, one list for each way."""
+        return self.indexer().index_inputs()
+
+    def retriever(
+        self,
+        num_results: int = 1000,
+        *,
+        k1: float = 2.0,
+        b: float = 1.0,
+        query_weights: QueryWeights = "log",
+        verbose: bool = False,
+    ) -> BM25Retriever:
+        """Make a retriever over this index: ``query``, or ``title`` and ``body``, to ``docno, score, rank``.
+
+        Args:
+            num_results: at most so many documents for each query; those without a common token are left out.
+            k1: at least 0; how slowly repetition in a document saturates.
+            b: 0 to 1; how much long documents are discounted.
+            query_weights: a token that stands ``f`` times in the query counts ``1 + ln f`` (``log``) or ``f``
+                (``linear``); posts as queries repeat themselves.
+            verbose: show a progress bar.
+
+        Returns:
+            The retriever.
+
+        Raises:
+            ConfigError: an option is out of its range.
+        """
+        return BM25Retriever(self, num_results=num_results, k1=k1, b=b, query_weights=query_weights, verbose=verbose)
+
+    bm25 = retriever
+
+    def postings(self) -> Postings:
+        """Give the term counts, mapped into memory when first asked for.
+
+        Raises:
+            IndexNotBuiltError: there is no index at the path.
+            IndexFormatError: it is not one that this release reads.
+        """
+        return self._load()[0]
+
+    def token_options(self) -> TokenOptions:
+        """Give the options the documents were cut with (raises as :meth:`postings`)."""
+        return self._load()[1]
+
+    def engine(self, k1: float, b: float) -> Any:
+        """Give the ``bm25s.BM25`` that holds the weights of ``k1`` and ``b``; the last one is kept.
+
+        Args:
+            k1: see :meth:`retriever`.
+            b: see :meth:`retriever`.
+
+        Raises:
+            MissingExtraError: ``bm25s`` is not installed.
+        """
+        if self._engine is None or self._engine[0] != (k1, b):
+            postings = self.postings()
+            engine = require("bm25s", "bm25").BM25(method="lucene", k1=k1, b=b)
+            engine.scores = {
+                "data": postings.weights(k1, b),
+                "indices": postings.documents,
+                "indptr": postings.offsets,
+                "num_docs": len(self),
+            }
+            engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
+            self._engine = ((k1, b), engine)
+        return self._engine[1]
+
+    def get_corpus_iter(self) -> Iterator[dict[str, DocNo]]:
+        """Give the ``docno`` of each document in order; the texts are not stored."""
+        for docno in self.postings().docnos:
+            yield {"docno": str(docno)}
+
+    def _load(self) -> tuple[Postings, TokenOptions]:
+        if self._loaded is None:
+            if not self.built():
+                raise IndexNotBuiltError(self.path)
+            try:
+                meta = json.loads((self.path / META).read_text(encoding="utf-8"))
+                found = (meta.get("type"), meta.get("format"), meta.get("format_version"))
+                wanted = (self.ARTIFACT_TYPE, self.ARTIFACT_FORMAT, FORMAT_VERSION)
+                if found != wanted:
+                    raise IndexFormatError(self.path, f"found type, format, version {found}, expected {wanted}")
+                self._loaded = (Postings.load(self.path), TokenOptions.from_dict(meta["tokens"]))
+            except (OSError, ValueError, KeyError) as error:
+                raise IndexFormatError(self.path, f"the index cannot be read ({error})") from error
+        return self._loaded
+
+    def forget(self) -> None:
+        """Drop what was read from disk, after the index was built anew."""
+        self._loaded = self._engine = None
+
+    def __len__(self) -> int:
+        return len(self.postings().docnos)
+
+    def __repr__(self) -> str:
+        return f"BM25Index({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BM25Index) and self.path.absolute() == other.path.absolute()
+
+    def __hash__(self) -> int:
+        return hash((BM25Index, self.path.absolute()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.path = state["path"]
+        self.forget()

@@ -1,0 +1,227 @@
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.posts import post_from_any
+from pyterrier_mathamr.systems import (
+    PLAIN_TOKENS,
+    BM25Index,
+    DuplicateDocnoError,
+    IndexExistsError,
+    IndexFormatError,
+    IndexNotBuiltError,
+    post_tokens,
+)
+
+DOCUMENTS = [
+    {"docno": "d2", "text": r"The harmonic series $\sum \frac{1}{n}$ diverges."},
+    {"docno": "d10", "text": r"A geometric series $\sum r^n$ converges when $|r| < 1$."},
+    {"docno": "d1", "text": "Every bounded sequence has a convergent subsequence."},
+    {"docno": "d0", "text": "Every bounded sequence has a convergent subsequence."},
+    {"docno": "d9", "text": ""},
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> BM25Index:
+    return BM25Index(tmp_path / "index.bm25").index(DOCUMENTS)
+
+
+def queries(*texts: str) -> pd.DataFrame:
+    return pd.DataFrame({"qid": [str(number) for number in range(1, len(texts) + 1)], "query": list(texts)})
+
+
+def test_finds_by_words_and_by_formulas(index: BM25Index) -> None:
+    results = index.retriever()(queries("bounded subsequences", r"What is $\sum r^{n}$?"))
+    assert results[results.qid == "1"].docno.tolist() == ["d0", "d1"]
+    assert results[results.qid == "2"].docno.tolist() == ["d10", "d2"]
+    assert results[results.qid == "2"]["rank"].tolist() == [0, 1]
+
+
+def test_equal_scores_are_in_order_of_docno_also_at_the_cutoff(index: BM25Index) -> None:
+    assert index.retriever(1)(queries("bounded")).docno.tolist() == ["d0"]
+
+
+def test_documents_without_a_common_token_and_queries_without_a_known_one_give_no_row(index: BM25Index) -> None:
+    results = index.retriever()(queries("harmonic", "zygote", ""))
+    assert results[["qid", "docno"]].to_numpy().tolist() == [["1", "d2"]]
+
+
+def test_more_results_are_wanted_than_there_are_documents(index: BM25Index) -> None:
+    assert len(index.retriever(5000)(queries("series"))) == 2
+
+
+@pytest.mark.parametrize(("k1", "b"), [(2.0, 1.0), (0.9, 0.4), (0.0, 0.0)])
+def test_scores_are_those_of_bm25s_own_index(index: BM25Index, k1: float, b: float) -> None:
+    tokens = [post_tokens(post_from_any(document["text"])) for document in DOCUMENTS]
+    judge = bm25s.BM25(method="lucene", k1=k1, b=b)
+    judge.index(tokens, show_progress=False)
+    query = "the series sum and the series of bounded sequences"
+    wanted = judge.get_scores(post_tokens(post_from_any(query)))
+    results = index.retriever(k1=k1, b=b, query_weights="linear")(queries(query))
+    scores = dict(zip(results.docno, results.score, strict=True))
+    for document, score in zip(DOCUMENTS, wanted, strict=True):
+        assert scores.get(document["docno"], 0.0) == pytest.approx(score, rel=1e-5)
+
+
+def test_a_repeated_query_token_counts_by_its_logarithm(index: BM25Index) -> None:
+    once = index.retriever()(queries("harmonic")).score[0]
+    thrice = index.retriever()(queries("harmonic $x$ harmonic $x$ harmonic")).score[0]
+    assert thrice == pytest.approx(once * (1 + np.log(3)), rel=1e-6)
+
+
+def test_title_and_body_are_the_query_where_they_are_present(index: BM25Index) -> None:
+    frame = queries("harmonic", "harmonic").assign(title=["Bounded", None], body=["<p>sequence</p>", None])
+    results = index.retriever()(frame)
+    assert results[results.qid == "1"].docno.tolist() == ["d0", "d1"]
+    assert results[results.qid == "2"].docno.tolist() == ["d2"]
+    assert {"title", "body", "query"} <= set(results.columns)
+
+
+def test_a_document_may_be_html_with_a_title(tmp_path: Path) -> None:
+    html = 'Let <span class="math-container" id="7">x^2</span> be'
+    index = BM25Index(tmp_path / "i").index([{"docno": "1", "html": html, "text": "other", "title": "Parabola"}])
+    assert len(index.retriever()(queries("parabola", "$x^2$", "other"))) == 2
+
+
+def test_the_plain_form_knows_neither_pairs_nor_stems(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").indexer(tokens=PLAIN_TOKENS).index(DOCUMENTS)
+    assert sorted(index.postings().terms)[:3] == ["a", "bounded", "convergent"]
+    assert BM25Index(tmp_path / "i").token_options() == PLAIN_TOKENS
+
+
+def test_an_empty_frame_gives_an_empty_frame_with_all_columns_without_an_index(tmp_path: Path) -> None:
+    retriever = BM25Index(tmp_path / "none").retriever()
+    assert retriever(queries().iloc[:0]).columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+    assert pt.inspect.transformer_inputs(retriever) == [["qid", "query"], ["qid", "title", "body"]]
+
+
+def test_a_ranking_is_refused(index: BM25Index) -> None:
+    with pytest.raises(pt.validate.InputValidationError):
+        index.retriever()(queries("series").assign(docno="d1"))
+
+
+def test_cutoffs_fuse_and_a_looser_one_changes_nothing(index: BM25Index) -> None:
+    assert (index.retriever(10) % 2).compile() == index.retriever(2)
+    assert (index.retriever(2) % 10).compile() == index.retriever(2)
+    assert (index.retriever(10) % 1)(queries("bounded")).equals(index.retriever(1)(queries("bounded")))
+
+
+def test_equality_hash_repr_and_pickling(index: BM25Index) -> None:
+    retriever = index.retriever(3)
+    retriever(queries("series"))
+    again = pickle.loads(pickle.dumps(retriever))
+    assert again == retriever
+    assert hash(again) == hash(retriever)
+    assert retriever != index.retriever(4)
+    assert again(queries("series")).equals(retriever(queries("series")))
+    assert eval(repr(retriever), {"BM25Index": BM25Index, "BM25Retriever": type(retriever)}) == retriever
+    assert len(pickle.dumps(index)) < 1000
+
+
+def test_the_artifact_loads_by_its_path(index: BM25Index) -> None:
+    loaded = pt.Artifact.load(str(index.path))
+    assert loaded == index
+    assert len(loaded) == 5
+    assert [row["docno"] for row in loaded.get_corpus_iter()] == ["d2", "d10", "d1", "d0", "d9"]
+    assert json.loads((index.path / "pt_meta.json").read_text())["package_hint"] == "pyterrier-mathamr"
+
+
+def test_same_documents_same_bytes(index: BM25Index, tmp_path: Path) -> None:
+    other = BM25Index(tmp_path / "other").index(iter(DOCUMENTS))
+    names = sorted(file.name for file in index.path.iterdir())
+    assert names == sorted(file.name for file in other.path.iterdir())
+    assert all((index.path / name).read_bytes() == (other.path / name).read_bytes() for name in names)
+
+
+def test_a_build_that_fails_leaves_the_index_that_was_there(index: BM25Index) -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield DOCUMENTS[0]
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError):
+        index.indexer("overwrite").index(broken())
+    with pytest.raises(DuplicateDocnoError, match="'d2'"):
+        index.indexer("overwrite").index([DOCUMENTS[0], DOCUMENTS[0]])
+    assert len(BM25Index(index.path).retriever()(queries("series"))) == 2
+    assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
+
+
+def test_overwrite_replaces_and_create_refuses(index: BM25Index) -> None:
+    with pytest.raises(IndexExistsError, match="overwrite"):
+        index.index(DOCUMENTS)
+    index.indexer("overwrite").index(DOCUMENTS[:1])
+    assert len(index) == 1
+    assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
+    with pytest.raises(ConfigError, match="append"):
+        index.indexer("append")  # type: ignore[arg-type]
+
+
+def test_an_index_of_no_documents_finds_nothing(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index([])
+    assert len(index) == 0
+    assert index.retriever()(queries("series")).empty
+
+
+def test_errors_say_what_to_do(tmp_path: Path, index: BM25Index) -> None:
+    with pytest.raises(IndexNotBuiltError, match="build it"):
+        len(BM25Index(tmp_path / "none"))
+    meta = index.path / "pt_meta.json"
+    meta.write_text(meta.read_text().replace('"format_version": 1', '"format_version": 99'))
+    with pytest.raises(IndexFormatError, match="99"):
+        len(BM25Index(index.path))
+
+
+def test_a_document_without_the_needed_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(pt.validate.InputValidationError):
+        BM25Index(tmp_path / "i").index([{"docno": "1", "graph": None}])
+    assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize("option", [{"num_results": 0}, {"k1": -1.0}, {"b": 1.5}, {"query_weights": "sqrt"}])
+def test_options_out_of_range_are_refused(index: BM25Index, option: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(option))):
+        index.retriever(**option)
+
+
+def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": None}, {"docno": "2", "text": float("nan")}])
+    assert len(index) == 2
+    assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": [None]})).empty
+
+
+def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyterrier_mathamr.posts import PostError
+    from pyterrier_mathamr.systems import _posts
+
+    def unreadable(text: str, title: str = "") -> None:
+        raise PostError("no post")
+
+    monkeypatch.setattr(_posts, "post_from_any", unreadable)
+    with pytest.warns(MathAMRWarning, match="'bad'"):
+        index = BM25Index(tmp_path / "i").index([{"docno": "bad", "text": "x"}])
+    assert len(index) == 1
+
+
+def test_an_experiment_runs_without_java(index: BM25Index) -> None:
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [3]})
+    table = pt.Experiment([index.retriever(), index.retriever(1)], queries("harmonic series"), qrels, ["map"])
+    assert table["map"].tolist() == [1.0, 1.0]
+    assert not pt.java.started()
+
+
+@pt.testing.transformer_test_class
+def unbuilt_retriever() -> Any:
+    return BM25Index("unbuilt").retriever()
+
+
+TestBM25Retriever = unbuilt_retriever
