@@ -1,0 +1,140 @@
+"""Formula trees put into an AMR by node, and taken out again.
+
+    (f / FORMULA_0)  +  U!eq(V!x, N!2)  +  V!x ─n─ = ─n─ N!2
+
+    (f / FORMULA_0 :opt (t0 / U!eq :op0 (t1 / V!x) :op0 (t2 / N!2))
+                   :slt (t3 / V!x :slt-n (t4 / = :slt-n (t5 / N!2))))
+
+An operand's role is ``:op`` and the label of its edge, as in MathAMR; a layout edge has the prefix ``slt-``, since AMR
+has roles of its own beside it. Each tree node is a node of the graph, whatever its label, so nothing is ever nested
+by comparing labels. Several nodes may mention one formula: the first carries its trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.posts import placeholder
+
+from .layout import NodeKind, layout_of, placeholder_number
+
+MATH_ROLE = ":math"
+"""Joins the root to a formula that the parser dropped (MathAMR+, section 3.1)."""
+
+_OPERAND, _LAYOUT = ":op", ":slt-"
+
+
+def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
+    """Put the trees of each formula below its placeholder (MathAMR+, section 3.1).
+
+    Args:
+        amr: the graph of a post, without trees.
+        pairs: the trees of ``FORMULA_0``, ``FORMULA_1``, …; a tree may be ``None``.
+        formulas: which of the two trees are put in; ``none`` still gives each formula its placeholder.
+
+    Returns:
+        The whole graph in writing order. A formula without a node gets one below the root by ``:math``, and a
+        placeholder that was a constant becomes a node with a variable, so that it can carry trees.
+
+    Raises:
+        ConfigError: ``formulas`` is no mode.
+    """
+    if formulas not in FORMULA_MODES:
+        raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
+    labels, variables, edges = list(amr.labels), list(amr.variables), list(amr.edges)
+    used = {*variables, *labels}
+    first: dict[int, int] = {}
+    for node, label in enumerate(labels):
+        first.setdefault(placeholder_number(label), node)
+    fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
+    for i, pair in enumerate(pairs):
+        node = first.get(i, -1)
+        if node < 0:
+            node = len(labels)
+            labels.append(placeholder(i))
+            variables.append(next(fresh_formula))
+            edges.append((0, MATH_ROLE, node))
+        elif not variables[node]:
+            variables[node] = next(fresh_formula)
+        for role, prefix, tree in _chosen(pair, formulas):
+            base = len(labels)
+            labels += tree.nodes
+            variables += (next(fresh_tree) for _ in tree.nodes)
+            edges.append((node, role, base))
+            edges += ((base + parent, prefix + label, base + child) for parent, child, label in tree.edges)
+    return replace(amr, labels=tuple(labels), variables=tuple(variables), edges=tuple(edges)).arranged()
+
+
+def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[FormulaPair, ...]]:
+    """Take the trees out again: the inverse of :func:`attach_formulas` for a graph that had all its placeholders.
+
+    Args:
+        amr: the whole graph in writing order.
+        formulas: the number of formulas.
+
+    Returns:
+        The graph without trees in writing order, and the trees of each formula, ``None`` where there is none. Whether
+        a tree was ``partial`` is not kept in the graph.
+
+    Raises:
+        MissingPlaceholderError: a formula has no node.
+    """
+    layout = layout_of(amr, formulas)
+    leaving: list[list[tuple[str, int]]] = [[] for _ in amr.labels]
+    for source, role, target in amr.edges:
+        if layout.kinds[target] >= NodeKind.OPT and layout.kinds[source] >= NodeKind.OPT:
+            leaving[source].append((role, target))
+    pairs = tuple(
+        FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
+        for slt, opt in zip(layout.slts, layout.opts, strict=True)
+    )
+    return _without_trees(amr, layout.kinds), pairs
+
+
+def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
+    """List the trees that the mode wants and the formula has, each with its role and the prefix of its edges' roles."""
+    if formulas in ("both", "opt") and pair.opt is not None:
+        yield ":opt", _OPERAND, pair.opt
+    if formulas in ("both", "slt") and pair.slt is not None:
+        yield ":slt", _LAYOUT, pair.slt
+
+
+def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
+    """Give out variables that no node has and no constant looks like."""
+    return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
+
+
+def _tree(
+    amr: AmrGraph, leaving: Sequence[Sequence[tuple[str, int]]], nodes: Sequence[int], prefix: str
+) -> FormulaTree | None:
+    """Rebuild one tree from its nodes in writing order, which is depth first."""
+    if not nodes:
+        return None
+    place = {node: i for i, node in enumerate(nodes)}
+    edges = [(place[node], place[child], role.removeprefix(prefix)) for node in nodes for role, child in leaving[node]]
+    edges.sort(key=lambda edge: edge[1])  # each node but the root has one edge to it, so this is depth-first order
+    labels = tuple(amr.labels[node] for node in nodes)
+    return FormulaTree(labels, tuple(edges), kind="slt" if prefix == _LAYOUT else "opt")
+
+
+def _without_trees(amr: AmrGraph, kinds: Sequence[NodeKind]) -> AmrGraph:
+    """Drop all tree nodes and the edges that touch them; the rest keeps its order."""
+    kept = [node for node, kind in enumerate(kinds) if kind < NodeKind.OPT]
+    node_at = {node: i for i, node in enumerate(kept)}
+    kept_edges = [i for i, (source, _, target) in enumerate(amr.edges) if source in node_at and target in node_at]
+    edge_at = {edge: i for i, edge in enumerate(kept_edges)}
+    return replace(
+        amr,
+        labels=tuple(amr.labels[node] for node in kept),
+        variables=tuple(amr.variables[node] for node in kept),
+        edges=tuple((node_at[s], role, node_at[t]) for s, role, t in (amr.edges[edge] for edge in kept_edges)),
+        spellings=tuple((node_at[node], atom) for node, atom in amr.spellings if node in node_at),
+        mentions=tuple(edge_at[edge] for edge in amr.mentions if edge in edge_at),
+        alignments=tuple((edge_at[edge], role, target) for edge, role, target in amr.alignments if edge in edge_at),
+    )

@@ -1,0 +1,94 @@
+"""`GraphBatch`: many graphs as one disconnected graph, without padding (MathAMR+, section 3.4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from .errors import TensorsError
+from .tensors import GraphTensors
+from .virtual import VirtualKind
+from .vocabulary import FIRST_VIRTUAL_ID
+
+
+@dataclass(eq=False)
+class GraphBatch:
+    """The graphs of a batch end to end; node numbers are those of the batch.
+
+    Attributes:
+        nodes: int64 ``[N]``, vocabulary id of each node.
+        edge_index: int64 ``[2, e]``, source and target of each edge.
+        edge_type: int64 ``[e]``, relation id of each edge.
+        virtual: int64 ``[r]``, the node of each retrieval vector.
+        kinds: int64 ``[r]``, the :class:`VirtualKind` of each.
+        offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
+        is_virtual: bool ``[N]``, nodes that were added to the graphs: never masked, their edges never dropped.
+    """
+
+    nodes: Tensor
+    edge_index: Tensor
+    edge_type: Tensor
+    virtual: Tensor
+    kinds: Tensor
+    offsets: Tensor
+    is_virtual: Tensor
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
+        """Copy the batch to a device.
+
+        Args:
+            device: such as ``cuda`` or ``cpu``.
+            non_blocking: do not wait for copies from pinned memory.
+        """
+        names = [field.name for field in fields(self)]
+        return GraphBatch(**{name: getattr(self, name).to(device, non_blocking=non_blocking) for name in names})
+
+    def pin_memory(self) -> GraphBatch:
+        """Copy the batch to pinned memory, from where it goes to a GPU beside the computation."""
+        return GraphBatch(**{field.name: getattr(self, field.name).pin_memory() for field in fields(self)})
+
+
+def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
+    """Put graphs end to end, node numbers shifted so that no edge crosses graphs.
+
+    Args:
+        graphs: at least one graph.
+
+    Returns:
+        The batch on the CPU.
+
+    Raises:
+        TensorsError: there are no graphs.
+    """
+    if not graphs:
+        raise TensorsError("collate", "a batch of no graphs; leave it out")
+    first = _starts([len(graph.nodes) for graph in graphs])
+    offsets = _starts([len(graph.virtual) for graph in graphs])
+    edges = [len(graph.relations) for graph in graphs]
+    nodes = torch.from_numpy(np.concatenate([graph.nodes for graph in graphs]).astype(np.int64))
+    edge_index = np.concatenate([graph.edges for graph in graphs], axis=1) + np.repeat(first[:-1], edges)
+    virtual = np.concatenate([graph.virtual for graph in graphs]) + np.repeat(first[:-1], np.diff(offsets))
+    relations = np.concatenate([graph.relations for graph in graphs]).astype(np.int64)
+    kinds = np.concatenate([graph.kinds for graph in graphs]).astype(np.int64)
+    return GraphBatch(
+        nodes=nodes,
+        edge_index=torch.from_numpy(edge_index),
+        edge_type=torch.from_numpy(relations),
+        virtual=torch.from_numpy(virtual),
+        kinds=torch.from_numpy(kinds),
+        offsets=torch.from_numpy(offsets),
+        is_virtual=(nodes >= FIRST_VIRTUAL_ID) & (nodes < FIRST_VIRTUAL_ID + len(VirtualKind)),
+    )
+
+
+def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Compute where each piece begins and the last one ends: int64 ``[m + 1]``."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

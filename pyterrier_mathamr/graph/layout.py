@@ -1,0 +1,175 @@
+"""Where the formulas and the sentences of a graph lie: read once along the edges as written.
+
+    (m / multi-sentence            in no sentence
+       :snt1 (e / equal-01         root of sentence 0
+          :ARG1 (f / FORMULA_0     placeholder 0, in sentence 0
+             :opt (o / U!eq …)     OPT of formula 0: all that is written below
+             :slt (s / V!x …)))    SLT of formula 0
+       :snt2 (m2 / multi-sentence  nested multi-sentence is flattened
+          :snt1 (…)                root of sentence 1
+          :snt2 (… :ARG0 e)))      root of sentence 2; it mentions e, which is a member of sentences 0 and 2
+
+A graph without ``multi-sentence`` at its root is one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pyterrier_mathamr.amr import AmrGraph
+
+from .errors import MissingPlaceholderError, WritingOrderError
+
+SENTENCES = "multi-sentence"
+"""The concept that joins sentences."""
+
+_SENTENCE_ROLE = re.compile(r":snt[0-9]+")
+_PREFIX = "FORMULA_"
+
+
+class NodeKind(IntEnum):
+    """What the label of a node is; it decides how the label is normalised and which modes leave the node out."""
+
+    CONCEPT = 0
+    CONSTANT = 1
+    OPT = 2
+    SLT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLayout:
+    """The parts of one graph, as node indices.
+
+    Attributes:
+        kinds: what each node is, one :class:`NodeKind` for each.
+        placeholders: the node of ``FORMULA_i``, in order of ``i``.
+        opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty where it has none.
+        slts: those of its symbol layout tree.
+        roots: the root of each sentence, in order.
+        sentences: the AMR nodes written in each sentence: those defined in it, root first, then those it mentions.
+    """
+
+    kinds: list[NodeKind]
+    placeholders: list[int]
+    opts: list[list[int]]
+    slts: list[list[int]]
+    roots: list[int]
+    sentences: list[list[int]]
+
+
+def placeholder_number(label: str) -> int:
+    """Read the number of a placeholder's label, or -1 where the label is no placeholder."""
+    if not label.startswith(_PREFIX):
+        return -1
+    digits = label[len(_PREFIX) :]
+    is_number = 0 < len(digits) < 10 and digits.isascii() and digits.isdigit()
+    return int(digits) if is_number and (digits == "0" or digits[0] != "0") else -1
+
+
+def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
+    """Find the formulas and sentences of a graph in one pass over its edges.
+
+    Args:
+        amr: the whole graph in writing order, with or without trees.
+        formulas: the number of formulas; a label ``FORMULA_i`` with a larger number is a plain concept.
+        graph_id: the graph's name for messages.
+
+    Returns:
+        The parts; a formula without trees has its placeholder only.
+
+    Raises:
+        MissingPlaceholderError: a formula has no node.
+        WritingOrderError: an edge leaves a node before the node is written.
+    """
+    reader = _Reader(amr, formulas)
+    if not reader.read():
+        raise WritingOrderError(graph_id)
+    placeholders = reader.placeholders()
+    if -1 in placeholders:
+        raise MissingPlaceholderError(graph_id, [i for i, node in enumerate(placeholders) if node < 0], formulas)
+    if not reader.roots:
+        reader.roots = [0]
+        reader.sentences = [[node for node, kind in enumerate(reader.kinds) if kind < NodeKind.OPT]]
+    return GraphLayout(reader.kinds, placeholders, reader.opts, reader.slts, reader.roots, reader.sentences)
+
+
+class _Reader:
+    """The state of one pass: each node belongs to the list of its sentence or tree, or to none."""
+
+    def __init__(self, amr: AmrGraph, formulas: int) -> None:
+        self.amr = amr
+        self.kinds = [NodeKind.CONCEPT if variable else NodeKind.CONSTANT for variable in amr.variables]
+        numbers = ((node, placeholder_number(label)) for node, label in enumerate(amr.labels) if label[:1] == "F")
+        self.numbers = {node: number for node, number in numbers if 0 <= number < formulas}
+        self.opts: list[list[int]] = [[] for _ in range(formulas)]
+        self.slts: list[list[int]] = [[] for _ in range(formulas)]
+        self.roots: list[int] = []
+        self.sentences: list[list[int]] = []
+        self.own: list[list[int] | None] = [None] * len(amr.labels)
+        self.joints = {0} if amr.labels[0] == SENTENCES else set()
+        if not self.joints:
+            self._begin_sentence(0)
+
+    def read(self) -> bool:
+        """Follow all edges; give back whether each node was written before the edges that leave it."""
+        placed = bytearray(len(self.own))
+        placed[0] = 1
+        bare = frozenset(self.amr.mentions)
+        again: list[tuple[int, int]] = []
+        for index, (source, role, target) in enumerate(self.amr.edges):
+            if not placed[source]:
+                return False
+            if placed[target] or index in bare:
+                again.append((source, target))
+            else:
+                placed[target] = 1
+                self._write(source, role, target)
+        self._mention(again)
+        return all(placed)
+
+    def placeholders(self) -> list[int]:
+        """Give the first node of each formula outside the trees, -1 where there is none."""
+        found = [-1] * len(self.opts)
+        for node, number in self.numbers.items():
+            if found[number] < 0 and self.kinds[node] < NodeKind.OPT:
+                found[number] = node
+        return found
+
+    def _begin_sentence(self, node: int) -> None:
+        self.own[node] = [node]
+        self.roots.append(node)
+        self.sentences.append([node])
+        self.own[node] = self.sentences[-1]
+
+    def _write(self, source: int, role: str, target: int) -> None:
+        """Give a node that is written below ``source`` to the part it belongs to."""
+        if source in self.joints:
+            if _SENTENCE_ROLE.fullmatch(role):
+                if self.amr.labels[target] == SENTENCES:
+                    self.joints.add(target)
+                else:
+                    self._begin_sentence(target)
+            return
+        own, kind = self.own[source], self.kinds[source]
+        if kind >= NodeKind.OPT:
+            self.kinds[target] = kind
+        elif role in (":opt", ":slt") and source in self.numbers:
+            is_opt = role == ":opt"
+            own = (self.opts if is_opt else self.slts)[self.numbers[source]]
+            self.kinds[target] = NodeKind.OPT if is_opt else NodeKind.SLT
+        if own is not None:
+            own.append(target)
+            self.own[target] = own
+
+    def _mention(self, again: list[tuple[int, int]]) -> None:
+        """Add to each sentence the nodes that it only mentions."""
+        seen: set[tuple[int, int]] = set()
+        for source, target in again:
+            own = self.own[source]
+            if own is None or own is self.own[target] or max(self.kinds[source], self.kinds[target]) >= NodeKind.OPT:
+                continue
+            if (id(own), target) not in seen:
+                seen.add((id(own), target))
+                own.append(target)

@@ -1,0 +1,124 @@
+"""`MathAMRGraph`: the graph of a whole post, AMR and formula trees in one, as object and as Penman text.
+
+In Penman notation, with its metadata::
+
+    # ::id 154
+    # ::formula_map {"FORMULA_0": "9549293"}
+    (e / equal-01 :ARG1 (f / FORMULA_0 :opt (t0 / V!x) :slt (t1 / V!x)) :ARG2 (z / zero))
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import count
+
+from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
+from pyterrier_mathamr.posts import placeholder
+
+from .errors import FormulaMapError
+from .layout import layout_of, placeholder_number
+
+_ID, _MAP = "id", "formula_map"
+
+
+@dataclass(frozen=True, slots=True)
+class MathAMRGraph:
+    """A post as one rooted graph (MathAMR+, section 3.1).
+
+    Attributes:
+        amr: the whole graph in writing order, trees in place.
+        formula_ids: row ``i`` is the collection's id of ``FORMULA_i``, empty where it has none.
+        id: the post's docno or the topic's qid.
+    """
+
+    amr: AmrGraph
+    formula_ids: tuple[FormulaId, ...] = ()
+    id: str = ""
+
+    @property
+    def n_formulas(self) -> int:
+        """Number of formulas, with or without trees."""
+        return len(self.formula_ids)
+
+    @property
+    def n_sentences(self) -> int:
+        """Number of sentences, nested ``multi-sentence`` flattened; at least one."""
+        return len(layout_of(self.amr, self.n_formulas, self.id).roots)
+
+    def to_penman(self, indent: int | None = None) -> str:
+        """Write the graph with its metadata.
+
+        Args:
+            indent: spaces for each level, or ``None`` for one line; indented text grows with the square of the depth.
+
+        Returns:
+            ``# ::id`` and ``# ::formula_map`` lines, other metadata, and the graph; no line end after it.
+        """
+        names = {placeholder(i): formula_id for i, formula_id in enumerate(self.formula_ids)}
+        head = [(_ID, _plain_or_json(self.id))] if self.id else []
+        head += [(_MAP, _json(names))] if names else []
+        rest = [(key, value) for key, value in self.amr.metadata if key not in (_ID, _MAP)]
+        return encode_penman(self.amr.with_metadata((*head, *rest)), indent)
+
+    @classmethod
+    def from_penman(cls, text: str) -> MathAMRGraph:
+        """Read one graph with its metadata.
+
+        Args:
+            text: Penman notation. Without ``formula_map`` the placeholders from ``FORMULA_0`` on have empty ids.
+
+        Returns:
+            The graph; ``from_penman(graph.to_penman())`` equals ``graph``.
+
+        Raises:
+            PenmanError: the text is no graph; it says where.
+            FormulaMapError: the map is no JSON object of placeholders numbered from 0.
+        """
+        amr = decode_penman(text)
+        metadata = dict(amr.metadata)
+        if _MAP in metadata:
+            formula_ids = _read_map(metadata[_MAP], len(amr.labels))
+        else:
+            numbers = set(map(placeholder_number, amr.labels))
+            formula_ids = ("",) * next(i for i in count() if i not in numbers)
+        rest = tuple((key, value) for key, value in amr.metadata if key not in (_ID, _MAP))
+        return cls(amr.with_metadata(rest), formula_ids, _read_id(metadata.get(_ID, "")))
+
+
+def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
+    """Read ``{"FORMULA_0": "9549293", …}`` as ids in order of the numbers; numbers that are left out have no id."""
+    try:
+        names = json.loads(text)
+    except ValueError as error:
+        raise FormulaMapError(text, str(error)) from error
+    if not isinstance(names, dict):
+        raise FormulaMapError(text, "not an object")
+    numbers = {placeholder_number(name): str(formula_id) for name, formula_id in names.items()}
+    if -1 in numbers:
+        raise FormulaMapError(text, "a name that is no placeholder")
+    last = max(numbers, default=-1)
+    if last >= nodes:
+        raise FormulaMapError(text, f"FORMULA_{last} in a graph of {nodes} nodes")
+    return tuple(numbers.get(i, "") for i in range(1 + last))
+
+
+def _json(value: object) -> str:
+    """Write JSON in which no ``::`` begins another piece of metadata."""
+    return json.dumps(value).replace("::", ":\\u003a")
+
+
+def _plain_or_json(name: str) -> str:
+    """Write an id as it is, or as a JSON string where a line of metadata could not hold it."""
+    plain = name.isprintable() and name == name.strip() and "::" not in name and not name.startswith('"')
+    return name if plain else _json(name)
+
+
+def _read_id(text: str) -> str:
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text

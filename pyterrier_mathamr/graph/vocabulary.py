@@ -1,0 +1,204 @@
+"""`Vocabulary`: the numbers that node labels and roles have in a model (MathAMR+, sections 3.3.1 and 4.1).
+
+    node ids      0 [UNK]  1 [MASK]  2 VIRTUAL_FORMULA  3 VIRTUAL_SENTENCE  4 VIRTUAL_DOCUMENT  5 [FORMULA]  6 [URL]
+                  7 [UNKNUM_INT]  8 [UNKNUM_DEC]  9 [UNKNUM_RAT]  10… labels, the most frequent first
+    relation ids  0 :unknown   2 :virtual_formula   4 :virtual_sentence   6 :virtual_document   8 :auxiliary_vn
+                  10… roles in alphabetical order; the odd number after each is its inverse, written with a star
+
+The first ids are the same in every vocabulary. Names of the first five never come from a graph: a post that says
+VIRTUAL_DOCUMENT has an ordinary concept of that name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import VocabularyError
+from .layout import NodeKind, layout_of
+from .mathamr import MathAMRGraph
+from .normalise import FORMULA, NORMALISATION_VERSION, UNKNUM_DEC, UNKNUM_INT, UNKNUM_RAT, URL, normalise, number_token
+from .virtual import VIRTUAL_ROLES, VirtualKind
+
+VOCABULARY_FORMAT = 1
+"""Counts the changes of the file's form."""
+
+UNK_ID, MASK_ID = 0, 1
+FIRST_VIRTUAL_ID = 2
+"""Id of ``VIRTUAL_FORMULA``; that of another kind is this plus the :class:`VirtualKind`."""
+
+RESERVED_NODES = ("[UNK]", "[MASK]", *(f"VIRTUAL_{kind.name}" for kind in VirtualKind))
+SPECIAL_NODES = (*RESERVED_NODES, FORMULA, URL, UNKNUM_INT, UNKNUM_DEC, UNKNUM_RAT)
+UNKNOWN_ROLE = ":unknown"
+SPECIAL_ROLES = (UNKNOWN_ROLE, *VIRTUAL_ROLES)
+
+_MOST_ROLES = 16_000  # relation ids, inverses included, fit int16
+_CACHE_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Labels and relations by number.
+
+    Attributes:
+        nodes: label of each node id.
+        relations: name of each relation id, ``role`` at even and ``role*`` at odd ones.
+        hash: sha256 of all that gives the ids their meaning, 64 hexadecimal digits.
+    """
+
+    nodes: tuple[str, ...]
+    relations: tuple[str, ...]
+    hash: str = field(init=False, compare=False)
+    _ids: Mapping[str, int] = field(init=False, compare=False, repr=False)
+    _roles: Mapping[str, int] = field(init=False, compare=False, repr=False)
+    _known: tuple[dict[str, int], ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        roles = self.relations[::2]
+        if self.nodes[: len(SPECIAL_NODES)] != SPECIAL_NODES or roles[: len(SPECIAL_ROLES)] != SPECIAL_ROLES:
+            raise VocabularyError("vocabulary", "the special tokens and roles are not at the beginning")
+        if self.relations != tuple(name for role in roles for name in (role, role + "*")):
+            raise VocabularyError("vocabulary", "a role is not followed by its inverse")
+        if len(set(self.nodes)) != len(self.nodes) or len(set(roles)) != len(roles):
+            raise VocabularyError("vocabulary", "a label or role occurs twice")
+        first = len(RESERVED_NODES)
+        values = {
+            "hash": hashlib.sha256(json.dumps(self._content()).encode()).hexdigest(),
+            "_ids": {label: i for i, label in enumerate(self.nodes[first:], first)},
+            "_roles": {role: 2 * i for i, role in enumerate(roles)},
+            "_known": ({}, {}, {}, {}),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary of {len(self.nodes)} nodes, {len(self.relations)} relations, {self.hash[:12]}>"
+
+    def __reduce__(self) -> tuple[type[Vocabulary], tuple[tuple[str, ...], tuple[str, ...]]]:
+        return Vocabulary, (self.nodes, self.relations)
+
+    @classmethod
+    def build(cls, graphs: Iterable[MathAMRGraph], *, size: int = 20_000, min_number_count: int = 5) -> Vocabulary:
+        """Count the labels and roles of graphs and number them; the same graphs in any order give the same numbers.
+
+        Args:
+            graphs: the training graphs, read once.
+            size: most node ids, special tokens included; the most frequent labels stay, ties in alphabetical order.
+            min_number_count: numbers seen fewer times have no id of their own but one of the three UNKNUM.
+        """
+        labels, roles = count_labels(graphs)
+        counts: Counter[str] = Counter()
+        for (label, kind), count in labels.items():
+            counts[normalise(label, kind)] += count
+        ranked = sorted(counts, key=lambda text: (-counts[text], text))
+        kept = [
+            text
+            for text in ranked
+            if text not in SPECIAL_NODES and (counts[text] >= min_number_count or number_token(text) is None)
+        ]
+        common = sorted(roles, key=lambda role: (-roles[role], role))[:_MOST_ROLES]
+        names = [*SPECIAL_ROLES, *sorted(role for role in common if role not in SPECIAL_ROLES)]
+        relations = tuple(name for role in names for name in (role, role + "*"))
+        return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), relations)
+
+    def node_id(self, label: str, kind: NodeKind) -> int:
+        """Look up a label: its own id, else that of its type of number, else that of ``[UNK]``.
+
+        Args:
+            label: the label as it is in the graph.
+            kind: what the node is.
+        """
+        known = self._known[kind]
+        found = known.get(label)
+        if found is None:
+            text = normalise(label, kind)
+            found = self._ids.get(text)
+            if found is None:
+                token = number_token(text)
+                found = UNK_ID if token is None else self._ids[token]
+            if len(known) < _CACHE_LIMIT:
+                known[label] = found
+        return found
+
+    def node_ids(self, labels: Sequence[str], kinds: Sequence[NodeKind]) -> list[int]:
+        """Look up the labels of a whole graph; see :meth:`node_id`."""
+        known = self._known
+        found = [known[kind].get(label, -1) for label, kind in zip(labels, kinds, strict=True)]
+        if -1 in found:
+            found = [self.node_id(label, kind) for label, kind in zip(labels, kinds, strict=True)]
+        return found
+
+    def relation_id(self, role: str) -> int:
+        """Look up a role, or with a star at its end the inverse; unknown roles share one id and one inverse.
+
+        Args:
+            role: such as ``:ARG0`` or ``:ARG0*``.
+        """
+        base = role.removesuffix("*")
+        return self._roles.get(base, 0) + (base != role)
+
+    def role_ids(self, roles: Iterable[str]) -> list[int]:
+        """Look up the roles of a whole graph, none of them inverse; see :meth:`relation_id`."""
+        known = self._roles
+        return [known.get(role, 0) for role in roles]
+
+    def coverage(self, graphs: Iterable[MathAMRGraph]) -> float:
+        """Compute the share of nodes that do not become ``[UNK]``, from 0 to 1; 1 without graphs."""
+        labels, _ = count_labels(graphs)
+        unknown = sum(count for (label, kind), count in labels.items() if self.node_id(label, kind) == UNK_ID)
+        total = sum(labels.values())
+        return 1 - unknown / total if total else 1.0
+
+    def save(self, path: str | Path) -> None:
+        """Write the vocabulary as JSON, compressed where the name ends in ``.gz``; the same bytes each time."""
+        path = Path(path)
+        data = (json.dumps(self._content(), indent=0, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """Read a vocabulary that :meth:`save` wrote.
+
+        Raises:
+            VocabularyError: the file is damaged, or of a format or normalisation that this release does not know.
+        """
+        path = Path(path)
+        try:
+            data = path.read_bytes()
+            text = gzip.decompress(data) if path.suffix == ".gz" else data
+            content = json.loads(text.decode("utf-8", "surrogatepass"))
+            found = (content["format"], content["normalisation"])
+            nodes, roles = tuple(map(str, content["nodes"])), tuple(map(str, content["roles"]))
+        except (EOFError, ValueError, KeyError, TypeError, gzip.BadGzipFile) as error:
+            raise VocabularyError(str(path), f"no vocabulary ({type(error).__name__}: {error})") from error
+        if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
+            wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
+            raise VocabularyError(str(path), f"format and normalisation {found}, but this release reads {wanted}")
+        return cls(nodes, tuple(name for role in roles for name in (role, role + "*")))
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "format": VOCABULARY_FORMAT,
+            "normalisation": NORMALISATION_VERSION,
+            "nodes": self.nodes,
+            "roles": self.relations[::2],
+        }
+
+
+def count_labels(graphs: Iterable[MathAMRGraph]) -> tuple[Counter[tuple[str, NodeKind]], Counter[str]]:
+    """Count the labels, by kind of node, and the de-inverted roles of graphs; roles that end in a star are left out."""
+    labels: Counter[tuple[str, NodeKind]] = Counter()
+    roles: Counter[str] = Counter()
+    for graph in graphs:
+        layout = layout_of(graph.amr, graph.n_formulas, graph.id)
+        labels.update(zip(graph.amr.labels, layout.kinds, strict=True))
+        roles.update(role for _, role, _ in graph.amr.triples())
+    starred = [role for role in roles if role.endswith("*")]
+    for role in starred:
+        del roles[role]
+    return labels, roles
