@@ -1,8 +1,8 @@
-"""Turns the small Markdown of the sample into HTML with math-container spans, as the posts of the release have it.
+r"""Turns the small Markdown of the sample into HTML with math-container spans, as the posts of the release have it.
 
 Blocks (separated by blank lines): paragraphs, ``- `` and ``1. `` lists with one line an item, ``> `` quotes, code
 indented by four spaces. Inline: ``$LaTeX$``, ``$$LaTeX$$``, ``**strong**``, ``*emphasis*``, a code span in backticks,
-``[text](address)``, and ``\\$`` for a currency sign.
+``[text](address)``, and ``\$`` for a currency sign.
 """
 
 from __future__ import annotations

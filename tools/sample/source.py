@@ -1,12 +1,12 @@
-"""Reads the hand-written sample collection: questions with their answers, and topics with their judgements.
+r"""Reads the hand-written sample collection: questions with their answers, and topics with their judgements.
 
 A file holds several entries. Lines that start with one or two number signs are the only structure; the text
 between them is the small Markdown of ``markup.py``::
 
     # harmonic-diverges                    # A.901
-    Title: Why does $\\sum 1/n$ diverge?   Title: ...
+    Title: Why does $\sum 1/n$ diverge?    Title: ...
     Tags: sequences-and-series             Tags: ...
-    Posted: 2013-04-02                     Formula: \\sum\\frac{1}{n}      (the formula topic B.901)
+    Posted: 2013-04-02                     Formula: \sum\frac{1}{n}      (the formula topic B.901)
     Votes: 7
                                            Text of the topic.
     Text of the question.
@@ -14,8 +14,8 @@ between them is the small Markdown of ``markup.py``::
     ## 12 votes, accepted                  3: harmonic-diverges.1 harmonic-diverges.2
     Text of the first answer.              0: coupon-collector.1
                                            ## Formulas
-    ## answer                              3: \\sum_{n=1}^\\infty \\frac{1}{n}
-    Text of an answer without votes.       1: \\sum_{n=1}^\\infty \\frac{1}{n^2}
+    ## answer                              3: \sum_{n=1}^\infty \frac{1}{n}
+    Text of an answer without votes.       1: \sum_{n=1}^\infty \frac{1}{n^2}
 
 Answers are named by their question and their place in it, counted from 1. ``Posted`` and ``Votes`` are optional.
 """
@@ -86,7 +86,8 @@ def sections(text: str) -> Iterator[Section]:
     for name, content in zip(pieces[1::2], pieces[2::2], strict=True):
         body, *parts = SUBHEADING.split(content)
         header, _, body = body.strip().partition("\n\n")
-        fields = dict(match.groups() for line in header.splitlines() if (match := FIELD.match(line)))
+        found = (FIELD.match(line) for line in header.splitlines())
+        fields = {match.group(1): match.group(2) for match in found if match}
         texts = [part.strip("\n") for part in parts[1::2]]
         yield Section(name, fields, body.strip("\n"), list(zip(parts[0::2], texts, strict=True)))
 
