@@ -5,8 +5,8 @@
     Edge   := Role (Atom | Node)?                        Symbol := one or more characters up to space " ( ) / : ~
 
 On what penman 1.3 takes, the graph is that of ``penman.decode`` and the text that of ``penman.encode``. Three things
-are errors here that penman lets pass: text after the graph, a variable defined twice, and the empty node ``()``. The same
-edge written twice is kept twice, where penman loses track of what it belongs to.
+are errors here that penman lets pass: text after the graph, a variable defined twice, and the empty node ``()``. An
+edge that is written twice is kept twice, where penman loses track of what it belongs to.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import json
 import logging
 import pickle
+import re
 from dataclasses import replace
 
 import penman
@@ -188,7 +189,7 @@ def test_fifty_thousand_levels_are_read_and_written(indent):
     ],
 )
 def test_malformed_text_is_refused_with_its_place(text, line, offset, message):
-    with pytest.raises(PenmanError, match=message) as caught:
+    with pytest.raises(PenmanError, match=re.escape(message)) as caught:
         decode_penman(text)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.line, error.offset) == (line, offset)
@@ -210,7 +211,7 @@ def test_malformed_text_is_refused_with_its_place(text, line, offset, message):
     ],
 )
 def test_a_graph_that_would_not_be_read_back_is_refused(graph, message):
-    with pytest.raises(AmrError, match=message):
+    with pytest.raises(AmrError, match=re.escape(message)):
         encode_penman(graph)
 
 

@@ -1,0 +1,108 @@
+"""Posts: HTML or text with formulas to `MathPost`, and its sentences."""
+
+from __future__ import annotations
+
+import re
+
+from pyterrier_mathamr._common.errors import MathAMRError
+
+from .html import HtmlFlattener
+from .math_spans import clean
+from .post import MathPost, PostFormula, assemble, placeholder, plain_text
+from .sentences import PLACEHOLDER, TOKEN, split_sentences
+
+__all__ = [
+    "PLACEHOLDER",
+    "TOKEN",
+    "MathPost",
+    "PostError",
+    "PostFormula",
+    "placeholder",
+    "plain_text",
+    "post_from_any",
+    "post_from_html",
+    "post_from_text",
+    "split_sentences",
+]
+
+_LOOKS_LIKE_HTML = re.compile(
+    r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table)(?:\s[^<>]{0,500})?/?>"
+    r"|</[abi]>|&(?:lt|gt|amp|quot|nbsp|#\d{1,6});",
+    re.IGNORECASE,
+)
+_PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
+
+
+class PostError(MathAMRError):
+    """A post is not text.
+
+    Attributes:
+        value: what was given instead.
+    """
+
+    def __init__(self, value: object) -> None:
+        super().__init__(value)
+        self.value = value
+
+    def __str__(self) -> str:
+        return f"a post's title and body are text, not {type(self.value).__name__}: {str(self.value)[:60]!r}"
+
+
+def post_from_html(body: str, title: str = "") -> MathPost:
+    r"""Read a post or topic as ARQMath stores it.
+
+    Args:
+        body: HTML; formulas are ``<span class="math-container" id="...">`` or stand between dollars, ``\(..\)`` or
+            ``\[..\]``. Malformed HTML and a bare ``<`` inside LaTeX are read as far as they make sense.
+        title: HTML of the title, which becomes the first block.
+
+    Returns:
+        The post; each span with an id is one formula with that id.
+
+    Raises:
+        PostError: ``body`` or ``title`` is not text.
+    """
+    _check(body, title)
+    reader = HtmlFlattener()
+    reader.feed(title)
+    reader.feed(body)
+    return assemble(reader.text, reader.formulas)
+
+
+def post_from_text(text: str, title: str = "") -> MathPost:
+    r"""Read plain text with formulas between dollars, ``\(..\)`` or ``\[..\]``; ``\$`` is a currency sign.
+
+    Args:
+        text: paragraphs separated by blank lines.
+        title: the title, which becomes the first block.
+
+    Raises:
+        PostError: ``text`` or ``title`` is not text.
+    """
+    _check(text, title)
+    blocks = (
+        _PARAGRAPH.sub("\x00", part.replace("\r\n", "\n").strip()).replace("\n", " ").replace("\x00", "\n")
+        for part in (clean(title), clean(text))
+    )
+    return assemble("\n".join(blocks), ())
+
+
+def post_from_any(text: str, title: str = "") -> MathPost:
+    """Read a post as HTML if it has tags or entities of HTML, else as plain text.
+
+    Args:
+        text: HTML or text.
+        title: HTML or text.
+
+    Raises:
+        PostError: ``text`` or ``title`` is not text.
+    """
+    _check(text, title)
+    is_html = _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title)
+    return post_from_html(text, title) if is_html else post_from_text(text, title)
+
+
+def _check(*texts: object) -> None:
+    for text in texts:
+        if not isinstance(text, str):
+            raise PostError(text)

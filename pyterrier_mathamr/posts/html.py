@@ -1,0 +1,146 @@
+"""HTML of a post to flat text with a mark for each formula.
+
+A formula is the innermost ``<span class="math-container">``. Inside it only spans are tags, so that a bare ``<`` of
+LaTeX is text; an end tag of a block closes spans that were left open. Outside, only the names of HTML are tags, and
+``a<x`` is text.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, MARK, clean, strip_delimiters
+from .post import PostFormula
+
+_BLOCK_NAMES = (
+    "address article blockquote body br caption center dd details div dl dt h1 h2 h3 h4 h5 h6 head hr html li ol p pre "
+    "section summary table tbody tfoot thead tr ul"
+)
+_INLINE_NAMES = (
+    "a abbr b big cite col colgroup del em font i iframe img input ins mark q s small span strike strong sub sup u var"
+)
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_CELLS = frozenset({"td", "th"})
+_CODE = frozenset({"code", "pre", "kbd", "samp", "tt"})
+_HIDDEN = frozenset({"script", "style"})
+_TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split())
+# The bounds keep a hostile text from making each "<" scan all that follows.
+_TAG = re.compile(
+    r"""<(/?)([a-zA-Z][a-zA-Z0-9]{0,11})((?:\s(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,200})?)/?>|<!--"""
+)
+_ID = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]*)""")
+_SPACES = re.compile(r"\s+")
+
+
+class _MathSpan:
+    """An open math-container: its id until a formula takes it, and the LaTeX so far."""
+
+    def __init__(self, formula_id: str) -> None:
+        self.id = formula_id
+        self.latex: list[str] = []
+
+
+class HtmlFlattener:
+    """Collects the flat text and the formulas of one post; `feed` takes one fragment (title, body) after another."""
+
+    def __init__(self) -> None:
+        self.formulas: list[PostFormula] = []
+        self._out: list[str] = []
+        self._spans: list[_MathSpan | None] = []  # the open spans; None for one that holds no formula
+        self._math: list[_MathSpan] = []  # those of them that do
+        self._hidden = ""
+        self._code = 0
+
+    @property
+    def text(self) -> str:
+        """The text so far, blocks ended by line ends, with a mark for each formula."""
+        return "".join(self._out)
+
+    def feed(self, fragment: str) -> None:
+        """Add an HTML fragment as blocks of their own."""
+        at = position = 0
+        comments_end = True  # False once no "-->" is left, so that each "<!--" does not look for it again
+        while match := _TAG.search(fragment, position):
+            position = match.end()
+            if match[0] == "<!--":
+                end = fragment.find("-->", position) if comments_end and not self._math else -1
+                comments_end = comments_end and (end >= 0 or bool(self._math))
+                if end >= 0:
+                    self._add(fragment[at : match.start()])
+                    at = position = end + 3
+                continue
+            name, closing = match[2].lower(), bool(match[1])
+            if name not in _TAGS or (self._math and name != "span" and not (closing and name in _BLOCKS)):
+                continue
+            self._add(fragment[at : match.start()])
+            at = position
+            self._tag(name, closing, match[3])
+        self._add(fragment[at:])
+        self._close_spans()
+        self._out.append("\n")
+        self._hidden, self._code = "", 0
+
+    def _tag(self, name: str, closing: bool, attributes: str) -> None:
+        if self._hidden:
+            if closing and name == self._hidden:
+                self._hidden = ""
+        elif name == "span":
+            self._close_span() if closing else self._open_span(attributes)
+        elif name in _HIDDEN and not closing:
+            self._hidden = name
+        else:
+            if name in _BLOCKS:
+                if closing:
+                    self._close_spans()
+                self._out.append("\n")
+            elif name in _CELLS:
+                self._out.append(" ")
+            if name in _CODE:
+                self._code = max(0, self._code + (-1 if closing else 1))
+
+    def _add(self, source: str) -> None:
+        text = clean(unescape(source))
+        if self._math:
+            self._math[-1].latex.append(text)
+        elif not self._hidden:
+            if self._code:
+                text = text.replace("$", CODE_DOLLAR).replace("\\", CODE_BACKSLASH)
+            else:
+                text = _SPACES.sub(" ", text)
+            self._out.append(text)
+
+    def _open_span(self, attributes: str) -> None:
+        if "math-container" not in attributes:
+            self._spans.append(None)
+            return
+        found = _ID.search(attributes)
+        span = _MathSpan(clean(unescape(found[1])) if found else "")
+        if self._math:
+            outer = self._math[-1]
+            if not span.id and not "".join(outer.latex).strip():  # a mere wrapper passes its id on
+                span.id, outer.id = outer.id, ""
+            self._emit(outer)
+        self._spans.append(span)
+        self._math.append(span)
+
+    def _close_span(self) -> None:
+        span = self._spans.pop() if self._spans else None
+        if span is not None:
+            self._emit(self._math.pop())
+
+    def _close_spans(self) -> None:
+        while self._spans:
+            self._close_span()
+
+    def _emit(self, span: _MathSpan) -> None:
+        """Turn the LaTeX of a span into a formula, or into text where a span without id holds several."""
+        source = "".join(span.latex)
+        span.latex = []
+        latex = strip_delimiters(source)
+        if span.id or (latex and "$" not in latex.replace("\\$", "")):
+            self.formulas.append(PostFormula(latex, span.id))
+            self._out.append(MARK)
+            span.id = ""
+        elif latex:
+            self._out.append(_SPACES.sub(" ", source))

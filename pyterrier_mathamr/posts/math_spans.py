@@ -1,0 +1,123 @@
+r"""Where formulas are in text: ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]`` and environments such as ``\begin{align}``.
+
+A dollar is a currency sign when it is escaped, when nothing closes it in its block, or when what it encloses reads as
+prose after an amount: ``$5 and $10``. Delimiters that do not pair are left as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MARK = "\ue000"
+"""Private-use character that holds the place of a formula already taken out of the text."""
+
+CODE_DOLLAR, CODE_BACKSLASH = "\ue001", "\ue002"
+"""What stands for a dollar and a backslash inside code, where they delimit nothing."""
+
+LONGEST_DISPLAY = 20_000
+LONGEST_INLINE = 4_000
+
+_OPENER = re.compile(
+    r"\\\$|\$\$?|\\\(|\\\["
+    r"|\\begin\{(?:(?:equation|align|alignat|gather|multline|eqnarray|flalign)\*?)\}"
+)
+_CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
+_INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
+_AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*\w?[\s,;.)]+[A-Za-z]{2,}")
+_TEX = re.compile(r"[\\^_={}<>+*/|]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue002\ufeff\ufff9-\uffff\ud800-\udfff]"
+)
+
+
+def clean(text: str) -> str:
+    """Drop control characters, invisible ones, lone surrogates and our own marks."""
+    return _CONTROL.sub("", text)
+
+
+def strip_delimiters(latex: str) -> str:
+    r"""Take the delimiters off LaTeX that has them: ``$x$``, ``$$x$$``, ``\(x\)`` and ``\[x\]`` are ``x``."""
+    latex = latex.strip()
+    for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
+        if len(latex) >= len(opening + closing) and latex.startswith(opening) and latex.endswith(closing):
+            if closing == "$" and latex.endswith("\\$"):
+                continue
+            return latex[len(opening) : -len(closing)].strip()
+    opened = latex.lstrip("$")  # a formula that was cut off: its closing dollars are lost
+    return latex if "$" in opened else opened.strip()
+
+
+def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Find the formulas of a text.
+
+    Args:
+        text: blocks separated by line ends; display formulas may go over them, inline ones not. No formula spans a
+            `MARK`.
+
+    Yields:
+        Start, end (delimiters included) and LaTeX (without them) of each, in order and without overlap.
+    """
+    at = 0
+    while opener := _OPENER.search(text, at):
+        at = opener.end()
+        delimiter = opener[0]
+        if delimiter == "\\$":
+            continue
+        if delimiter == "$":
+            end = _inline_end(text, at)
+            if end < 0 or _is_prose(text[at:end], text[end + 1 : end + 2]):
+                continue
+            latex, after = text[at:end], end + 1
+        else:
+            closer = _CLOSER.get(delimiter) or delimiter.replace("begin", "end")
+            end = _display_end(text, at, delimiter, closer)
+            if end < 0:
+                continue
+            after = end + len(closer)
+            latex = text[opener.start() : after] if delimiter.startswith("\\b") else text[at:end]
+        if latex.strip():
+            yield opener.start(), after, latex.strip()
+            at = after
+
+
+def _display_end(text: str, start: int, opener: str, closer: str) -> int:
+    """Where the closer of a display formula is, or -1; the search ends at the next opener, so it is linear in all."""
+    limit = start + LONGEST_DISPLAY
+    if opener != closer:
+        following = text.find(opener, start, limit)
+        limit = following if following >= 0 else limit
+    end = text.find(closer, start, limit)
+    return -1 if end < 0 or MARK in text[start:end] else end
+
+
+def _inline_end(text: str, start: int) -> int:
+    """Where the dollar is that closes an inline formula, or -1; dollars inside braces belong to the formula."""
+    depth, inner = 0, []
+    for stop in _INLINE_STOP.finditer(text, start, start + LONGEST_INLINE):
+        what = stop[0]
+        if what == "{":
+            depth += 1
+        elif what == "}":
+            depth -= 1
+        elif what == "$":
+            if depth <= 0:
+                return stop.start()
+            inner.append(stop.start())
+            if len(inner) == 8:
+                break
+        elif what in ("\n", MARK):
+            break
+    return inner[0] if inner else -1
+
+
+def _is_prose(content: str, following: str) -> bool:
+    """Whether dollars that pair are amounts of money."""
+    if not content.strip():
+        return True
+    spaced = content[0].isspace() or content[-1].isspace()
+    if spaced and following.isdigit():
+        return True
+    if _TEX.search(content):
+        return False
+    return bool(_AMOUNT_AND_WORDS.match(content)) or (spaced and len(content.split()) > 1 and content[-1:].isspace())
