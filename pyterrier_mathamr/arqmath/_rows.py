@@ -13,12 +13,12 @@ piece is parsed on its own::
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, cast
 
 from lxml import etree
 
@@ -29,6 +29,7 @@ CHUNK = 1 << 20
 MAX_ROW = 64 << 20
 
 _ROW = re.compile(rb"<row(?=[\s/>])")
+_TAG = re.compile(rb"<row(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _ROOT = re.compile(rb"<(?!row[\s/>])([A-Za-z_]\w*)")
 _TAIL = re.compile(rb"</(?!row[\s>])\w+\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
 _FORBIDDEN = bytes(i for i in range(32) if i not in (9, 10, 13))
@@ -36,9 +37,9 @@ _FORBIDDEN_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01])|x0*(?:[
 _PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
 
 
-def open_binary(path: Path) -> IO[bytes]:
+def open_binary(path: Path) -> gzip.GzipFile | io.BufferedReader:
     """Open a file for reading bytes, unpacking it where its name ends in ``.gz``."""
-    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def clean(piece: bytes) -> bytes:
@@ -80,57 +81,69 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
         FileFormatError: the file has neither a row nor the root of an empty dump.
         OSError: the file cannot be read.
     """
+    hidden = False  # in a comment
     for line, piece, last in _pieces(path, report):
-        tail = _TAIL.search(piece) if last else None
-        row, mended = parse_piece(piece[: tail.start()] if tail else piece, clean)
-        if row is not None:
-            if mended:
-                report("P105", line, f"row {row.get('Id', '')}")
-            yield line, row
-        elif not last or tail:
-            report("P101", line, _excerpt(piece))
-        if last and not tail:
+        tag, cut = _TAG.match(piece), last and not _TAIL.search(piece)
+        if hidden:
+            hidden = b"-->" not in piece
+        else:
+            # A row has no content: its start tag is all of it.
+            row, mended = parse_piece(tag[0].rstrip(b"/>") + b"/>" if tag else piece, clean)
+            if row is not None:
+                if mended:
+                    report("P105", line, f"row {row.get('Id', '')}")
+                yield line, row
+            elif not cut:
+                report("P101", line, _excerpt(piece))
+            after = piece[tag.end() :] if tag else b""
+            hidden = after.rfind(b"<!--") > after.rfind(b"-->")
+        if cut:
             report("P106", line, _excerpt(piece))
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """Read a file, plain or gzipped, in pieces of at most :data:`CHUNK` bytes, to its end or to where it was cut.
+
+    Raises:
+        FileFormatError: the file is called ``.gz`` and is none.
+        OSError: the file cannot be read.
+    """
+    with open_binary(path) as stream:
+        try:
+            while chunk := stream.read1(CHUNK):  # read would lose what comes before the end of a cut gzip file
+                yield chunk
+        except EOFError:
+            return  # the missing tail is noticed, and reported, by the reader of the rows
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
 
 
 def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
     """Yield (first line, bytes from one ``<row`` to the next, whether it is the last)."""
     rest, line, head, found = b"", 1, b"", False
-    with open_binary(path) as stream:
-        for chunk in _chunks(stream, path):
-            data = rest + chunk
-            head = head or data[:4096]
-            starts = [match.start() for match in _ROW.finditer(data)]
-            if starts and not found:
-                line += data.count(b"\n", 0, starts[0])
-                found = True
-            for start, end in itertools.pairwise(starts):
-                piece = data[start:end]
-                yield line, piece, False
-                line += piece.count(b"\n")
-            # Before the first row only the bytes that may begin one are kept.
-            rest = data[starts[-1] :] if starts else data if found else data[-8:]
-            line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
-            if len(rest) > MAX_ROW:
-                report("P107", line, _excerpt(rest))
-                line, rest, found = line + rest.count(b"\n"), b"", False
+    for chunk in read_chunks(path):
+        data = rest + chunk
+        head = head or data[:4096]
+        starts = [match.start() for match in _ROW.finditer(data)]
+        if starts and not found:
+            line += data.count(b"\n", 0, starts[0])
+            found = True
+        for start, end in itertools.pairwise(starts):
+            piece = data[start:end]
+            yield line, piece, False
+            line += piece.count(b"\n")
+        # Before the first row only what may begin one, or end an empty dump, is kept.
+        rest = data[starts[-1] :] if starts else data if found else data[-64:]
+        line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
+        if len(rest) > MAX_ROW:
+            report("P107", line, _excerpt(rest))
+            line, rest, found = line + rest.count(b"\n"), b"", False
     if found:
         yield line, rest, True
     elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
         raise FileFormatError(path, 1, "this is no dump of posts or links: it has no <row …/>")
     elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
         report("P106", line, _excerpt(rest))
-
-
-def _chunks(stream: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Read to the end, or to where a gzipped file was cut."""
-    try:
-        while chunk := stream.read(CHUNK):
-            yield chunk
-    except EOFError:
-        return  # the missing tail is noticed, and reported, by what follows
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
 
 
 def _excerpt(piece: bytes) -> str:

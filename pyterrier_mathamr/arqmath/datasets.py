@@ -26,15 +26,14 @@ from ir_datasets.indices import PickleLz4FullStore
 
 from pyterrier_mathamr import __version__
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.posts import PostError, plain_text, post_from_html
+from pyterrier_mathamr.posts import plain_text, post_from_html
 
-from ._rows import CHUNK, open_binary
+from ._rows import read_chunks
 from .errors import MissingFileError
 from .home import locate
 from .layout import Task
 from .posts import Post
 from .records import ARQMathDoc, ARQMathQrel, Task1Query, Task2Query
-from .rules import BadRowWarning
 
 YEARS = ("2020", "2021", "2022", "sample")
 DATASETS: tuple[str, ...] = tuple(f"arqmath/{year}/task{task}" for year in YEARS for task in (1, 2))
@@ -63,12 +62,11 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         """Count the rows of the dump by their type, without parsing them (seconds for the whole release)."""
         kinds = rb'PostTypeId="2"' if self._task == 1 else rb'PostTypeId="[12]"'
         count, rest = 0, b""
-        with open_binary(locate(self._dataset).posts_file) as stream:
-            while chunk := stream.read(CHUNK):
-                data = rest + chunk
-                matches = list(re.finditer(kinds, data))
-                count += len(matches)
-                rest = data[max(len(data) - 20, matches[-1].end() if matches else 0) :]
+        for chunk in read_chunks(locate(self._dataset).posts_file):
+            data = rest + chunk
+            matches = list(re.finditer(kinds, data))
+            count += len(matches)
+            rest = data[max(len(data) - 20, matches[-1].end() if matches else 0) :]
         return count
 
     def docs_store(self) -> Any:
@@ -106,7 +104,7 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
     def _read(self) -> Iterator[ARQMathDoc]:
         collection = locate(self._dataset)
         for post in collection.answers() if self._task == 1 else collection.posts():
-            yield _doc(post, collection.posts_file)
+            yield _doc(post)
 
 
 class ARQMathQueries(BaseQueries):  # type: ignore[misc]
@@ -175,19 +173,14 @@ def register() -> None:
             ir_datasets.registry.register(name, ir_datasets.Dataset(*parts))
 
 
-def _doc(post: Post, file: Path) -> ARQMathDoc:
-    try:
-        text = plain_text(post_from_html(post.body, post.title))
-    except PostError as error:
-        warnings.warn(BadRowWarning(file, 0, "P109", f"post {post.id} ({error})"), stacklevel=2)
-        text = ""
+def _doc(post: Post) -> ARQMathDoc:
     return ARQMathDoc(
         doc_id=post.id,
         kind=post.kind,
         parent_id=post.parent_id,
         title=post.title,
         body=post.body,
-        text=text,
+        text=plain_text(post_from_html(post.body, post.title)),
         tags=" ".join(post.tags),
         accepted_answer_id=post.accepted_answer_id,
         score=post.score,

@@ -21,7 +21,6 @@ RULES = {
     "P106": "the file ends in the middle; what came before is kept. Download it again",
     "P107": "the row is longer than 64 MiB; it is skipped",
     "P108": "the Id came before; the first row stands, this one is skipped",
-    "P109": "the body cannot be read as HTML; the document is kept with an empty text",
     "T201": "the topic has no number; it is skipped",
     "T202": "the topic is not well-formed XML; it is skipped",
     "T203": "the topic's number came before; the first one stands, this one is skipped",

@@ -1,0 +1,173 @@
+"""ARQMath through ir_datasets and PyTerrier."""
+
+from pathlib import Path
+
+import ir_datasets
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.arqmath import (
+    DATASETS,
+    ARQMathDoc,
+    ARQMathError,
+    NoLocalCopyError,
+    Task1Query,
+    Task2Query,
+    register,
+    register_arqmath,
+)
+
+ANSWER = '<p>Since <span class="math-container" id="2">3-2=1</span> is positive.</p>'
+BODY = '<p>Is <span class="math-container" id="q_2">$a<b$</span> &amp; true?</p>'
+
+
+@pytest.fixture
+def registered(release: Path) -> Path:
+    register_arqmath(release)
+    return release
+
+
+def test_all_years_and_tasks_are_known_and_a_second_registration_changes_nothing() -> None:
+    register()
+    first = {name: ir_datasets.load(name) for name in DATASETS}
+    register()
+    assert len(DATASETS) == 8
+    assert {name: ir_datasets.load(name) for name in DATASETS} == first
+
+
+def test_the_documents_of_task_1_are_the_answers(registered: Path) -> None:
+    docs = list(ir_datasets.load("arqmath/2022/task1").docs_iter())
+    assert [doc.doc_id for doc in docs] == ["11", "12", "14"]
+    assert docs[1] == ARQMathDoc(
+        doc_id="12",
+        kind="answer",
+        parent_id="10",
+        title="",
+        body=ANSWER,
+        text="Since $3-2=1$ is positive.",
+        tags="",
+        accepted_answer_id="",
+        score=None,
+        date=None,
+    )
+    assert docs[1].default_text() == docs[1].text
+
+
+def test_the_documents_of_task_2_are_all_posts(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/2022/task2")
+    docs = list(dataset.docs_iter())
+    assert [doc.doc_id for doc in docs] == ["10", "11", "12", "13", "14"]
+    assert docs[0].text == "Why is $2<3$ ?\nI do not see it."
+    assert (docs[0].tags, docs[0].score, docs[0].accepted_answer_id) == ("inequality order-theory", 7, "12")
+    assert (dataset.docs_count(), ir_datasets.load("arqmath/2022/task1").docs_count()) == (5, 3)
+
+
+def test_queries_have_html_with_ids_and_plain_text(registered: Path) -> None:
+    first, second = ir_datasets.load("arqmath/2022/task1").queries_iter()
+    title = 'Norms of <span class="math-container" id="q_1">$A$</span>'
+    assert first == Task1Query("A.301", title, BODY, "linear-algebra norm", "Norms of $A$\nIs $a<b$ & true?")
+    assert first.default_text() == first.text
+    assert second.text == "Second\nNo formula here."
+
+
+def test_queries_of_task_2_have_the_formula_and_the_topic_of_task_1(registered: Path) -> None:
+    query = next(ir_datasets.load("arqmath/2022/task2").queries_iter())
+    assert isinstance(query, Task2Query)
+    assert (query.query_id, query.topic_id, query.formula_id, query.latex) == ("B.301", "A.301", "q_2", "a<b")
+    assert query.default_text() == "a<b"
+
+
+def test_judgements_by_visual_id_are_given_with_a_warning_where_there_are_no_others(registered: Path) -> None:
+    with pytest.warns(MathAMRWarning, match="visual ids"):
+        (qrel,) = ir_datasets.load("arqmath/2022/task2").qrels_iter()
+    assert (qrel.query_id, qrel.doc_id, qrel.relevance) == ("B.301", "77", 2)
+
+
+def test_documents_are_looked_up_by_id_and_sliced(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/2022/task2")
+    store = dataset.docs_store()
+    assert store.get("12").body == ANSWER
+    assert {doc.doc_id for doc in store.get_many_iter(["10", "14", "nope"])} == {"10", "14"}
+    assert [doc.doc_id for doc in dataset.docs_iter()[1:3]] == ["11", "12"]
+    assert list(dataset.docs_iter()) == [store.get(str(i)) for i in range(10, 15)]
+
+
+def test_a_changed_dump_gets_a_store_of_its_own(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/2022/task1")
+    assert dataset.docs_store().get("14").text == "Answer."
+    file = registered / "Collection/Posts.V1.3.xml"
+    file.write_text(file.read_text().replace("Answer.", "Another answer."))
+    assert dataset.docs_store().get("14").text == "Another answer."
+
+
+def test_pyterrier_gives_topics_judgements_and_corpus(registered: Path) -> None:
+    dataset = pt.get_dataset("irds:arqmath/2022/task1")
+    assert dataset.get_topics("text").to_dict("list") == {
+        "qid": ["A.301", "A.302"],
+        "query": ["Norms of $A$\nIs $a<b$ & true?", "Second\nNo formula here."],
+    }
+    assert list(dataset.get_topics("title").columns) == ["qid", "query"]
+    assert list(dataset.get_topics().columns) == ["qid", "title", "body", "tags", "text"]
+    qrels = dataset.get_qrels()
+    assert qrels[["qid", "docno", "label"]].to_numpy().tolist() == [["A.301", "12", 3], ["A.301", "14", 0]]
+    corpus = dataset.get_corpus_iter(verbose=False)
+    assert len(corpus) == 3
+    assert [doc["docno"] for doc in corpus] == ["11", "12", "14"]
+
+
+def test_pyterrier_loads_texts_by_docno(registered: Path) -> None:
+    dataset = pt.get_dataset("irds:arqmath/2022/task1")
+    frame = pd.DataFrame({"qid": ["1", "1"], "docno": ["14", "12"]})
+    assert pt.text.get_text(dataset, "text")(frame).text.tolist() == ["Answer.", "Since $3-2=1$ is positive."]
+    assert dataset.text_loader(["body", "parent_id"])(frame).parent_id.tolist() == ["13", "10"]
+
+
+def test_the_environment_names_a_copy_and_a_call_goes_before_it(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "Posts.V1.2.xml").write_text('<posts><row Id="99" PostTypeId="2"/></posts>')
+    dataset = ir_datasets.load("arqmath/2022/task1")
+    monkeypatch.setenv("ARQMATH_HOME", str(other))
+    assert [doc.doc_id for doc in dataset.docs_iter()] == ["99"]
+    register_arqmath(release)
+    assert len(list(dataset.docs_iter())) == 3
+    register_arqmath(other)
+    assert [doc.doc_id for doc in dataset.docs_iter()] == ["99"]
+
+
+def test_a_copy_in_the_home_of_ir_datasets_is_found(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "irds").mkdir(exist_ok=True)
+    (tmp_path / "irds/arqmath").symlink_to(release)
+    assert ir_datasets.load("arqmath/2022/task1").docs_count() == 3
+
+
+@pytest.mark.parametrize("what", ["docs_iter", "queries_iter", "qrels_iter", "docs_count", "docs_store"])
+def test_without_a_copy_the_error_says_what_to_download_and_where_to_put_it(what: str) -> None:
+    with pytest.raises(NoLocalCopyError, match=r"Posts.*https://www\.cs\.rit\.edu.*register_arqmath.*ARQMATH_HOME"):
+        result = getattr(ir_datasets.load("arqmath/2021/task1"), what)()
+        list(result)
+
+
+def test_a_folder_that_is_not_there_leaves_the_known_copy(registered: Path, tmp_path: Path) -> None:
+    with pytest.raises(ARQMathError, match="no folder"):
+        register_arqmath(tmp_path / "nowhere")
+    assert ir_datasets.load("arqmath/2022/task1").docs_count() == 3
+
+
+def test_the_sample_that_comes_with_the_package_needs_no_copy() -> None:
+    for task in (1, 2):
+        dataset = pt.get_dataset(f"irds:arqmath/sample/task{task}")
+        topics, qrels = dataset.get_topics("text"), dataset.get_qrels()
+        assert len(topics) >= 20
+        assert set(qrels.qid) <= set(topics.qid)
+        assert set(qrels.label) <= {0, 1, 2, 3}
+    answers = list(ir_datasets.load("arqmath/sample/task1").docs_iter())
+    posts = {doc.doc_id: doc.kind for doc in ir_datasets.load("arqmath/sample/task2").docs_iter()}
+    assert len(answers) >= 150
+    assert sum(kind == "question" for kind in posts.values()) >= 60
+    assert {qrel.doc_id for qrel in ir_datasets.load("arqmath/sample/task1").qrels_iter()} <= set(posts)
+    assert {doc.parent_id for doc in answers} <= set(posts)

@@ -1,0 +1,39 @@
+"""The known-item split and its judgements."""
+
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import Pair, known_item_qrels, known_item_split, split_pairs
+
+# Last digit of the number that the command sha256sum prints, worked out with awk: 0, 1, 3, 5, 9.
+KNOWN = {"154": "validation", "2": "test", "255": "train", "1": "train", "7": "train"}
+
+PAIRS = [Pair(str(question), f"a{question}.{i}") for question in range(200) for i in range(2)]
+
+
+@pytest.mark.parametrize(("question", "part"), KNOWN.items())
+def test_the_part_is_the_last_digit_of_the_sha256_of_the_id(question: str, part: str) -> None:
+    assert known_item_split(question) == part
+
+
+def test_the_parts_are_disjoint_and_make_up_the_whole() -> None:
+    parts = [split_pairs(PAIRS, part) for part in ("train", "validation", "test")]
+    assert sorted(pair for part in parts for pair in part) == sorted(PAIRS)
+    questions = [{pair.question_id for pair in part} for part in parts]
+    assert len(questions[0] | questions[1] | questions[2]) == sum(map(len, questions)) == 200
+
+
+def test_the_judgements_are_the_questions_own_answers() -> None:
+    frame = known_item_qrels(PAIRS, "test")
+    assert list(frame.columns) == ["qid", "docno", "label"]
+    assert set(frame.label) == {1}
+    assert [Pair(q, d) for q, d in zip(frame.qid, frame.docno, strict=True)] == split_pairs(PAIRS, "test")
+
+
+def test_no_pairs_give_an_empty_frame_with_its_columns() -> None:
+    assert list(known_item_qrels([]).columns) == ["qid", "docno", "label"]
+
+
+def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(ConfigError, match="dev"):
+        known_item_qrels(PAIRS, "dev")  # type: ignore[arg-type]

@@ -1,0 +1,182 @@
+"""Files are found by the names that the organisers and their participants gave them."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, MissingFileError, Pair
+
+# As listed by the organisers' backup and by public download scripts.
+DRIVE = """
+Collection/Posts.V1.3.xml
+Collection/PostLinks.V1.3.xml
+Collection/Old versions/V1.2/Posts.V1.2.xml
+Formulas/latex_representation_v3/1.tsv
+Formulas/latex_representation_v3/2.tsv
+Formulas/latex_representation_v3/10.tsv
+Formulas/latex_representation_v2/1.tsv
+Formulas/slt_representation_v3/1.tsv
+Formulas/opt_representation_v3/1.tsv.gz
+Topics/Task1&3 Topics/ARQMath-1/Topics/Topics_V2.0.xml
+Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_latex_V2.0.tsv
+Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_slt_V2.0.tsv
+Topics/Task1&3 Topics/ARQMath-1/Formulas/Formula_topics_opt_V2.0.tsv
+Topics/Task1&3 Topics/ARQMath-2/Topics/Topics_Task1_2021_V1.1.xml
+Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_Latex_V1.1.tsv
+Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_OPT_V1.1.tsv
+Topics/Task1&3 Topics/ARQMath-2/Formulas/Topics_2021_Formulas_SLT_V1.1.tsv
+Topics/Task1&3 Topics/ARQMath-3/Topics/Topics_Task1_2022_V0.1.xml
+Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_Latex.V0.1.tsv
+Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_OPT.V0.1.tsv
+Topics/Task1&3 Topics/ARQMath-3/Formulas/Topics_Formulas_SLT.V0.1.tsv
+Topics/Task2 Topics/ARQMath-1/Topics/Topics_V1.1.xml
+Topics/Task2 Topics/ARQMath-2/Topics/Topics_Task2_2021_V1.1.xml
+Topics/Task2 Topics/ARQMath-3/Topics/Topics_Task2_2022_V0.1.xml
+Evaluation/ Scripts & Qrels/ARQMath-1/Task 1 /qrel_official_task1
+Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_2020_visual_id.tsv
+Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_task2_official_2020_visual_id.tsv
+Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2.tsv
+Evaluation/ Scripts & Qrels/ARQMath-1/Task2/qrel_with_formula_ids/qrel_task2_all.tsv
+Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_all.tsv
+Evaluation/ Scripts & Qrels/ARQMath-2/Task1/Qrel Files/qrel_task1_2021_test.tsv
+Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_all.tsv
+Evaluation/ Scripts & Qrels/ARQMath-2/Task2/Qrel Files/qrel_task2_2021_test_official_evaluation.tsv
+Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_all.tsv
+Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv
+Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_all.tsv
+Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_official.tsv
+Runs/ARQMath-3/Task 1/qrels.arqmath-2022-task1.txt
+"""
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> ARQMathCollection:
+    for name in DRIVE.strip().splitlines():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    return ARQMathCollection(tmp_path)
+
+
+def test_the_latest_posts_and_tables_are_found(drive: ARQMathCollection) -> None:
+    assert drive.posts_file.name == "Posts.V1.3.xml"
+    assert [f"{file.parent.name}/{file.name}" for file in drive.latex_tables] == [
+        "latex_representation_v3/1.tsv",
+        "latex_representation_v3/2.tsv",
+        "latex_representation_v3/10.tsv",
+    ]
+    assert [file.name for file in drive.slt_tables] == ["1.tsv"]
+    assert [file.name for file in drive.opt_tables] == ["1.tsv.gz"]
+
+
+@pytest.mark.parametrize(
+    ("year", "task", "judged", "name"),
+    [
+        (2020, 1, "formula", "qrel_official_task1"),
+        (2021, 1, "formula", "qrel_task1_2021_test.tsv"),
+        (2022, 1, "formula", "qrel_task1_2022_official.tsv"),
+        (2020, 2, "formula", "qrel_task2.tsv"),
+        (2020, 2, "visual", "qrel_task2_official_2020_visual_id.tsv"),
+        (2021, 2, "visual", "qrel_task2_2021_test_official_evaluation.tsv"),
+        (2022, 2, "visual", "qrel_task2_2022_official.tsv"),
+    ],
+)
+def test_the_judgements_of_the_official_topics_are_found(
+    drive: ARQMathCollection, year: int, task: int, judged: str, name: str
+) -> None:
+    assert drive.qrels_file(year, task, judged=judged).name == name  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("year", [2021, 2022])
+def test_judgements_by_formula_id_that_were_not_published_are_an_error_that_says_so(
+    drive: ARQMathCollection, year: int
+) -> None:
+    with pytest.raises(MissingFileError, match=rf"judgements of {year}, task 2, by formula id.*formula_id\.tsv"):
+        drive.qrels(year, 2)
+
+
+@pytest.mark.parametrize(
+    ("year", "names"),
+    [
+        (2020, ["Formula_topics_latex_V2.0.tsv", "Formula_topics_slt_V2.0.tsv", "Formula_topics_opt_V2.0.tsv"]),
+        (
+            2021,
+            [
+                "Topics_2021_Formulas_Latex_V1.1.tsv",
+                "Topics_2021_Formulas_SLT_V1.1.tsv",
+                "Topics_2021_Formulas_OPT_V1.1.tsv",
+            ],
+        ),
+        (2022, [f"Topics_Formulas_{kind}.V0.1.tsv" for kind in ("Latex", "SLT", "OPT")]),
+    ],
+)
+def test_the_tables_of_the_topics_formulas_are_found(drive: ARQMathCollection, year: int, names: list[str]) -> None:
+    assert [file.name for files in drive.topic_tables(year) for file in files] == names
+
+
+def test_a_table_that_is_not_there_is_an_empty_tuple(drive: ARQMathCollection) -> None:
+    assert drive.topic_tables(2019) == ((), (), ())
+
+
+def test_topics_are_found_for_all_years_and_tasks(drive: ARQMathCollection) -> None:
+    found = {}
+    for year in (2020, 2021, 2022):
+        for task in (1, 2, 3):
+            with pytest.raises(ARQMathError) as caught:  # the files of this drive are empty
+                list(drive.topics(year, task))  # type: ignore[arg-type]
+            found[year, task] = caught.value.path.name  # type: ignore[attr-defined]
+    assert found[2020, 1] == found[2020, 3] == "Topics_V2.0.xml"
+    assert found[2020, 2] == "Topics_V1.1.xml"
+    assert found[2021, 1] == "Topics_Task1_2021_V1.1.xml"
+    assert found[2022, 2] == "Topics_Task2_2022_V0.1.xml"
+
+
+def test_judgements_cut_down_to_a_part_are_preferred_unless_the_complete_ones_are_asked_for(tmp_path: Path) -> None:
+    for name in ("qrels.arqmath-2022-task1.txt", "qrels.arqmath-2022-task1.mini.txt"):
+        (tmp_path / name).write_text("")
+    collection = ARQMathCollection(tmp_path)
+    assert collection.qrels_file(2022).name == "qrels.arqmath-2022-task1.mini.txt"
+    assert collection.qrels_file(2022, complete=True).name == "qrels.arqmath-2022-task1.txt"
+
+
+def test_packed_posts_are_an_error_that_says_unpack(tmp_path: Path) -> None:
+    (tmp_path / "Posts.V1.3.zip").write_text("")
+    with pytest.raises(MissingFileError, match=r"no posts.*Unpack .*Posts\.V1\.3\.zip") as caught:
+        ARQMathCollection(tmp_path).posts()
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ARQMathError, match="nowhere is no folder"):
+        ARQMathCollection(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(("task", "judged"), [(4, "formula"), (2, "picture")])
+def test_an_unknown_task_or_kind_of_judgement_is_refused(drive: ARQMathCollection, task: int, judged: str) -> None:
+    with pytest.raises(ConfigError):
+        drive.qrels(2022, task, judged=judged)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError):
+        drive.topics(2022, 4)  # type: ignore[arg-type]
+
+
+def test_pairs_are_the_accepted_answers_where_the_dump_has_them(release: Path) -> None:
+    assert list(ARQMathCollection(release).pairs()) == [Pair("10", "12")]
+
+
+def test_pairs_are_all_answers_where_the_dump_accepts_none(release: Path) -> None:
+    file = release / "Collection/Posts.V1.3.xml"
+    file.write_text(file.read_text().replace(' AcceptedAnswerId="12"', ""))
+    assert list(ARQMathCollection(release).pairs()) == [Pair("10", "11"), Pair("10", "12"), Pair("13", "14")]
+
+
+def test_pairs_of_the_table_go_before_those_of_the_dump(release: Path) -> None:
+    (release / "pairs.tsv").write_text("question_id\tanswer_id\n13\t14\n")
+    assert list(ARQMathCollection(release).pairs()) == [Pair("13", "14")]
+
+
+def test_collections_of_the_same_folder_are_equal_and_their_repr_rebuilds(release: Path) -> None:
+    collection = ARQMathCollection(release)
+    again = eval(repr(collection), {"ARQMathCollection": ARQMathCollection})
+    assert (collection == again, hash(collection) == hash(again)) == (True, True)
+    assert collection != ARQMathCollection(release.parent)
