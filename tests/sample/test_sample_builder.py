@@ -107,3 +107,14 @@ def test_a_topic_must_contain_its_formula(tmp_path: Path) -> None:
     (tmp_path / "t.md").write_text(TOPIC.replace("Formula: n", "Formula: m"), "utf-8")
     with pytest.raises(ValueError, match=r"A\.1: its text does not contain the formula m"):
         topic_files.topic_rows(source.read_topics(tmp_path), Formulas(prefix="q_", dollars=True))
+
+
+def test_a_random_quarter_of_the_answers_nobody_graded_is_judged_irrelevant(tmp_path: Path) -> None:
+    (tmp_path / "t.md").write_text(TOPIC, "utf-8")
+    topics = source.read_topics(tmp_path)
+    ids = {"q": "1", "q.1": "2", "q.2": "3"} | {f"r.{i}": str(100 + i) for i in range(400)}
+    rows = [line.split("\t") for line in topic_files.answer_judgements(topics, ids).splitlines()]
+    assert [row[2:] for row in rows[:2]] == [["2", "3"], ["3", "3"]]
+    assert {row[3] for row in rows[2:]} == {"0"}
+    assert 60 < len(rows) - 2 < 140
+    assert len({row[2] for row in rows}) == len(rows)

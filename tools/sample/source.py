@@ -18,6 +18,7 @@ between them is the small Markdown of ``markup.py``::
     Text of an answer without votes.       1: \sum_{n=1}^\infty \frac{1}{n^2}
 
 Answers are named by their question and their place in it, counted from 1. ``Posted`` and ``Votes`` are optional.
+Answers that a topic does not name are irrelevant to it.
 """
 
 from __future__ import annotations

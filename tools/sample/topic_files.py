@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from collections.abc import Iterable
 
@@ -10,6 +11,7 @@ from markup import latex_of
 from source import Topic
 
 FIRST_THREAD = 9001
+DRAWN = 4
 INSTANCES = 5
 """The release judges at most five formulas of one visual id for a topic."""
 
@@ -46,12 +48,27 @@ def formula_topic(topic: Topic) -> str:
     return topic.number.replace("A.", "B.")
 
 
+def drawn(topic: Topic, name: str) -> bool:
+    """Whether an answer that nobody graded for a topic is drawn to be judged irrelevant: a fixed random quarter is."""
+    return hashlib.sha256(f"{topic.number} {name}".encode()).digest()[0] % DRAWN == 0
+
+
 def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
-    """The Task 1 judgements: topic, 0, answer id, grade."""
-    unknown = sorted({name for topic in topics for _, name in topic.answers} - {n for n in ids if "." in n})
+    """The Task 1 judgements: topic, 0, answer id, grade.
+
+    Were only the answers on a theme judged, a system would gain by leaving the theme, and were the results of one
+    system judged, that system would lose; so answers drawn at random are judged too.
+    """
+    answers = [name for name in ids if "." in name]
+    unknown = sorted({name for topic in topics for _, name in topic.answers} - set(answers))
     if unknown:
         raise ValueError(f"judged answers that do not exist: {', '.join(unknown)}")
-    return "".join(f"{topic.number}\t0\t{ids[name]}\t{grade}\n" for topic in topics for grade, name in topic.answers)
+    rows = []
+    for topic in topics:
+        graded = {name for _, name in topic.answers}
+        others = [(0, name) for name in answers if name not in graded and drawn(topic, name)]
+        rows += [f"{topic.number}\t0\t{ids[name]}\t{grade}\n" for grade, name in (*topic.answers, *others)]
+    return "".join(rows)
 
 
 def formula_judgements(topics: list[Topic], by_picture: dict[str, list[str]]) -> str:
