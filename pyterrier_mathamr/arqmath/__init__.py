@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .qrels import Qrel, read_qrels
     from .records import ARQMathDoc, ARQMathQrel, Task1Query, Task2Query
     from .rules import RULES, BadRowWarning
-    from .split import known_item_qrels, known_item_split, split_pairs
+    from .split import known_item_qrels, known_item_split, known_item_topics, split_pairs
     from .topics import Topic, read_topics
 
 _NAMES_OF = {
@@ -38,7 +38,7 @@ _NAMES_OF = {
     "qrels": ("Qrel", "read_qrels"),
     "records": ("ARQMathDoc", "ARQMathQrel", "Task1Query", "Task2Query"),
     "rules": ("RULES", "BadRowWarning"),
-    "split": ("known_item_qrels", "known_item_split", "split_pairs"),
+    "split": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
     "topics": ("Topic", "read_topics"),
 }
 _FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
@@ -66,6 +66,7 @@ __all__ = [
     "TopicTables",
     "known_item_qrels",
     "known_item_split",
+    "known_item_topics",
     "read_links",
     "read_pairs",
     "read_posts",

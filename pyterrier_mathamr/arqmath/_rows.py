@@ -29,7 +29,7 @@ CHUNK = 1 << 20
 MAX_ROW = 64 << 20
 
 _ROW = re.compile(rb"<row(?=[\s/>])")
-_TAG = re.compile(rb"<row(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_TAG = re.compile(rb"""<row[^>"']*(?:(?:"[^"]*"|'[^']*')[^>"']*)*>""")
 _ROOT = re.compile(rb"<(?!row[\s/>])([A-Za-z_]\w*)")
 _TAIL = re.compile(rb"</(?!row[\s>])\w+\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
 _FORBIDDEN = bytes(i for i in range(32) if i not in (9, 10, 13))
@@ -102,20 +102,26 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Read a file, plain or gzipped, in pieces of at most :data:`CHUNK` bytes, to its end or to where it was cut.
+    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it was cut.
 
     Raises:
         FileFormatError: the file is called ``.gz`` and is none.
         OSError: the file cannot be read.
     """
+    chunk = bytearray()
     with open_binary(path) as stream:
         try:
-            while chunk := stream.read1(CHUNK):  # read would lose what comes before the end of a cut gzip file
-                yield chunk
+            while some := stream.read1(CHUNK):  # read would lose what comes before the end of a cut gzip file
+                chunk += some
+                if len(chunk) >= CHUNK:
+                    yield bytes(chunk)
+                    chunk.clear()
         except EOFError:
-            return  # the missing tail is noticed, and reported, by the reader of the rows
+            pass  # the missing tail is noticed, and reported, by the reader of the rows
         except (gzip.BadGzipFile, zlib.error) as error:
             raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
+    if chunk:
+        yield bytes(chunk)
 
 
 def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:

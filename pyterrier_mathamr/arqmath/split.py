@@ -14,8 +14,10 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.posts import plain_text, post_from_html
 
 from .pairs import Pair
+from .posts import Post
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -37,8 +39,7 @@ def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
     Raises:
         ConfigError: there is no such part.
     """
-    if split not in SPLITS:
-        raise ConfigError("split", split, "'train', 'validation' or 'test'")
+    _check(split)
     return [pair for pair in pairs if known_item_split(pair.question_id) == split]
 
 
@@ -59,3 +60,31 @@ def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFra
     rows = [(pair.question_id, pair.answer_id) for pair in split_pairs(pairs, split)]
     frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno"], dtype=str).assign(label=1)
     return frame
+
+
+def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.DataFrame:
+    """Make topics of the questions of one part.
+
+    Args:
+        questions: such as ``ARQMathCollection.questions()``.
+        split: the part.
+
+    Returns:
+        Columns ``qid`` (the question's post id), ``query`` (title and body as plain text, formulas as ``$latex$``),
+        ``title`` and ``body`` (HTML with the formula ids), in the order of the questions.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    _check(split)
+    rows = [
+        (post.id, plain_text(post_from_html(post.body, post.title)), post.title, post.body)
+        for post in questions
+        if known_item_split(post.id) == split
+    ]
+    return pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
+
+
+def _check(split: str) -> None:
+    if split not in SPLITS:
+        raise ConfigError("split", split, "'train', 'validation' or 'test'")

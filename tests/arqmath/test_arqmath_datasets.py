@@ -59,7 +59,7 @@ def test_the_documents_of_task_2_are_all_posts(registered: Path) -> None:
     dataset = ir_datasets.load("arqmath/2022/task2")
     docs = list(dataset.docs_iter())
     assert [doc.doc_id for doc in docs] == ["10", "11", "12", "13", "14"]
-    assert docs[0].text == "Why is $2<3$ ?\nI do not see it."
+    assert docs[0].text == "Why is $2<3$?\nI do not see it."
     assert (docs[0].tags, docs[0].score, docs[0].accepted_answer_id) == ("inequality order-theory", 7, "12")
     assert (dataset.docs_count(), ir_datasets.load("arqmath/2022/task1").docs_count()) == (5, 3)
 
@@ -147,9 +147,9 @@ def test_a_copy_in_the_home_of_ir_datasets_is_found(release: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("what", ["docs_iter", "queries_iter", "qrels_iter", "docs_count", "docs_store"])
 def test_without_a_copy_the_error_says_what_to_download_and_where_to_put_it(what: str) -> None:
+    dataset = ir_datasets.load("arqmath/2021/task1")
     with pytest.raises(NoLocalCopyError, match=r"Posts.*https://www\.cs\.rit\.edu.*register_arqmath.*ARQMATH_HOME"):
-        result = getattr(ir_datasets.load("arqmath/2021/task1"), what)()
-        list(result)
+        list(getattr(dataset, what)())
 
 
 def test_a_folder_that_is_not_there_leaves_the_known_copy(registered: Path, tmp_path: Path) -> None:

@@ -3,7 +3,14 @@
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import Pair, known_item_qrels, known_item_split, split_pairs
+from pyterrier_mathamr.arqmath import (
+    Pair,
+    Post,
+    known_item_qrels,
+    known_item_split,
+    known_item_topics,
+    split_pairs,
+)
 
 # Last digit of the number that the command sha256sum prints, worked out with awk: 0, 1, 3, 5, 9.
 KNOWN = {"154": "validation", "2": "test", "255": "train", "1": "train", "7": "train"}
@@ -34,6 +41,16 @@ def test_no_pairs_give_an_empty_frame_with_its_columns() -> None:
     assert list(known_item_qrels([]).columns) == ["qid", "docno", "label"]
 
 
+def test_the_topics_are_the_questions_of_one_part() -> None:
+    title = '<span class="math-container" id="7">x^2</span>'
+    questions = [Post(i, "question", title, "<p>Why?</p>", (), "", "", None, None) for i in ("154", "2", "255")]
+    assert known_item_topics(questions, "test").to_dict("records") == [
+        {"qid": "2", "query": "$x^2$\nWhy?", "title": title, "body": "<p>Why?</p>"}
+    ]
+
+
 def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(ConfigError, match="dev"):
+        known_item_topics([], "dev")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="dev"):
         known_item_qrels(PAIRS, "dev")  # type: ignore[arg-type]
