@@ -12,6 +12,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr._version import __version__
@@ -29,7 +30,7 @@ META = "pt_meta.json"
 Mode = Literal["create", "overwrite"]
 
 
-class BM25Indexer(pt.Indexer):  # type: ignore[misc]
+class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
     """Builds a :class:`BM25Index`: whole, or not at all.
 
     Args:
@@ -54,6 +55,7 @@ class BM25Indexer(pt.Indexer):  # type: ignore[misc]
     ) -> None:
         if mode not in ("create", "overwrite"):
             raise ConfigError("mode", mode, "'create' or 'overwrite'")
+        super().__init__()
         self.bm25_index, self.mode, self.tokens, self.verbose = bm25_index, mode, tokens, verbose
 
     def index(self, iter: Iterable[Mapping[str, Any]]) -> BM25Index:
@@ -105,15 +107,6 @@ class BM25Indexer(pt.Indexer):  # type: ignore[misc]
                 raise DuplicateDocnoError(docno)
             seen.add(docno)
             yield docno, post_tokens(document_post(document), self.tokens)
-
-    def __repr__(self) -> str:
-        return f"BM25Indexer({self.bm25_index!r}, {self.mode!r}, tokens={self.tokens!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BM25Indexer) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
 
 
 def _write(postings: Postings, tokens: TokenOptions, index: BM25Index) -> None:

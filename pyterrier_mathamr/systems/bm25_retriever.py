@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
 from ._posts import query_post
@@ -26,7 +26,7 @@ QueryWeights = Literal["log", "linear"]
 RESULT_COLUMNS = ("docno", "score", "rank")
 
 
-class BM25Retriever(pt.Transformer):  # type: ignore[misc]
+class BM25Retriever(ByParameters, pt.Transformer):  # type: ignore[misc]
     """Ranks documents by BM25: queries to ``docno``, ``score``, ``rank``, the query's columns repeated.
 
     A query is ``title`` and ``body`` where a frame has them, else ``query``: HTML, or text with formulas between
@@ -64,7 +64,8 @@ class BM25Retriever(pt.Transformer):  # type: ignore[misc]
         _check("k1", k1, k1 >= 0, "a number of at least 0")
         _check("b", b, 0 <= b <= 1, "a number between 0 and 1")
         _check("query_weights", query_weights, query_weights in ("log", "linear"), "'log' or 'linear'")
-        self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
+        super().__init__()
+        self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, float(k1), float(b)
         self.query_weights, self.verbose = query_weights, verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -131,22 +132,6 @@ class BM25Retriever(pt.Transformer):  # type: ignore[misc]
             return self
         fused: BM25Retriever = pt.inspect.transformer_apply_attributes(self, num_results=k)
         return fused
-
-    @cached_property
-    def _key(self) -> tuple[object, ...]:
-        return (self.bm25_index, self.num_results, self.k1, self.b, self.query_weights)
-
-    def __repr__(self) -> str:
-        return (
-            f"BM25Retriever({self.bm25_index!r}, num_results={self.num_results}, k1={self.k1}, b={self.b}, "
-            f"query_weights={self.query_weights!r})"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BM25Retriever) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
 def _tuples(frame: pd.DataFrame) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.parameters import ByParameters
 
 _RESULTS = ("docno", "score", "rank")
 
 
-class ZScoreFusion(pt.Transformer):  # type: ignore[misc]
+class ZScoreFusion(ByParameters, pt.Transformer):  # type: ignore[misc]
     """Ranks by the weighted sum of two systems' scores, standardised for each query.
 
     The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
@@ -45,7 +46,8 @@ class ZScoreFusion(pt.Transformer):  # type: ignore[misc]
             raise ConfigError("weight", weight, "a number between 0 and 1")
         if num_results < 1:
             raise ConfigError("num_results", num_results, "a whole number of at least 1")
-        self.left, self.right, self.weight, self.num_results = left, right, weight, num_results
+        super().__init__()
+        self.left, self.right, self.weight, self.num_results = left, right, float(weight), num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with both systems and merge.
@@ -85,18 +87,6 @@ class ZScoreFusion(pt.Transformer):  # type: ignore[misc]
         if k >= self.num_results:
             return self
         return ZScoreFusion(self.left, self.right, weight=self.weight, num_results=k)
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self.left, self.right, self.weight, self.num_results)
-
-    def __repr__(self) -> str:
-        return f"ZScoreFusion({self.left!r}, {self.right!r}, weight={self.weight}, num_results={self.num_results})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ZScoreFusion) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
 
 def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:
