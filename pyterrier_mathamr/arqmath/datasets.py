@@ -13,8 +13,6 @@ Importing this module registers them, which reads nothing. The local copy is loo
 
 from __future__ import annotations
 
-import hashlib
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,15 +22,13 @@ import ir_datasets
 from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries
 from ir_datasets.indices import PickleLz4FullStore
 
-from pyterrier_mathamr import __version__
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
-from ._rows import read_chunks
+from .documents import count_posts, document, store_name
 from .errors import MissingFileError
 from .home import locate
 from .layout import Task
-from .posts import Post
 from .records import ARQMathDoc, ARQMathQrel, Task1Query, Task2Query
 
 YEARS = ("2020", "2021", "2022", "sample")
@@ -59,29 +55,14 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         return self._read()
 
     def docs_count(self) -> int:
-        """Count the rows of the dump by their type, without parsing them (seconds for the whole release)."""
-        kinds = rb'PostTypeId="2"' if self._task == 1 else rb'PostTypeId="[12]"'
-        count, rest = 0, b""
-        for chunk in read_chunks(locate(self._dataset).posts_file):
-            data = rest + chunk
-            matches = list(re.finditer(kinds, data))
-            count += len(matches)
-            rest = data[max(len(data) - 20, matches[-1].end() if matches else 0) :]
-        return count
+        """Count the documents (seconds for the whole release)."""
+        return count_posts(locate(self._dataset).posts_file, answers_only=self._task == 1)
 
     def docs_store(self) -> Any:
-        """Return the store that looks documents up by id; it is built when the first is asked for.
-
-        It lies in ir_datasets' home, in a folder named after the dump and its date, so that another copy, or a changed
-        one, gets a store of its own.
-        """
-        file = locate(self._dataset).posts_file
-        stat = file.stat()
-        key = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} {__version__} {self._task}"
-        folder = f"task{self._task}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.pklz4"
+        """Return the store that looks documents up by id; it lies in ir_datasets' home and is built when first used."""
         home = Path(ir_datasets.util.home_path()) / "arqmath-docstores"
         return PickleLz4FullStore(
-            path=str(home / folder),
+            path=str(home / store_name(locate(self._dataset).posts_file, self._task)),
             init_iter_fn=self._read,
             data_cls=ARQMathDoc,
             lookup_field="doc_id",
@@ -103,8 +84,7 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
 
     def _read(self) -> Iterator[ARQMathDoc]:
         collection = locate(self._dataset)
-        for post in collection.answers() if self._task == 1 else collection.posts():
-            yield _doc(post)
+        return map(document, collection.answers() if self._task == 1 else collection.posts())
 
 
 class ARQMathQueries(BaseQueries):  # type: ignore[misc]
@@ -171,21 +151,6 @@ def register() -> None:
             task: Task = 1 if name.endswith("1") else 2
             parts = (ARQMathDocs(name, task), ARQMathQueries(name, year, task), ARQMathQrels(name, year, task))
             ir_datasets.registry.register(name, ir_datasets.Dataset(*parts))
-
-
-def _doc(post: Post) -> ARQMathDoc:
-    return ARQMathDoc(
-        doc_id=post.id,
-        kind=post.kind,
-        parent_id=post.parent_id,
-        title=post.title,
-        body=post.body,
-        text=plain_text(post_from_html(post.body, post.title)),
-        tags=" ".join(post.tags),
-        accepted_answer_id=post.accepted_answer_id,
-        score=post.score,
-        date=post.date,
-    )
 
 
 register()

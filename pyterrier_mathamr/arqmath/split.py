@@ -82,7 +82,8 @@ def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.Da
         for post in questions
         if known_item_split(post.id) == split
     ]
-    return pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
+    return frame
 
 
 def _check(split: str) -> None:
