@@ -1,0 +1,35 @@
+"""Transformers that are their parameters: equality, hash and a `repr` that rebuilds, from the constructor's signature.
+
+PyTerrier recognises equal stages of two pipelines by ``==`` and reads parameters as attributes of the same name, with
+or without an underscore before it; a mix-in keeps both promises for every transformer of the package.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+
+class ByParameters:
+    """Gives a class equality, hash and `repr` by the parameters of its ``__init__``.
+
+    Each parameter ``x`` is kept as the attribute ``x`` or ``_x``.
+    """
+
+    def parameters(self) -> dict[str, Any]:
+        """Give the values of the constructor's parameters, by name, in its order."""
+        names = list(inspect.signature(type(self).__init__).parameters)[1:]
+        return {name: getattr(self, name if hasattr(self, name) else f"_{name}") for name in names}
+
+    def __repr__(self) -> str:
+        signature = inspect.signature(type(self).__init__).parameters
+        shown = [
+            f"{name}={value!r}" for name, value in self.parameters().items() if value != signature[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters() == other.parameters()
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
