@@ -1,0 +1,60 @@
+"""The model: R-GCN encoder, MaxSim, losses, training, checkpoints and transformers (MathAMR+, 3.3 to 3.5)."""
+
+from __future__ import annotations
+
+from .augment import augment
+from .config import MathAMRConfig
+from .encoder import Encoder, ProjectionHead, RelationalLayer
+from .encoders import DocEncoder, QueryEncoder, TextScorer
+from .errors import (
+    CheckpointMismatchError,
+    MissingGraphError,
+    ModelError,
+    ModelFileError,
+    ModelFormatError,
+    ModelNotFoundError,
+    NonFiniteLossError,
+    ShapeError,
+    TrainingError,
+    UnknownOptionError,
+)
+from .history import EpochRecord
+from .initial import InitialState
+from .losses import ContrastiveLoss, info_nce, normalise
+from .mathamr import MathAMR
+from .maxsim import maxsim, maxsim_matrix
+from .plan import RelationPlan
+from .rgcn import RelationalGraphConv
+from .trainer import Trainer
+
+__all__ = [
+    "CheckpointMismatchError",
+    "ContrastiveLoss",
+    "DocEncoder",
+    "Encoder",
+    "EpochRecord",
+    "InitialState",
+    "MathAMR",
+    "MathAMRConfig",
+    "MissingGraphError",
+    "ModelError",
+    "ModelFileError",
+    "ModelFormatError",
+    "ModelNotFoundError",
+    "NonFiniteLossError",
+    "ProjectionHead",
+    "QueryEncoder",
+    "RelationPlan",
+    "RelationalGraphConv",
+    "RelationalLayer",
+    "ShapeError",
+    "TextScorer",
+    "Trainer",
+    "TrainingError",
+    "UnknownOptionError",
+    "augment",
+    "info_nce",
+    "maxsim",
+    "maxsim_matrix",
+    "normalise",
+]

@@ -1,0 +1,51 @@
+"""What happened in each epoch of a training run, as values and as JSON and CSV files."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRecord:
+    """One epoch.
+
+    Attributes:
+        epoch: number, from 1.
+        loss: mean training loss of a pair.
+        validation_loss: mean loss of a validation pair without augmentation, or the training loss without a
+            validation part.
+        temperature: τ at the end.
+        learning_rate: at the end.
+        seconds: wall-clock time, validation included.
+        waiting: share of that time spent waiting for the next batch, 0 to 1.
+    """
+
+    epoch: int
+    loss: float
+    validation_loss: float
+    temperature: float
+    learning_rate: float
+    seconds: float
+    waiting: float
+
+
+def write_history(folder: Path, records: Sequence[EpochRecord]) -> None:
+    """Write ``history.json`` and ``history.csv``, one record an epoch.
+
+    Args:
+        folder: an existing folder.
+        records: in order.
+    """
+    rows = [dataclasses.asdict(record) for record in records]
+    (folder / "history.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    table = io.StringIO()
+    writer = csv.DictWriter(table, [field.name for field in dataclasses.fields(EpochRecord)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    (folder / "history.csv").write_text(table.getvalue(), encoding="utf-8")

@@ -1,0 +1,97 @@
+"""The training objective: InfoNCE over the MaxSim matrix and over document vectors (MathAMR+, 3.6-3.8, 4.1, 4.2)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
+
+from .config import MathAMRConfig
+from .errors import ShapeError
+from .maxsim import maxsim_matrix
+
+
+def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:
+    """Compute L = -1/B Σᵢ log( exp(S_ii/τ) / Σⱼ exp(S_ij/τ) ) (MathAMR+, eq. 3.6).
+
+    Args:
+        scores: float ``[B, m]`` with m >= B; document i is the answer of query i.
+        temperature: τ, above 0.
+        allowed: bool ``[B, m]``; where false, document j is left out of the sum for query i, because it is not
+            known to be wrong. The diagonal always counts.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        ShapeError: fewer documents than queries, or ``allowed`` has another shape.
+    """
+    if scores.dim() != 2 or scores.size(0) > scores.size(1):
+        raise ShapeError("scores", tuple(scores.shape), "[B, m] with m >= B")
+    if allowed is not None:
+        if allowed.shape != scores.shape:
+            raise ShapeError("allowed", tuple(allowed.shape), str(tuple(scores.shape)))
+        diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
+        scores = scores.masked_fill(~(allowed | diagonal), -math.inf)
+    return F.cross_entropy(scores / temperature, torch.arange(scores.size(0), device=scores.device))
+
+
+def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
+    """Divide each query's scores by the number of its virtual nodes (MathAMR+, eq. 3.7).
+
+    Args:
+        scores: float ``[b, m]``.
+        query_offsets: int64 ``[b + 1]``.
+    """
+    return scores / query_offsets.diff().clamp_min(1).unsqueeze(1)
+
+
+class ContrastiveLoss(nn.Module):
+    """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
+
+    Args:
+        config: ``beta``, ``temperature`` (the first τ) and ``normalise_scores``.
+    """
+
+    def __init__(self, config: MathAMRConfig) -> None:
+        super().__init__()
+        self.beta, self.normalise_scores = config.beta, config.normalise_scores
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(config.temperature)))
+
+    @property
+    def temperature(self) -> Tensor:
+        """τ, a scalar above 0."""
+        return self.log_temperature.exp()
+
+    def forward(
+        self,
+        queries: Tensor,
+        query_offsets: Tensor,
+        rows: Tensor,
+        offsets: Tensor,
+        allowed: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the loss of a batch of B pairs.
+
+        Args:
+            queries: float32 ``[q_total, d]``, unit rows of B questions end to end.
+            query_offsets: int64 ``[B + 1]``.
+            rows: float32 ``[r, d]``, unit rows of their B answers end to end, the document's vector last in each.
+            offsets: int64 ``[B + 1]``.
+            allowed: bool ``[B, B]``, see :func:`info_nce`.
+
+        Returns:
+            A scalar.
+        """
+        loss = rows.new_zeros(())
+        if self.beta > 0:
+            scores = maxsim_matrix(queries, query_offsets, rows, offsets)  # [B, B]
+            if self.normalise_scores:
+                scores = normalise(scores, query_offsets)
+            loss = loss + self.beta * info_nce(scores, self.temperature, allowed)
+        if self.beta < 1:
+            documents = queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T  # [B, B]
+            loss = loss + (1 - self.beta) * info_nce(documents, self.temperature, allowed)
+        return loss

@@ -1,0 +1,251 @@
+"""`MathAMR`: a trained model, its files and its transformers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyterrier as pt
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
+
+from .config import MathAMRConfig
+from .devices import choose_device
+from .encoder import Encoder
+from .storage import Manifest, find_folder, pack_weights, read_manifest, read_vocabulary, read_weights, write_model
+from .tensors import tensors_of
+
+if TYPE_CHECKING:
+    from .encoders import DocEncoder, QueryEncoder, TextScorer
+
+Embeddings = npt.NDArray[np.float32]
+"""float32 ``[n, d]`` with rows of unit length: formulas in order, sentences in order, the document last."""
+
+_NODE_BUDGET = 16_384
+
+
+class MathAMR:
+    """A MathAMR+ model: graphs to one unit vector for each virtual node (MathAMR+, sections 3.3 and 3.5.1).
+
+    Args:
+        config: its options.
+        vocabulary: of labels and relations.
+        weights: parameters and buffers of the :class:`Encoder`, by name.
+
+    Example::
+
+        model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+        encode = mathamr.GraphBuilder() >> model.doc_encoder()
+    """
+
+    def __init__(self, config: MathAMRConfig, vocabulary: Vocabulary, weights: Mapping[str, Tensor]) -> None:
+        self.config = config
+        self._folder: Path | None = None
+        self._vocabulary: Vocabulary | None = vocabulary
+        self._weights: dict[str, Tensor] | None = dict(weights)
+        self._manifest: Manifest | None = None
+        self._encoders: dict[str, Encoder] = {}
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | Path) -> MathAMR:
+        """Open a model; only its description is read until something is encoded.
+
+        Args:
+            name_or_path: a bundled model's name or a folder that :meth:`save` wrote.
+
+        Raises:
+            ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
+        """
+        folder = find_folder(name_or_path)
+        manifest = read_manifest(folder)
+        model = cls.__new__(cls)
+        model.config, model._folder, model._manifest = manifest.config, folder, manifest
+        model._vocabulary, model._weights, model._encoders = None, None, {}
+        return model
+
+    def save(self, path: str | Path, *, dtype: str = "float32") -> None:
+        """Write the model to a folder, all of it or nothing; a folder that exists is left alone.
+
+        Args:
+            path: the folder to make.
+            dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %.
+
+        Raises:
+            ConfigError: the folder exists, or another dtype.
+        """
+        target = Path(path)
+        if target.exists():
+            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        weights = pack_weights(self.weights(), dtype)
+        manifest = Manifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with pt.io.finalized_directory(str(target)) as unfinished:
+            write_model(Path(unfinished), manifest, self.vocabulary, weights)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The labels and relations by number."""
+        if self._vocabulary is None:
+            self._vocabulary = read_vocabulary(*self._source())
+        return self._vocabulary
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of configuration, vocabulary and weights: equal for a model and its saved copy."""
+        if self._manifest is None:
+            digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
+            self._manifest = Manifest(self.config, self.vocabulary.hash, digest)
+        return self._manifest.identity
+
+    def weights(self) -> dict[str, Tensor]:
+        """Give the encoder's parameters and buffers by name, float32 on the CPU."""
+        if self._weights is None:
+            with torch.device("meta"):
+                expected = self._build().state_dict()
+            self._weights = read_weights(*self._source(), expected)
+        return self._weights
+
+    def encoder(self, device: str | None = None) -> Encoder:
+        """Give the network in evaluation mode, built on first use.
+
+        Args:
+            device: where it computes; ``None`` takes CUDA where there is one, else the CPU.
+        """
+        place = choose_device(device)
+        if str(place) not in self._encoders:
+            encoder = self._build()
+            encoder.load_state_dict(self.weights())
+            self._encoders[str(place)] = encoder.to(place).eval()
+        return self._encoders[str(place)]
+
+    def encode(
+        self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
+    ) -> list[Embeddings]:
+        """Encode posts; each one's vectors do not depend on the others.
+
+        Args:
+            graphs: of posts.
+            device: where to compute; ``None`` takes CUDA where there is one, else the CPU.
+            verbose: show progress.
+
+        Returns:
+            For each graph float32 ``[n, d]``, rows of unit length: formulas, sentences, document.
+        """
+        tensors = tensors_of(graphs, self.vocabulary, self.config, len(graphs), False)
+        return self.encode_tensors(tensors, device=device, verbose=verbose)
+
+    @torch.no_grad()
+    def encode_tensors(
+        self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
+    ) -> list[Embeddings]:
+        """Encode graphs that are arrays already, made with this model's vocabulary; see :meth:`encode`."""
+        encoder, place = self.encoder(device), choose_device(device)
+        results: list[Embeddings] = [np.empty((0, self.config.projection), np.float32)] * len(graphs)
+        batches = batches_by_size([len(graph.nodes) for graph in graphs], _NODE_BUDGET)
+        for members in progress(batches, "encoding", "batch", verbose=verbose):
+            batch = collate([graphs[i] for i in members]).to(place)
+            rows = encoder(batch).cpu().numpy()  # [r, d]
+            for i, part in zip(members, np.split(rows, batch.offsets[1:-1].cpu().numpy()), strict=True):
+                results[i] = np.ascontiguousarray(part)
+        return results
+
+    def doc_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> DocEncoder:
+        """Give a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``.
+
+        Args:
+            device: where to compute.
+            batch_size: documents that an indexing pipeline hands over at once.
+            verbose: show progress.
+
+        Example::
+
+            (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+        """
+        from .encoders import DocEncoder
+
+        return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
+
+    def query_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> QueryEncoder:
+        """Give a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``.
+
+        Args:
+            device: where to compute.
+            batch_size: rows that a pipeline hands over at once.
+            verbose: show progress.
+
+        Example::
+
+            mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
+        """
+        from .encoders import QueryEncoder
+
+        return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
+
+    def text_scorer(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> TextScorer:
+        """Give a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index.
+
+        Args:
+            device: where to compute.
+            batch_size: rows that a pipeline hands over at once.
+            verbose: show progress.
+
+        Example::
+
+            bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
+        """
+        from .encoders import TextScorer
+
+        return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
+
+    def _build(self) -> Encoder:
+        return Encoder(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
+
+    def _source(self) -> tuple[Path, Manifest]:
+        if self._folder is None or self._manifest is None:
+            raise ConfigError("weights", None, "a model from MathAMR.from_pretrained or Trainer.fit")
+        return self._folder, self._manifest
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is built from the rest; a model opened from a folder is opened again."""
+        kept = {**self.__dict__, "_encoders": {}}
+        return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MathAMR) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        if self._folder is None:
+            return f"<MathAMR {self.identity[:12]}>"
+        return f"MathAMR.from_pretrained({str(self._folder)!r})"
+
+
+def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
+    """Group graphs of like size, so that a batch holds at most ``budget`` nodes, one graph at the least.
+
+    Args:
+        sizes: nodes of each graph.
+        budget: most nodes of a batch.
+
+    Returns:
+        Indices of the graphs, the largest first.
+    """
+    batches: list[list[int]] = []
+    room = 0
+    for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
+        if not batches or sizes[i] > room:
+            batches.append([])
+            room = budget
+        batches[-1].append(i)
+        room -= sizes[i]
+    return batches

@@ -1,0 +1,169 @@
+"""A model on disk: ``config.json``, ``vocabulary.json.gz``, ``weights.safetensors``. Nothing is ever unpickled.
+
+::
+
+    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>}
+    vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
+    weights.safetensors  parameters and buffers of the encoder, float32 or float16
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr.graph import GraphError, Vocabulary
+
+from .config import MathAMRConfig
+from .errors import ModelFileError, ModelFormatError, ModelNotFoundError
+
+FORMAT_VERSION = 1
+OLDEST_READABLE_VERSION = 1
+CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
+BUNDLED = Path(__file__).parent.parent / "data" / "models"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``config.json`` says.
+
+    Attributes:
+        config: the model's options.
+        vocabulary: hash of the vocabulary.
+        weights: sha256 of the bytes of ``weights.safetensors``.
+    """
+
+    config: MathAMRConfig
+    vocabulary: str
+    weights: str
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
+        parts = json.dumps([self.config.to_dict(), self.vocabulary, self.weights], sort_keys=True)
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
+    """Give the bytes of ``weights.safetensors``, the same for the same weights.
+
+    Args:
+        weights: float tensors by name.
+        dtype: ``float32``, or ``float16`` for half the size.
+
+    Raises:
+        ConfigError: another dtype.
+    """
+    kinds = {"float32": torch.float32, "float16": torch.float16}
+    if dtype not in kinds:
+        raise ConfigError("dtype", dtype, "'float32' or 'float16'")
+    data: bytes = save_tensors({name: weights[name].to(kinds[dtype]).contiguous() for name in sorted(weights)})
+    return data
+
+
+def find_folder(name: str | Path) -> Path:
+    """Find a model's folder by bundled name or path.
+
+    Raises:
+        ModelNotFoundError: there is no such model; it names the bundled ones.
+    """
+    for folder in (Path(name), BUNDLED / name):
+        if (folder / CONFIG).is_file():
+            return folder
+    bundled = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
+    if Path(name).is_dir():
+        raise ModelFileError(Path(name) / CONFIG, "the file is missing")
+    raise ModelNotFoundError(str(name), bundled)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check ``config.json``, and that the other files are there.
+
+    Raises:
+        ModelFileError: a file is missing or damaged; ModelFormatError: of a format this release does not read.
+    """
+    path = folder / CONFIG
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format"]
+        readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
+        if version not in readable:
+            raise ModelFormatError(path, version, readable)
+        found = Manifest(
+            MathAMRConfig.from_dict(content["config"]), str(content["vocabulary"]), str(content["weights"])
+        )
+    except ModelFormatError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+        raise ModelFileError(path, f"no model description ({type(error).__name__}: {error})") from error
+    for name in (VOCABULARY, WEIGHTS):
+        if not (folder / name).is_file():
+            raise ModelFileError(folder / name, "the file is missing")
+    return found
+
+
+def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
+    """Read the vocabulary and compare its hash.
+
+    Raises:
+        ModelFileError: the file is damaged or belongs to another model.
+    """
+    try:
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
+    except (GraphError, OSError) as error:
+        raise ModelFileError(folder / VOCABULARY, str(error)) from error
+    if vocabulary.hash != manifest.vocabulary:
+        raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
+    return vocabulary
+
+
+def read_weights(folder: Path, manifest: Manifest, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Read the weights as float32 and compare names, shapes and values.
+
+    Args:
+        folder: the model's folder.
+        manifest: what ``config.json`` says.
+        expected: tensors of the names and shapes that the configuration asks for.
+
+    Raises:
+        ModelFileError: the file is damaged, of other names or shapes, or holds values that are no numbers.
+    """
+    path = folder / WEIGHTS
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != manifest.weights:
+        raise ModelFileError(path, f"the weights are not those that {CONFIG} names")
+    try:
+        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
+    except SafetensorError as error:
+        raise ModelFileError(path, f"no safetensors file ({error})") from error
+    for name in sorted(set(weights) | set(expected)):
+        found = tuple(weights[name].shape) if name in weights else None
+        wanted = tuple(expected[name].shape) if name in expected else None
+        if found != wanted:
+            raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise ModelFileError(path, f"{name!r} holds values that are no finite numbers")
+    return weights
+
+
+def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:
+    """Write the three files into an existing folder, ``config.json`` last."""
+    vocabulary.save(folder / VOCABULARY)
+    (folder / WEIGHTS).write_bytes(weights)
+    content = {
+        "format": FORMAT_VERSION,
+        "config": manifest.config.to_dict(),
+        "vocabulary": manifest.vocabulary,
+        "weights": manifest.weights,
+    }
+    (folder / CONFIG).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,142 @@
+"""Contrastive training on question-answer pairs (MathAMR+, section 3.4).
+
+Same data, configuration and number of threads give the same bytes on a CPU: the shuffle, masks and drops of an epoch
+come from a generator seeded by (seed, epoch), so a run that was killed goes on to the same result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from pyterrier_mathamr.graph import Vocabulary
+
+from .checkpoint import load_snapshot, save_snapshot
+from .config import MathAMRConfig
+from .devices import choose_device
+from .errors import MissingGraphError, TrainingError
+from .history import EpochRecord
+from .mathamr import MathAMR
+from .pairs import Pair, read_pairs, split_pairs
+from .run import Graphs, TrainingRun
+
+
+class Trainer:
+    """Train a model from pairs and graphs.
+
+    Args:
+        config: model and training options; the paper's experiments where not given.
+        device: ``cpu``, ``cuda``, …; the best there is where not given.
+
+    Attributes:
+        history: one :class:`EpochRecord` for each epoch of the last ``fit``.
+
+    Example::
+
+        trainer = mathamr.Trainer(mathamr.MathAMRConfig(beta=0.3))
+        model = trainer.fit(pairs, graph_store, checkpoint="runs/first")
+        model.save("my-model")
+    """
+
+    def __init__(self, config: MathAMRConfig | None = None, *, device: str | None = None) -> None:
+        self.config = config or MathAMRConfig()
+        self.device = choose_device(device)
+        self.history: tuple[EpochRecord, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Trainer({self.config!r}, device={str(self.device)!r})"
+
+    def fit(
+        self,
+        pairs: Iterable[Pair] | pd.DataFrame,
+        graphs: Graphs,
+        *,
+        validation: Iterable[Pair] | pd.DataFrame | None = None,
+        checkpoint: str | Path | None = None,
+        start: MathAMR | None = None,
+        verbose: bool = True,
+    ) -> MathAMR:
+        """Train, and give the model of the epoch with the lowest validation loss.
+
+        Args:
+            pairs: (question id, answer id), or a frame with ``qid`` and ``docno``.
+            graphs: the graph of every id in the pairs.
+            validation: pairs for early stopping; where not given, ``validation_share`` of the questions.
+            checkpoint: a folder for the state after each epoch and the history; a run found there goes on.
+            start: a model whose vocabulary and weights training starts from.
+            verbose: show a progress bar for each epoch.
+
+        Returns:
+            The trained model, with a vocabulary built from the training graphs.
+
+        Raises:
+            TrainingError: there are too few pairs; MissingGraphError: posts without graph;
+            NonFiniteLossError: a loss is no number; CheckpointMismatchError: the folder holds another run.
+        """
+        train, held = self._split(pairs, validation)
+        _check_graphs(graphs, (*train, *held))
+        vocabulary = start.vocabulary if start else _build_vocabulary(graphs, train, self.config)
+        identity = _run_identity(self.config, vocabulary, train, held, start)
+        folder = None if checkpoint is None else Path(checkpoint)
+        snapshot = None if folder is None else load_snapshot(folder, identity)
+        run = TrainingRun(self.config, vocabulary, self.device, start.weights() if start else None, verbose=verbose)
+        for snapshot in run.epochs(train, held, graphs, snapshot):  # noqa: B020 - goes on from it
+            self.history = snapshot.history
+            if folder is not None:
+                save_snapshot(folder, identity, snapshot)
+        if snapshot is None:
+            raise TrainingError("no epoch was trained.")
+        self.history = snapshot.history
+        weights = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
+        return MathAMR(self.config, vocabulary, weights)
+
+    def _split(
+        self, pairs: Iterable[Pair] | pd.DataFrame, validation: Iterable[Pair] | pd.DataFrame | None
+    ) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+        """Separate training from validation pairs; a pair given for validation never trains."""
+        everything = read_pairs(pairs)
+        if validation is None:
+            train, held = split_pairs(everything, self.config.validation_share, self.config.seed)
+        else:
+            held = read_pairs(validation)
+            hidden = {question for question, _ in held}
+            train = tuple(pair for pair in everything if pair[0] not in hidden)
+        if len(train) < 2:
+            raise TrainingError(f"training needs at least two pairs, and {len(train)} are left after the split.")
+        return train, held
+
+
+def _check_graphs(graphs: Graphs, pairs: Sequence[Pair]) -> None:
+    """Refuse pairs that name posts without a graph, before anything is trained."""
+    missing = [name for name in dict.fromkeys(name for pair in pairs for name in pair) if name not in graphs]
+    if missing:
+        raise MissingGraphError(missing)
+
+
+def _build_vocabulary(graphs: Graphs, train: Sequence[Pair], config: MathAMRConfig) -> Vocabulary:
+    """Count the labels of the training graphs, each post once; validation posts stay unseen."""
+    names = sorted({name for pair in train for name in pair})
+    return Vocabulary.build(
+        (graphs[name] for name in names), size=config.vocabulary_size, min_number_count=config.min_number_count
+    )
+
+
+def _run_identity(
+    config: MathAMRConfig,
+    vocabulary: Vocabulary,
+    train: Sequence[Pair],
+    held: Sequence[Pair],
+    start: MathAMR | None,
+) -> dict[str, str]:
+    """Say what a run is, so that a checkpoint is never continued by another one."""
+    pairs = hashlib.sha256(json.dumps([train, held]).encode()).hexdigest()
+    return {
+        "configuration": config.to_json(),
+        "vocabulary": vocabulary.hash,
+        "pairs": pairs,
+        "starting model": start.identity if start else "",
+    }

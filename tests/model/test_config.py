@@ -1,0 +1,94 @@
+"""The configuration: the paper's tables, refusals, and the way to JSON and back."""
+
+import pickle
+
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model import MathAMRConfig, UnknownOptionError
+
+
+def test_the_defaults_are_the_paper_s_experiments() -> None:
+    table_4_5 = {
+        "hidden": 64, "projection": 32, "layers": 4, "bases": 64, "initialisation": "zero", "learned": "embedding",
+        "batch_size": 32, "epochs": 7, "learning_rate": 1e-4, "min_learning_rate": 1e-5, "weight_decay": 1e-3,
+        "temperature": 0.05, "clip": 1.0, "patience": 3, "node_mask": 0.1, "edge_dropout": 0.1,
+        "normalise_scores": True, "validation_share": 0.1, "formulas": "both", "auxiliary": "none", "beta": 1.0,
+    }  # fmt: skip
+    options = MathAMRConfig.paper_experiments().to_dict()
+    assert {name: options[name] for name in table_4_5} == table_4_5
+    assert MathAMRConfig.paper_experiments() == MathAMRConfig()
+
+
+def test_the_benchmark_differs_from_the_experiments_in_four_values() -> None:
+    experiments, benchmark = MathAMRConfig.paper_experiments().to_dict(), MathAMRConfig.paper_benchmark().to_dict()
+    changed = {name: value for name, value in benchmark.items() if value != experiments[name]}
+    assert changed == {"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3}
+
+
+def test_json_gives_the_same_configuration_back() -> None:
+    config = MathAMRConfig(bases=None, beta=0.3, initialisation="mean", learned="typed_projection")
+    assert MathAMRConfig.from_json(config.to_json()) == config
+    assert hash(MathAMRConfig.from_dict(config.to_dict())) == hash(config)
+    assert pickle.loads(pickle.dumps(config)) == config
+    assert eval(repr(config)) == config
+
+
+def test_unknown_options_are_all_named() -> None:
+    with pytest.raises(UnknownOptionError, match=r"'heads', 'laiers'.*layers") as caught:
+        MathAMRConfig.from_dict({"laiers": 2, "heads": 8, "hidden": 32})
+    assert caught.value.names == ("heads", "laiers")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "bad", "good"),
+    [
+        ("formulas", "mathml", "opt"),
+        ("virtual_nodes", "two", "global"),
+        ("auxiliary", None, "circular"),
+        ("initialisation", "ones", "random"),
+        ("learned", "typed", "typed_projection"),
+        ("layers", -1, 0),
+        ("layers", 1.5, 1),
+        ("hidden", 0, 1),
+        ("bases", 0, None),
+        ("edge_attributes", 1, False),
+        ("node_mask", 1.1, 1.0),
+        ("edge_dropout", 1.0, 0.99),
+        ("temperature", 0.0, 1e-3),
+        ("temperature", float("nan"), 1.0),
+        ("beta", 1.01, 0),
+        ("batch_size", 1, 2),
+        ("learning_rate", "1e-4", 1e-3),
+        ("clip", 0, 0.5),
+        ("seed", True, 1),
+        ("validation_share", 1, 0),
+    ],
+)
+def test_a_value_out_of_range_is_refused_and_its_neighbour_taken(option, bad, good) -> None:
+    with pytest.raises(ConfigError, match=option):
+        MathAMRConfig.from_dict({option: bad})
+    assert getattr(MathAMRConfig.from_dict({option: good}), option) == good
+
+
+def test_options_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigError, match="beta"):
+        MathAMRConfig(virtual_nodes="none", beta=0.3)
+    with pytest.raises(ConfigError, match="auxiliary"):
+        MathAMRConfig(virtual_nodes="global", auxiliary="full")
+    with pytest.raises(ConfigError, match="min_learning_rate"):
+        MathAMRConfig(learning_rate=1e-6)
+    assert MathAMRConfig(virtual_nodes="global", beta=0).beta == 0
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"layers": 2', '{"layers": NaN}'])
+def test_text_that_is_no_configuration_is_refused(text) -> None:
+    with pytest.raises(ConfigError):
+        MathAMRConfig.from_json(text)
+
+
+def test_replace_checks_again() -> None:
+    assert MathAMRConfig().replace(layers=0).layers == 0
+    with pytest.raises(ConfigError):
+        MathAMRConfig().replace(layers=-3)

@@ -1,0 +1,192 @@
+"""The transformers: PyTerrier's rules, and vectors that depend on their post alone."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+import torch
+
+from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr.graph import VirtualKind, graph_tensors
+from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, maxsim
+from pyterrier_mathamr.model.mathamr import batches_by_size
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary) -> MathAMR:
+    config = MathAMRConfig(layers=2, hidden=16, projection=8, bases=4)
+    torch.manual_seed(2)
+    return MathAMR(config, vocabulary, Encoder(config, len(vocabulary.nodes), len(vocabulary.relations)).state_dict())
+
+
+@pytest.fixture
+def lazy(model, tmp_path, monkeypatch) -> MathAMR:
+    """The model opened from a folder, where loading its weights is forbidden."""
+    model.save(tmp_path / "model")
+    assert model.identity  # that of a model in memory is computed from its weights, once
+    monkeypatch.setattr(MathAMR, "weights", lambda self: pytest.fail("the weights were loaded"))
+    return MathAMR.from_pretrained(tmp_path / "model")
+
+
+def ranking(graphs, rows: list[tuple[str, str]]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["qid", "docno"]).assign(score=0.0, rank=0)
+    return frame.assign(
+        query_graph=[graphs[name] for name in frame["qid"]], graph=[graphs[name] for name in frame["docno"]]
+    )
+
+
+def test_rows_are_formulas_then_sentences_then_the_document(model, graphs, vocabulary) -> None:
+    for graph, rows in zip(graphs.values(), model.encode(list(graphs.values())), strict=True):
+        assert rows.dtype == np.float32
+        assert rows.shape == (graph.n_formulas + graph.n_sentences + 1, 8)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
+        kinds = graph_tensors(graph, vocabulary).kinds.tolist()
+        assert kinds == sorted(kinds)
+        assert kinds[-1] == VirtualKind.DOCUMENT
+
+
+def test_a_post_s_vectors_do_not_depend_on_its_company(model, graphs, monkeypatch) -> None:
+    posts = list(graphs.values())
+    together = model.encode(posts)
+    for budget in (1, 60):
+        monkeypatch.setattr("pyterrier_mathamr.model.mathamr._NODE_BUDGET", budget)
+        for mine, other in zip(together, model.encode(posts), strict=True):
+            np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+def test_batches_hold_the_budget_and_every_graph_once() -> None:
+    sizes = [5, 100, 7, 30, 30, 1]
+    batches = batches_by_size(sizes, 40)
+    assert sorted(itertools.chain(*batches)) == list(range(6))
+    assert batches[0] == [1]  # larger than the budget: alone
+    assert all(sum(sizes[i] for i in batch) <= 40 for batch in batches[1:])
+
+
+def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> None:
+    frame = pd.DataFrame({"docno": ["a0", "a1"], "graph": [graphs["a0"], graphs["a1"]]}, index=[5, 9])
+    result = model.doc_encoder()(frame)
+    assert list(result.columns) == ["docno", "graph", "doc_embs", "formula_ids"]
+    assert result.index.tolist() == [5, 9]
+    for _, row in result.iterrows():
+        assert row["formula_ids"] == list(row["graph"].formula_ids)
+        np.testing.assert_allclose(row["doc_embs"], model.encode([row["graph"]])[0], atol=1e-5)
+
+
+def test_documents_without_docno_are_encoded_row_by_row(model, graphs) -> None:
+    result = model.doc_encoder()(pd.DataFrame({"graph": [graphs["a0"], graphs["a1"]]}))
+    assert list(result.columns) == ["graph", "doc_embs", "formula_ids"]
+    np.testing.assert_allclose(result["doc_embs"][1], model.encode([graphs["a1"]])[0], atol=1e-5)
+
+
+def test_each_query_and_each_document_of_a_ranking_is_encoded_once(model, graphs, monkeypatch) -> None:
+    counts = []
+    real = MathAMR.encode
+    monkeypatch.setattr(MathAMR, "encode", lambda self, g, **o: (counts.append(len(g)), real(self, g, **o))[1])
+    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1"), ("q1", "a1")])
+    result = model.doc_encoder()(model.query_encoder()(frame))
+    assert counts == [2, 2]
+    np.testing.assert_array_equal(result["query_embs"][0], result["query_embs"][1])
+    assert result["query_formula_ids"][2] == list(graphs["q1"].formula_ids)
+
+
+def test_queries_missing_in_some_rows_take_the_graph_of_another_row(model, graphs) -> None:
+    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1")])
+    frame["query_graph"] = [np.nan, graphs["q0"]]
+    result = model.query_encoder()(frame)
+    np.testing.assert_allclose(result["query_embs"][0], model.encode([graphs["q0"]])[0], atol=1e-5)
+    frame["query_graph"] = [np.nan, None]
+    with pytest.raises(MissingValueError, match="q0"):
+        model.query_encoder()(frame)
+    with pytest.raises(MissingValueError, match="q0"):
+        model.text_scorer()(frame)
+    with pytest.raises(MissingValueError, match="a0"):
+        model.doc_encoder()(frame.assign(graph=[None, graphs["a1"]]))
+
+
+def test_the_scorer_ranks_by_maxsim_and_equal_scores_by_docno(model, graphs) -> None:
+    frame = ranking(graphs, [("q1", "a3"), ("q0", "a2"), ("q1", "a1"), ("q0", "twin"), ("q0", "a0")][:3])
+    twin = frame.iloc[[1]].assign(docno="a10")  # the same graph as a2 under another name
+    result = model.text_scorer()(pd.concat([frame, twin]))
+    assert result["qid"].tolist() == ["q1", "q1", "q0", "q0"]
+    assert result["rank"].tolist() == [0, 1, 0, 1]
+    assert result["docno"].tolist()[2:] == ["a10", "a2"]
+    for row in result.itertuples():
+        query, document = (torch.from_numpy(model.encode([graph])[0]) for graph in (row.query_graph, row.graph))
+        wanted = maxsim(query, document, torch.tensor([0, len(document)])).item()
+        assert row.score == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("make", "needs", "adds"),
+    [
+        ("doc_encoder", ["graph"], ["doc_embs", "formula_ids"]),
+        ("query_encoder", ["qid", "query_graph"], ["query_embs", "query_formula_ids"]),
+        ("text_scorer", ["qid", "docno", "query_graph", "graph"], ["score", "rank"]),
+    ],
+)
+def test_inspection_and_empty_frames_load_nothing(lazy, make, needs, adds) -> None:
+    transformer = getattr(lazy, make)()
+    assert pt.inspect.transformer_inputs(transformer) == [needs]
+    assert set(pt.inspect.transformer_outputs(transformer, needs)) == {*needs, *adds}
+    assert set(transformer(pd.DataFrame(columns=needs)).columns) == {*needs, *adds}
+    with pytest.raises(pt.validate.InputValidationError):
+        transformer(pd.DataFrame({needs[0]: ["1"], "other": [1]}).rename(columns={"graph": "text"}))
+
+
+def test_equal_transformers_are_equal_hash_alike_and_survive_pickling(lazy, model) -> None:
+    for make in ("doc_encoder", "query_encoder", "text_scorer"):
+        one = getattr(lazy, make)(batch_size=8)
+        assert one == getattr(lazy, make)(batch_size=8) == pickle.loads(pickle.dumps(one))
+        assert hash(one) == hash(getattr(model, make)(batch_size=8))
+        assert one != getattr(lazy, make)(batch_size=9)
+        assert one.batch_size == 8
+        assert "from_pretrained" in repr(one)
+        assert "object at 0x" not in repr(one)
+    assert lazy.doc_encoder() != lazy.query_encoder()
+
+
+def test_a_rank_cutoff_moves_before_the_encoders_and_changes_nothing(model, graphs) -> None:
+    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1"), ("q0", "a2")]).assign(score=[3.0, 2.0, 1.0], rank=[0, 1, 2])
+    for transformer in (model.query_encoder(), model.doc_encoder(), model.text_scorer()):
+        pipeline = transformer % 2
+        pd.testing.assert_frame_equal(pipeline(frame), pipeline.compile()(frame))
+
+
+def test_an_indexing_pipeline_hands_documents_over_in_batches(model, graphs) -> None:
+    seen = []
+
+    class Collector(pt.Indexer):
+        def index(self, iter):
+            seen.extend(iter)
+
+    (model.doc_encoder(batch_size=4) >> Collector()).index(
+        {"docno": name, "graph": graph} for name, graph in graphs.items()
+    )
+    assert [row["docno"] for row in seen] == list(graphs)
+    assert all(row["doc_embs"].shape[1] == 8 for row in seen)
+
+
+def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> None:
+    config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, formulas="none")
+    encoder = Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
+    model = MathAMR(config, vocabulary, encoder.state_dict())
+    result = model.doc_encoder()(pd.DataFrame({"docno": ["a0"], "graph": [graphs["a0"]]}))
+    assert result["formula_ids"][0] == []
+    assert len(result["doc_embs"][0]) == graphs["a0"].n_sentences + 1
+
+
+def example_model() -> MathAMR:
+    """A model made without fixtures, for PyTerrier's own test class."""
+    from pyterrier_mathamr.graph import MathAMRGraph, Vocabulary
+
+    vocabulary = Vocabulary.build([MathAMRGraph.from_penman("(s / show-01)")])
+    config = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2)
+    return MathAMR(config, vocabulary, Encoder(config, len(vocabulary.nodes), len(vocabulary.relations)).state_dict())
+
+
+TestDocEncoder = pt.testing.transformer_test_class(lambda: example_model().doc_encoder())
+TestQueryEncoder = pt.testing.transformer_test_class(lambda: example_model().query_encoder())
+TestTextScorer = pt.testing.transformer_test_class(lambda: example_model().text_scorer())

@@ -1,0 +1,73 @@
+"""The training objective against its equations written as loops."""
+
+import math
+
+import pytest
+import torch
+
+from pyterrier_mathamr.model import ContrastiveLoss, MathAMRConfig, ShapeError, info_nce, maxsim, normalise
+
+
+def plain_info_nce(scores, tau, allowed=None) -> float:
+    """Equation 3.6 as written."""
+    total, size = 0.0, len(scores)
+    for i in range(size):
+        counted = [j for j in range(len(scores[i])) if allowed is None or allowed[i][j] or i == j]
+        below = sum(math.exp(scores[i][j] / tau) for j in counted)
+        total += math.log(math.exp(scores[i][i] / tau) / below)
+    return -total / size
+
+
+SCORES = [[0.9, 0.2, -0.3], [0.1, 0.4, 0.6], [-0.8, 0.0, 0.3]]
+
+
+def test_info_nce_equals_its_equation() -> None:
+    assert info_nce(torch.tensor(SCORES), 0.5).item() == pytest.approx(plain_info_nce(SCORES, 0.5))
+    assert info_nce(torch.zeros(4, 4), 0.05).item() == pytest.approx(math.log(4))
+
+
+def test_a_masked_document_counts_neither_in_the_loss_nor_in_the_gradient() -> None:
+    allowed = [[True, False, True], [True, True, True], [False, True, False]]  # the diagonal counts all the same
+    scores = torch.tensor(SCORES, requires_grad=True)
+    loss = info_nce(scores, 0.5, torch.tensor(allowed))
+    assert loss.item() == pytest.approx(plain_info_nce(SCORES, 0.5, allowed))
+    loss.backward()
+    assert scores.grad[0, 1] == 0
+    assert scores.grad[2, 0] == 0
+    assert scores.grad[2, 2] < 0
+
+
+def test_the_temperature_learns_and_stays_positive() -> None:
+    loss = ContrastiveLoss(MathAMRConfig(temperature=0.05))
+    assert loss.temperature.item() == pytest.approx(0.05)
+    with torch.no_grad():
+        loss.log_temperature.fill_(-30.0)
+    assert loss.temperature > 0
+
+
+def test_scores_are_divided_by_the_query_s_virtual_nodes() -> None:
+    scores = torch.tensor([[2.0, 4.0], [3.0, 9.0]])
+    assert normalise(scores, torch.tensor([0, 2, 5])).tolist() == [[1.0, 2.0], [1.0, 3.0]]
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.3, 0.0])
+@pytest.mark.parametrize("normalised", [True, False])
+def test_the_objective_is_the_blend_of_equation_4_2(beta, normalised) -> None:
+    chance = torch.Generator().manual_seed(1)
+    queries, rows = (torch.nn.functional.normalize(torch.randn(n, 4, generator=chance), dim=1) for n in (6, 9))
+    query_offsets, offsets = torch.tensor([0, 2, 3, 6]), torch.tensor([0, 4, 6, 9])
+    config = MathAMRConfig(beta=beta, normalise_scores=normalised, temperature=0.2)
+    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets)
+    parts = [queries[:2], queries[2:3], queries[3:]]
+    table = [(maxsim(q, rows, offsets) / (len(q) if normalised else 1)).tolist() for q in parts]
+    documents = [[(q[-1] @ rows[last]).item() for last in (3, 5, 8)] for q in parts]
+    wanted = beta * plain_info_nce(table, 0.2) + (1 - beta) * plain_info_nce(documents, 0.2)
+    assert found.item() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ShapeError, match="scores"):
+        info_nce(torch.ones(3, 2), 1.0)
+    with pytest.raises(ShapeError, match="allowed"):
+        info_nce(torch.ones(2, 2), 1.0, torch.ones(2, 3, dtype=torch.bool))
+    assert info_nce(torch.ones(2, 3), 1.0).item() == pytest.approx(math.log(3))

@@ -1,0 +1,199 @@
+"""A model on disk: the round trip, laziness, identity, and folders that are not what they should be."""
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model import (
+    Encoder,
+    MathAMR,
+    ModelError,
+    ModelFileError,
+    ModelFormatError,
+    ModelNotFoundError,
+    storage,
+)
+
+
+@pytest.fixture
+def model(small, vocabulary) -> MathAMR:
+    torch.manual_seed(2)
+    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
+    return MathAMR(small, vocabulary, encoder.state_dict())
+
+
+@pytest.fixture
+def folder(model, tmp_path):
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_saved_model_is_the_same_model(model, folder, graphs) -> None:
+    opened = MathAMR.from_pretrained(folder)
+    assert opened.identity == model.identity
+    assert opened == model
+    assert hash(opened) == hash(model)
+    assert (opened.config, opened.vocabulary) == (model.config, model.vocabulary)
+    posts = list(graphs.values())[:4]
+    for mine, other in zip(model.encode(posts), opened.encode(posts), strict=True):
+        np.testing.assert_array_equal(mine, other)
+
+
+def test_a_folder_holds_three_files_and_the_same_bytes_each_time(model, folder, tmp_path) -> None:
+    model.save(tmp_path / "again")
+    names = ["config.json", "vocabulary.json.gz", "weights.safetensors"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert all((folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+
+
+def test_half_precision_halves_the_file_and_hardly_moves_a_vector(model, folder, graphs, tmp_path) -> None:
+    model.save(tmp_path / "half", dtype="float16")
+    small, large = ((path / "weights.safetensors").stat().st_size for path in (tmp_path / "half", folder))
+    assert small < 0.6 * large
+    half = MathAMR.from_pretrained(tmp_path / "half")
+    for mine, other in zip(model.encode([graphs["q0"]]), half.encode([graphs["q0"]]), strict=True):
+        np.testing.assert_allclose(mine, other, atol=0.01)
+        assert other.dtype == np.float32
+    assert half != model
+    with pytest.raises(ConfigError, match="dtype"):
+        model.save(tmp_path / "other", dtype="int8")
+    assert not (tmp_path / "other").exists()
+
+
+def test_opening_and_comparing_read_neither_vocabulary_nor_weights(folder) -> None:
+    opened = MathAMR.from_pretrained(folder)
+    (folder / "weights.safetensors").write_bytes(b"")
+    (folder / "vocabulary.json.gz").write_bytes(b"")
+    assert opened == MathAMR.from_pretrained(folder)
+    assert "model" in repr(opened)
+    with pytest.raises(ModelFileError):
+        opened.weights()
+
+
+def test_the_identity_changes_with_each_part(model, small, vocabulary) -> None:
+    weights = {name: tensor.clone() for name, tensor in model.weights().items()}
+    weights["head.outer.bias"][0] += 1
+    others = [MathAMR(small.replace(seed=1), vocabulary, model.weights()), MathAMR(small, vocabulary, weights)]
+    assert len({model.identity, *(other.identity for other in others)}) == 3
+    assert MathAMR(small, vocabulary, model.weights()) == model
+
+
+def test_models_survive_pickling(model, folder, graphs) -> None:
+    for one in (model, MathAMR.from_pretrained(folder)):
+        copy = pickle.loads(pickle.dumps(one))
+        assert copy == one
+        np.testing.assert_array_equal(copy.encode([graphs["q1"]])[0], one.encode([graphs["q1"]])[0])
+
+
+def test_a_folder_that_exists_is_never_written_over(model, folder) -> None:
+    before = (folder / "config.json").read_bytes()
+    with pytest.raises(ConfigError, match="does not exist yet"):
+        model.save(folder)
+    assert (folder / "config.json").read_bytes() == before
+
+
+def test_a_save_that_fails_leaves_nothing(model, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(type(model.vocabulary), "save", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
+    (tmp_path / "mini").mkdir()
+    (tmp_path / "mini" / "config.json").write_text("{}")
+    monkeypatch.setattr(storage, "BUNDLED", tmp_path)
+    with pytest.raises(ModelNotFoundError, match=r"no model 'maxi'.*\(mini\)"):
+        MathAMR.from_pretrained("maxi")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelFileError, match=r"config.json: the file is missing"):
+        MathAMR.from_pretrained(tmp_path / "empty")
+
+
+def test_a_bundled_model_is_found_by_name(folder, tmp_path, monkeypatch, model) -> None:
+    shutil.copytree(folder, tmp_path / "models" / "mine")
+    monkeypatch.setattr(storage, "BUNDLED", tmp_path / "models")
+    assert MathAMR.from_pretrained("mine") == model
+
+
+@pytest.mark.parametrize("name", ["vocabulary.json.gz", "weights.safetensors"])
+def test_a_missing_file_is_named(folder, name) -> None:
+    (folder / name).unlink()
+    with pytest.raises(ModelFileError, match=f"{name}: the file is missing"):
+        MathAMR.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.pop("format"),
+        lambda content: content.pop("weights"),
+        lambda content: content["config"].update(heads=3),
+        lambda content: content["config"].update(layers=-1),
+        lambda content: content.update(config=3),
+    ],
+)
+def test_a_damaged_description_is_refused(folder, change) -> None:
+    content = json.loads((folder / "config.json").read_text())
+    change(content)
+    (folder / "config.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"config.json"):
+        MathAMR.from_pretrained(folder)
+
+
+def test_an_unknown_format_names_the_formats_that_can_be_read(folder) -> None:
+    content = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**content, "format": 99}))
+    with pytest.raises(ModelFormatError, match=r"99.*reads 1 to 1") as caught:
+        MathAMR.from_pretrained(folder)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_weights_of_another_shape_name_or_value_are_refused(model, folder, small, vocabulary) -> None:
+    def write(weights) -> None:
+        data = storage.pack_weights(weights)
+        content = json.loads((folder / "config.json").read_text())
+        content["weights"] = __import__("hashlib").sha256(data).hexdigest()
+        (folder / "config.json").write_text(json.dumps(content))
+        (folder / "weights.safetensors").write_bytes(data)
+
+    weights = dict(model.weights())
+    write({**weights, "head.outer.bias": torch.zeros(9)})
+    with pytest.raises(ModelFileError, match=r"'head.outer.bias' has shape \(9,\).*\(8,\)"):
+        MathAMR.from_pretrained(folder).encode([])
+    write({name: tensor for name, tensor in weights.items() if name != "attributes"})
+    with pytest.raises(ModelFileError, match="'attributes' has shape None"):
+        MathAMR.from_pretrained(folder).encode([])
+    write({**weights, "head.outer.bias": torch.full((8,), float("nan"))})
+    with pytest.raises(ModelFileError, match="no finite numbers"):
+        MathAMR.from_pretrained(folder).encode([])
+    write(weights)
+    assert MathAMR.from_pretrained(folder).encode([]) == []
+
+
+def test_files_of_another_model_are_refused(model, folder, small, vocabulary, graphs, tmp_path) -> None:
+    other = type(vocabulary).build([graphs["q0"]])
+    other.save(folder / "vocabulary.json.gz")
+    with pytest.raises(ModelFileError, match="vocabulary is not the one"):
+        _ = MathAMR.from_pretrained(folder).vocabulary
+    vocabulary.save(folder / "vocabulary.json.gz")
+    (folder / "weights.safetensors").write_bytes(b"not safetensors")
+    with pytest.raises(ModelFileError, match=r"weights.safetensors: the weights are not those"):
+        MathAMR.from_pretrained(folder).weights()
+
+
+def test_every_error_of_the_room_is_one_of_the_package(folder) -> None:
+    assert issubclass(ModelFormatError, ModelError)
+    assert issubclass(ModelNotFoundError, ModelError)
+
+
+def test_the_top_package_does_not_load_torch() -> None:
+    code = "import sys, pyterrier_mathamr; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
