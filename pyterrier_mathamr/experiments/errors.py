@@ -1,0 +1,47 @@
+"""What can go wrong in an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyterrier_mathamr._common.errors import MathAMRError
+
+
+class ExperimentError(MathAMRError):
+    """The base of the errors of this room."""
+
+
+class SettingsChangedError(ExperimentError):
+    """A stage of an earlier run had other settings than this run."""
+
+    def __init__(self, folder: Path, stage: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        super().__init__(folder, stage, before, now)
+        self.folder, self.stage, self.before, self.now = folder, stage, before, now
+
+    def __str__(self) -> str:
+        names = sorted({*self.before, *self.now})
+        changes = [
+            f"{name} was {self.before.get(name)!r} and is now {self.now.get(name)!r}"
+            for name in names
+            if self.before.get(name) != self.now.get(name)
+        ]
+        return (
+            f"{self.folder}: stage {self.stage!r} was made with other settings: {'; '.join(changes)}. "
+            f"Use another folder for the new settings, or delete {self.folder} to begin anew."
+        )
+
+
+class NoRelevantTopicError(ExperimentError):
+    """No topic of the year has a relevant answer in this collection, so that there is nothing to measure."""
+
+    def __init__(self, path: Path, year: int | str, grade: int) -> None:
+        super().__init__(path, year, grade)
+        self.path, self.year, self.grade = path, year, grade
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: no topic of {self.year} has an answer of grade {self.grade} or better among the posts of "
+            "this collection. Choose another year, or a larger part of the release."
+        )

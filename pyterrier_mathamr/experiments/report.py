@@ -1,0 +1,137 @@
+"""The outcome of a run: tables, what each stage cost, and with what it was made; as JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+
+from .environment import environment
+from .stages import StageRecord, write_whole
+
+SHORT_NAMES = {
+    **dict(zip(map(str, TASK1_MEASURES), ("nDCG'", "MAP'", "P'@10", "Bpref"), strict=True)),
+    "RR@10": "MRR@10",
+}
+"""The names that papers use for the measures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What a run found.
+
+    Attributes:
+        title: one line.
+        settings: what the run was asked for.
+        stages: what each stage cost, in order.
+        tables: caption to table.
+        notes: sentences to be read with the tables.
+        environment: versions and machine.
+    """
+
+    title: str
+    settings: Mapping[str, Any]
+    stages: Sequence[StageRecord]
+    tables: Mapping[str, pd.DataFrame]
+    notes: Sequence[str] = ()
+    environment: Mapping[str, str | int] = field(default_factory=environment)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as plain values for JSON; what is not a number is ``None``."""
+        return {
+            "title": self.title,
+            "settings": dict(self.settings),
+            "stages": [stage.to_dict() for stage in self.stages],
+            "tables": {caption: json.loads(table.to_json(orient="records")) for caption, table in self.tables.items()},
+            "notes": list(self.notes),
+            "environment": dict(self.environment),
+        }
+
+    def to_markdown(self) -> str:
+        """Give the report as a page to be read."""
+        costs = pd.DataFrame(
+            {
+                "stage": [stage.name for stage in self.stages],
+                "seconds": [stage.seconds for stage in self.stages],
+                "peak MiB so far": [stage.peak_mib for stage in self.stages],
+                "when": ["before" if stage.resumed else "this run" for stage in self.stages],
+            }
+        )
+        parts = [f"# {self.title}"]
+        parts += [f"## {caption}\n\n{markdown_table(table)}" for caption, table in self.tables.items()]
+        parts += ["\n".join(f"* {note}" for note in self.notes)] if self.notes else []
+        parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
+        parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
+        return "\n\n".join(parts) + "\n"
+
+    def write(self, folder: Path) -> None:
+        """Write ``report.json``, ``report.md`` and one CSV file for each table.
+
+        Args:
+            folder: an existing folder; earlier files of these names are replaced.
+        """
+        for caption, table in self.tables.items():
+            name = "-".join("".join(c if c.isalnum() else " " for c in caption.lower()).split())
+            write_whole(folder / f"{name}.csv", table.to_csv(index=False))
+        write_whole(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        write_whole(folder / "report.md", self.to_markdown())
+
+
+def markdown_table(table: pd.DataFrame) -> str:
+    """Write a table as Markdown: numbers to four places, measures under their short names, a star where it differs.
+
+    A star stands where a significance test rejects that a system is like the first.
+
+    Args:
+        table: any frame; its index is left out.
+    """
+    table = _with_stars(table)
+    columns = [_short(str(name)) for name in table.columns]
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    lines = [columns, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    )
+
+
+def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
+    """Bring the columns of a significance test down to a star beside the value."""
+    tested = [str(name).removesuffix(" reject") for name in table.columns if str(name).endswith(" reject")]
+    if not tested:
+        return table
+    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in tested)]
+    result: pd.DataFrame = table[others].assign(
+        **{
+            measure: [
+                f"{value:.4f}{'*' if reject is True or reject == 1 else ''}"
+                for value, reject in zip(table[measure], table[f"{measure} reject"], strict=True)
+            ]
+            for measure in tested
+        }
+    )
+    return result
+
+
+def _short(name: str) -> str:
+    """Shorten the measure in a column's name: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
+    for measure, short in SHORT_NAMES.items():
+        if name == measure or name.startswith(f"{measure} "):
+            return short + name.removeprefix(measure)
+    return name
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.4f}"
+    return str(value).replace("|", "\\|")
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return "\n".join(f"* {name}: {value}" for name, value in values.items() if value != "")

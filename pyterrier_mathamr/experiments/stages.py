@@ -1,0 +1,119 @@
+"""Long work in stages: what is finished is not done again, and what it was made with is not forgotten.
+
+workdir/stages/graphs.json     settings, seconds and peak memory of a finished stage; written after its artifact
+workdir/graphs.mathamr         the artifact of the stage
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .environment import peak_memory
+from .errors import SettingsChangedError
+
+
+@dataclass(frozen=True, slots=True)
+class StageRecord:
+    """What one stage did and cost.
+
+    Attributes:
+        name: the stage.
+        seconds: wall time of the run that finished it.
+        peak_mib: the most memory the process had held up to its end, in MiB.
+        resumed: it was finished by an earlier run.
+        settings: what its artifact depends on.
+    """
+
+    name: str
+    seconds: float
+    peak_mib: float
+    resumed: bool
+    settings: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the record as plain values for JSON."""
+        return asdict(self)
+
+
+class Stages:
+    """Runs stages one after another and keeps their records.
+
+    Args:
+        workdir: the folder of the run; it is made where it is not there.
+        say: is told of each stage before it begins, or ``None``.
+    """
+
+    def __init__(self, workdir: Path, say: Callable[[str], None] | None = None) -> None:
+        self.workdir = workdir
+        self.records: list[StageRecord] = []
+        self._say = say
+        (workdir / "stages").mkdir(parents=True, exist_ok=True)
+
+    def run(self, name: str, artifact: Path, settings: Mapping[str, Any], build: Callable[[], object]) -> None:
+        """Do a stage, or skip it where it is finished.
+
+        Args:
+            name: the stage.
+            artifact: what the stage leaves; a record without it counts as unfinished.
+            settings: all that the artifact depends on, as plain values for JSON.
+            build: makes the artifact; may find what a run that was killed left.
+
+        Raises:
+            SettingsChangedError: the stage was begun or finished with other settings.
+        """
+        wanted = json.loads(json.dumps(settings))
+        file = self.workdir / "stages" / f"{name}.json"
+        stored = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": wanted}
+        if stored["settings"] != wanted:
+            raise SettingsChangedError(self.workdir, name, stored["settings"], wanted)
+        if "seconds" in stored and artifact.exists():
+            self.records.append(StageRecord(**{**stored, "resumed": True}))
+            self._tell(f"{name}: finished before ({stored['seconds']:.0f} s)")
+            return
+        self._tell(f"{name} …")
+        write_whole(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # what half-finished work belongs to
+        start = time.perf_counter()
+        build()
+        record = self._record(name, start, wanted)
+        write_whole(file, json.dumps(record.to_dict(), indent=1) + "\n")
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Record what a piece of work costs that is done anew by each run.
+
+        Args:
+            name: the work.
+        """
+        self._tell(f"{name} …")
+        start = time.perf_counter()
+        yield
+        self._record(name, start, {})
+
+    def _record(self, name: str, start: float, settings: Mapping[str, Any]) -> StageRecord:
+        record = StageRecord(name, round(time.perf_counter() - start, 2), round(peak_memory(), 1), False, settings)
+        self.records.append(record)
+        self._tell(f"{name}: {record.seconds:.0f} s, {record.peak_mib:.0f} MiB")
+        return record
+
+    def _tell(self, text: str) -> None:
+        if self._say is not None:
+            self._say(text)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a text file so that it is there whole or not at all.
+
+    Args:
+        file: where; a file of that name is replaced.
+        text: what.
+    """
+    fresh = file.with_name(f".{file.name}.fresh")
+    fresh.write_text(text, encoding="utf-8")
+    os.replace(fresh, file)

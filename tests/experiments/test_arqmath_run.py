@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
+from pyterrier_mathamr.experiments.arqmath_topics import judged_topics
+from pyterrier_mathamr.experiments.compare import BASELINE, FUSED
+from pyterrier_mathamr.model import MathAMRConfig
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+TINY = MathAMRConfig(layers=1, hidden=8, projection=4, bases=2, epochs=1, batch_size=8)
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run") / "work"
+
+
+@pytest.fixture(scope="module")
+def report(workdir: Path) -> Report:
+    return run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+
+
+def test_the_whole_way_gives_a_table_of_all_systems(report: Report) -> None:
+    table = report.tables["Task 1, sample"]
+    assert table.name.tolist()[0] == BASELINE
+    assert table.name.tolist()[-1] == FUSED
+    assert len(table) == 6
+    bm25 = table.set_index("name").loc[BASELINE]
+    assert bm25["nDCG(judged_only=True)@1000"] > 0.5
+    assert len(report.tables["Known items, test questions"]) == 6
+
+
+def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
+    kept = json.loads((workdir / "report.json").read_text())
+    assert [stage["name"] for stage in kept["stages"]] == [
+        *("formulas", "graphs", "train", "index", "bm25"),
+        *("fusion weight", "known items", "topic-formulas", "task 1, sample"),
+    ]
+    assert "BM25 >> scorer" in (workdir / "report.md").read_text()
+    by_topic = pd.read_csv(workdir / "task-1-sample-by-topic.csv")
+    assert by_topic.qid.nunique() == report.settings["topics"]
+
+
+def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
+    again = run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+    assert {stage.name for stage in again.stages if stage.resumed} == {
+        *("formulas", "graphs", "train", "index", "bm25", "topic-formulas")
+    }
+    for caption in ("Task 1, sample", "Known items, test questions"):
+        pd.testing.assert_frame_equal(again.tables[caption], report.tables[caption])
+
+
+def test_another_configuration_needs_another_folder(report: Report, workdir: Path) -> None:
+    with pytest.raises(SettingsChangedError, match="layers': 1"):
+        run_arqmath(SAMPLE, "sample", workdir, config=TINY.replace(layers=2), verbose=False)
+
+
+def test_a_trained_model_is_used_without_training(report: Report, workdir: Path, tmp_path: Path) -> None:
+    other = run_arqmath(SAMPLE, "sample", tmp_path, model=str(workdir / "model"), verbose=False)
+    assert "train" not in {stage.name for stage in other.stages}
+    pd.testing.assert_frame_equal(other.tables["Task 1, sample"], report.tables["Task 1, sample"])
+
+
+def test_a_model_and_a_configuration_contradict(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="config"):
+        run_arqmath(SAMPLE, "sample", tmp_path, config=TINY, model="mathamr-plus-mini", verbose=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_topics_are_those_with_a_relevant_answer_that_is_there() -> None:
+    collection = ARQMathCollection(SAMPLE)
+    answers = {post.id for post in collection.answers()}
+    topics, qrels = judged_topics(collection, "sample", answers)
+    assert set(topics.qid) == set(qrels.qid) == set(qrels[qrels.label >= 2].qid)
+    assert topics.body.str.contains("math-container").any()
+    relevant = qrels[(qrels.qid == topics.qid[0]) & (qrels.label >= 2)].docno
+    fewer, _ = judged_topics(collection, "sample", answers - set(relevant))
+    assert topics.qid[0] not in set(fewer.qid)
+    with pytest.raises(NoRelevantTopicError, match="sample"):
+        judged_topics(collection, "sample", set())
+
+
+def test_the_topics_of_2022_on_the_small_collection_are_62(shared_data: Path) -> None:
+    collection = ARQMathCollection(shared_data / "arqmath-mini")
+    topics, _ = judged_topics(collection, 2022, {post.id for post in collection.answers()})
+    assert len(topics) == 62

@@ -1,0 +1,57 @@
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments import known_item_table, measure, measure_by_topic, run_systems
+from pyterrier_mathamr.experiments.fusion_weight import best_weight, fusion_weights
+
+MAP, P10 = map(str, TASK1_MEASURES[1:3])
+TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})
+QRELS = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "y", "x"], "label": [3, 0, 2]})
+GOOD = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "y", "x"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
+BAD = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["y", "x", "y"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
+UNJUDGED = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["u", "x", "u"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
+
+
+def test_unjudged_answers_do_not_count_and_topics_without_judgements_are_left_out() -> None:
+    table = measure({"good": GOOD, "bad": BAD, "unjudged": UNJUDGED}, TOPICS, QRELS).set_index("name")
+    assert table[MAP].tolist() == [1.0, 0.25, 0.5]
+    assert table[P10].tolist() == pytest.approx([0.1, 0.05, 0.05])
+    assert {f"{MAP} reject", "Bpref(rel=2) p-value corrected"} <= set(table.columns)
+
+
+def test_values_by_topic_average_to_the_table() -> None:
+    by_topic = measure_by_topic({"bad": BAD}, TOPICS, QRELS)
+    values = by_topic[by_topic.measure == MAP].set_index("qid").value
+    assert values.to_dict() == {"1": 0.5, "2": 0.0}
+
+
+def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
+    calls = []
+
+    def search(topics: pd.DataFrame) -> pd.DataFrame:
+        calls.append(len(topics))
+        return GOOD.assign(query_embs=None)
+
+    rankings, costs = run_systems({"good": pt.apply.generic(search)}, TOPICS)
+    assert calls == [3]
+    assert rankings["good"].columns.tolist() == ["qid", "docno", "score", "rank"]
+    assert costs.name.tolist() == ["good"]
+
+
+def test_known_items_count_the_first_own_answer_and_the_share_of_own_answers() -> None:
+    qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "z", "x"], "label": 1})
+    systems = {"good": pt.Transformer.from_df(GOOD), "bad": pt.Transformer.from_df(BAD)}
+    table = known_item_table(systems, TOPICS, qrels).set_index("name")
+    assert table["RR@10"].tolist() == [1.0, 0.25]
+    assert table["R@10"].tolist() == [0.75, 0.25]
+
+
+def test_the_weight_is_that_of_the_best_fusion_and_the_smallest_of_equal_ones() -> None:
+    qrels = QRELS[QRELS.label > 0]
+    table = fusion_weights(BAD, GOOD, qrels)
+    assert table["RR@10"].iloc[0] == 0.75  # of the second topic the weightless side alone knows x, at a tie
+    assert table["RR@10"].iloc[-1] == 1.0
+    assert best_weight(table) == 0.5
+    assert best_weight(pd.DataFrame({"weight": [0.0, 0.5], "RR@10": [1.0, 1.0]})) == 0.0

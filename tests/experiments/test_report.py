@@ -1,0 +1,62 @@
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.experiments import Report, StageRecord, environment, markdown_table
+
+TABLE = pd.DataFrame(
+    {
+        "name": ["BM25", "MathAMR|+"],
+        "Bpref(rel=2)": [0.25, 0.5],
+        "Bpref(rel=2) +": [math.nan, 3],
+        "Bpref(rel=2) p-value": [math.nan, 0.01],
+        "Bpref(rel=2) reject": [False, True],
+        "Bpref(rel=2) p-value corrected": [math.nan, 0.02],
+    }
+)
+
+
+def test_a_table_of_a_significance_test_is_one_column_a_measure_with_stars() -> None:
+    assert markdown_table(TABLE) == "\n".join(
+        [
+            "| name       | Bpref   |",
+            "| ---------- | ------- |",
+            "| BM25       | 0.2500  |",
+            "| MathAMR\\|+ | 0.5000* |",
+        ]
+    )
+
+
+def test_numbers_have_four_places_and_what_is_no_number_is_empty() -> None:
+    table = pd.DataFrame({"a": [1, 2], "b": [math.nan, 1 / 3]})
+    assert markdown_table(table).splitlines()[2:] == ["| 1 |        |", "| 2 | 0.3333 |"]
+
+
+@pytest.fixture
+def report() -> Report:
+    stage = StageRecord("train", 12.5, 800.0, True, {"layers": 4})
+    return Report("A run", {"year": 2022}, (stage,), {"Task 1, 2022": TABLE}, ("A note.",), {"python": "3.11"})
+
+
+def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
+    page = report.to_markdown()
+    for part in ("# A run", "## Task 1, 2022", "* A note.", "12.5", "before", "* year: 2022", "* python: 3.11"):
+        assert part in page
+
+
+def test_json_and_csv_hold_all_of_it_and_json_has_no_nan(report: Report, tmp_path: Path) -> None:
+    report.write(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.json", "report.md", "task-1-2022.csv"]
+    text = (tmp_path / "report.json").read_text()
+    assert "NaN" not in text
+    assert json.loads(text)["tables"]["Task 1, 2022"][1]["Bpref(rel=2)"] == 0.5
+    assert json.loads(text)["stages"][0]["settings"] == {"layers": 4}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "task-1-2022.csv"), TABLE)
+
+
+def test_the_environment_names_versions() -> None:
+    found = environment()
+    assert {"python", "platform", "cpus", "pyterrier", "torch", "ir-measures"} <= set(found)

@@ -1,0 +1,69 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyterrier_mathamr.experiments import SettingsChangedError, Stages
+
+
+def make(path: Path, log: list[str]) -> Any:
+    def build() -> None:
+        log.append(path.name)
+        path.write_text("made")
+
+    return build
+
+
+def test_a_finished_stage_is_not_done_again(tmp_path: Path) -> None:
+    log: list[str] = []
+    for resumed in (False, True):
+        stages = Stages(tmp_path)
+        stages.run("graphs", tmp_path / "g", {"parser": "a", "sizes": (1, 2)}, make(tmp_path / "g", log))
+        assert [record.resumed for record in stages.records] == [resumed]
+        assert stages.records[0].peak_mib > 1
+    assert log == ["g"]
+
+
+def test_a_stage_whose_artifact_is_gone_is_done_again(tmp_path: Path) -> None:
+    log: list[str] = []
+    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
+    (tmp_path / "g").unlink()
+    Stages(tmp_path).run("graphs", tmp_path / "g", {}, make(tmp_path / "g", log))
+    assert log == ["g", "g"]
+
+
+def test_other_settings_are_an_error_that_says_what_changed(tmp_path: Path) -> None:
+    log: list[str] = []
+    Stages(tmp_path).run("train", tmp_path / "m", {"layers": 4, "seed": 1}, make(tmp_path / "m", log))
+    with pytest.raises(SettingsChangedError) as caught:
+        Stages(tmp_path).run("train", tmp_path / "m", {"layers": 2, "seed": 1}, make(tmp_path / "m", log))
+    assert "layers was 4 and is now 2" in str(caught.value)
+    assert "seed" not in str(caught.value)
+    assert "delete" in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert log == ["m"]
+
+
+def test_work_that_was_broken_off_is_taken_up_with_the_same_settings_only(tmp_path: Path) -> None:
+    def broken() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Stages(tmp_path).run("train", tmp_path / "m", {"layers": 4}, broken)
+    with pytest.raises(SettingsChangedError):
+        Stages(tmp_path).run("train", tmp_path / "m", {"layers": 2}, broken)
+    log: list[str] = []
+    Stages(tmp_path).run("train", tmp_path / "m", {"layers": 4}, make(tmp_path / "m", log))
+    assert log == ["m"]
+    assert json.loads((tmp_path / "stages" / "train.json").read_text())["settings"] == {"layers": 4}
+
+
+def test_timed_work_is_recorded_and_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    stages = Stages(tmp_path, told.append)
+    with stages.timed("search"):
+        pass
+    assert [record.name for record in stages.records] == ["search"]
+    assert told[0] == "search …"
