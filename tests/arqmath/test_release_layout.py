@@ -133,7 +133,8 @@ def test_topics_are_found_for_all_years_and_tasks(drive: ARQMathCollection) -> N
 
 
 def test_judgements_cut_down_to_a_part_are_preferred_unless_the_complete_ones_are_asked_for(tmp_path: Path) -> None:
-    for name in ("qrels.arqmath-2022-task1.txt", "qrels.arqmath-2022-task1.mini.txt"):
+    for name in ("a/qrels.arqmath-2022-task1.txt", "b/qrels.arqmath-2022-task1.mini.txt"):
+        (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("")
     collection = ARQMathCollection(tmp_path)
     assert collection.qrels_file(2022).name == "qrels.arqmath-2022-task1.mini.txt"
