@@ -1,0 +1,90 @@
+"""Approximate candidates by FAISS HNSW graphs, as the paper searches (MathAMR+, section 3.5.2, efSearch 128).
+
+A graph is made on first use, on one thread so that it is the same each time, and kept in memory with the snapshot.
+Candidates only choose: what they find is always scored exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .scan import QueryBatch
+from .shard import Field, Numbers
+from .snapshot import Snapshot
+
+EF_SEARCH = 128
+"""How many nodes a search keeps in view, at least; more finds more and takes longer."""
+
+_NEIGHBOURS = 32
+_EF_CONSTRUCTION = 128
+
+
+def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[Numbers]:
+    """The documents whose VIRTUAL_DOCUMENT is near to the query's, its last row.
+
+    Args:
+        snapshot: the index.
+        queries: the queries.
+        k: how many documents for each query at most.
+
+    Returns:
+        For each query, int64 numbers of documents, rising.
+    """
+    found = _nearest(snapshot, "doc", queries.last_rows(), k)
+    return [np.unique(row[row >= 0]) for row in found]
+
+
+def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list[Numbers]:
+    """The documents of which some row is near to some row of the query.
+
+    Args:
+        snapshot: the index.
+        queries: the queries.
+        hits: how many rows of the index are taken for each row of the query.
+
+    Returns:
+        For each query, int64 numbers of documents, rising.
+    """
+    found = _nearest(snapshot, "all", queries, hits)
+    ends = np.concatenate([base + shard.field("all")[1][1:] for base, shard in _row_bases(snapshot)])
+    documents = np.where(found >= 0, np.searchsorted(ends, found, side="right"), -1)
+    of_query = [documents[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
+    return [np.unique(rows[rows >= 0]) for rows in of_query]
+
+
+def _row_bases(snapshot: Snapshot) -> list[tuple[int, Any]]:
+    bases = np.cumsum([0, *(shard.meta.rows for shard in snapshot.shards)])
+    return list(zip(bases.tolist(), snapshot.shards, strict=False))
+
+
+def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int) -> Numbers:
+    """The nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
+    import faiss
+
+    graph = _graph(snapshot, field)
+    depth = min(k, graph.ntotal)
+    parameters = faiss.SearchParametersHNSW(  # type: ignore[attr-defined]
+        efSearch=max(EF_SEARCH, depth)
+    )
+    _, found = graph.search(np.ascontiguousarray(queries.rows), depth, params=parameters)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _graph(snapshot: Snapshot, field: Field) -> Any:
+    import faiss
+
+    name = f"hnsw-{field}"
+    if name not in snapshot.caches:
+        graph = faiss.IndexHNSWFlat(snapshot.meta.dimensions, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = _EF_CONSTRUCTION
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            for shard in snapshot.shards:
+                graph.add(np.ascontiguousarray(shard.field(field)[0]))
+        finally:
+            faiss.omp_set_num_threads(threads)
+        snapshot.caches[name] = graph
+    return snapshot.caches[name]

@@ -1,0 +1,121 @@
+"""What the two indexes share: a folder that PyTerrier loads, packages and inspects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyterrier as pt
+
+from pyterrier_mathamr._common.progress import progress
+
+from .errors import ModelMismatchError, NotAnIndexError
+from .files import META_NAME, Layout, texts_of
+from .meta import ARTIFACT_FORMAT, PACKAGE
+from .options import HELP_URL
+from .records import Entry
+from .snapshot import Snapshot, signature
+from .write import write_index
+
+_READ = 4096
+
+
+class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+    """An index in a folder. Making the object reads nothing; the folder need not exist yet.
+
+    Args:
+        path: the folder.
+    """
+
+    ARTIFACT_FORMAT = ARTIFACT_FORMAT
+    ARTIFACT_PACKAGE_HINT = PACKAGE
+    LAYOUT: ClassVar[Layout]
+    path: Path
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        self._snapshot: Snapshot | None = None
+
+    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
+
+    def __reduce__(self) -> tuple[type[IndexArtifact], tuple[str]]:
+        return type(self), (str(self.path),)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IndexArtifact):
+            return NotImplemented
+        return type(other) is type(self) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+    def __bool__(self) -> bool:
+        return True  # an index is there even when it is empty or not yet built: it has no length then
+
+    def built(self) -> bool:
+        """Whether there is a whole index at the path; a build that is under way or died does not count."""
+        return (self.path / META_NAME).is_file()
+
+    def snapshot(self) -> Snapshot:
+        """The index as it is now, opened on first use and again when it was changed.
+
+        Raises:
+            NotAnIndexError: it is not built.
+            IndexFormatError: it has a format this release does not read.
+            IndexCorruptError: a file is missing, cut short or changed.
+        """
+        if self._snapshot is None or self._snapshot.signature != signature(self.path):
+            self._snapshot = Snapshot(self.path)
+            if self._snapshot.meta.layout != self.LAYOUT:
+                found, self._snapshot = self._snapshot.meta.layout, None
+                raise NotAnIndexError(self.path, f"it is an index of {found}, not of {self.LAYOUT}")
+        return self._snapshot
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the model that made the vectors, where it was given."""
+        return self.snapshot().meta.model
+
+    def verify(self) -> None:
+        """Read the whole index and compare every checksum.
+
+        Raises:
+            IndexCorruptError: a file was changed since it was written; it is named.
+        """
+        self.snapshot().verify()
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """What ``pt.schematic`` draws, without asking the network."""
+        return {"label": type(self).__name__, "help_url": HELP_URL}
+
+    def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
+        """Every entry of the index, in the order of its shards, read a little at a time."""
+        snapshot = self.snapshot()
+        starts = range(0, len(snapshot), _READ)
+        for start in progress(starts, "reading", "block", verbose=verbose, total=len(starts)):
+            numbers = np.arange(start, min(start + _READ, len(snapshot)), dtype=np.int64)
+            rows, offsets = snapshot.rows(numbers)
+            texts = zip(*(snapshot.texts(name, numbers) for name in texts_of(self.LAYOUT)), strict=True)
+            for of, first, last in zip(texts, offsets[:-1], offsets[1:], strict=True):
+                yield Entry(of, rows[first:last].copy())
+
+    def _merge(self, indexes: Iterable[IndexArtifact]) -> None:
+        """Build this index from others; see the public ``merge``."""
+        sources = list(indexes)
+        models = dict.fromkeys(source.model for source in sources if source.model is not None)
+        if len(models) > 1:
+            raise ModelMismatchError(self.path, *list(models)[:2])
+        for source in sources:
+            if type(source) is not type(self):
+                raise NotAnIndexError(source.path, f"only a {type(self).__name__} can be merged here")
+        entries = chain.from_iterable(source.entries() for source in sources)
+        write_index(self.path, self.LAYOUT, "create", entries, model=next(iter(models), None))

@@ -1,0 +1,199 @@
+"""``MathAMRFormulaIndex``: one vector for each formula virtual node, for formula retrieval (ARQMath Task 2)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyterrier_mathamr._common.frames import MissingValueError, first_values
+
+from .approximate import document_candidates
+from .artifact import IndexArtifact
+from .errors import QueryError
+from .indexers import FormulaIndexer
+from .meta import ARTIFACT_TYPES
+from .options import IndexRetriever, Search, search_of
+from .queries import batch_of, check_query, query_values
+from .retrievers import NO_HITS
+from .search import Hits, rank, search_exact
+from .snapshot import Snapshot
+from .write import IndexMode
+
+
+class FormulaRetriever(IndexRetriever):
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+
+    The query's vector is the row of ``query_embs`` whose number ``query_formula_id`` has in ``query_formula_ids``.
+    ``formula_index.retriever()`` makes one::
+
+        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+
+    Args:
+        index: the index.
+        num_results: formulas for each query.
+        search: ``exact``, or ``approximate`` by HNSW.
+        verbose: show a progress bar.
+        batch_size: queries scored in one pass over the data.
+        device: ``None`` or ``cpu``.
+    """
+
+    label = "MathAMR formulas"
+    needs = ("query_embs", "query_formula_ids", "query_formula_id")
+    gives = ("docno", "post_id", "visual_id")
+    search: Search
+
+    def __init__(
+        self,
+        index: MathAMRFormulaIndex,
+        *,
+        num_results: int = 1000,
+        search: Search = "exact",
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        options = {"num_results": num_results, "search": search, "verbose": verbose}
+        super().__init__(index, **options, batch_size=batch_size, device=device)
+
+    def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
+        """The best formulas of each distinct query."""
+        values = query_values(queries, snapshot)
+        ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
+        for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
+            if missing := [qid for qid in values if qid not in found]:
+                raise MissingValueError(name, "qid", missing)
+        rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
+        batch = batch_of(rows)
+        if not len(snapshot):
+            return [NO_HITS] * len(batch)
+        if self.search == "exact":
+            return search_exact(snapshot, batch, self.num_results, "doc")
+        near = document_candidates(snapshot, batch, self.num_results)
+        return [rank(snapshot, batch.one(i), of, self.num_results, "doc") for i, of in enumerate(near)]
+
+
+def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
+    """The row of the formula that is asked for: float32 ``[1, d]``.
+
+    Raises:
+        QueryError: it is not among the query's formulas, or these are more than the rows.
+    """
+    known = [str(formula) for formula in ids]
+    if str(asked) not in known:
+        raise QueryError(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
+    row = known.index(str(asked))
+    if row >= len(rows):
+        raise QueryError(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")
+    return rows[row : row + 1]
+
+
+class MathAMRFormulaIndex(IndexArtifact):
+    """One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
+
+    ``docno`` is the formula's id; ``post_id`` and ``visual_id`` come with it. Called directly it takes queries as
+    :meth:`retriever`::
+
+        formulas = MathAMRFormulaIndex("formulas.mathamr")
+        encode = graphs >> model.doc_encoder()
+        (encode >> formulas.indexer(visual_ids=store.visual_ids(ids))).index(arqmath.get_corpus_iter())
+        pipeline = graphs >> model.query_encoder() >> formulas.retriever()
+
+    Args:
+        path: the folder; making the object reads nothing, and it need not exist yet.
+    """
+
+    ARTIFACT_TYPE = ARTIFACT_TYPES["formulas"]
+    LAYOUT = "formulas"
+
+    def indexer(
+        self,
+        mode: IndexMode = "create",
+        *,
+        visual_ids: Mapping[str, str] | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> FormulaIndexer:
+        """Consumes ``{docno, doc_embs, formula_ids}`` and builds, replaces or extends this index.
+
+        Args:
+            mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
+            visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
+            resume: take over what an earlier such call that died had finished.
+            verbose: show a progress bar.
+            total: how many documents will come, for the bar.
+        """
+        options = {"model": model, "resume": resume, "verbose": verbose, "total": total}
+        return FormulaIndexer(self, mode, visual_ids=visual_ids, **options)  # type: ignore[arg-type]
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> MathAMRFormulaIndex:
+        """The same as ``indexer().index(iter)``."""
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record of :meth:`index` must have."""
+        return self.indexer().index_inputs()
+
+    def retriever(
+        self,
+        *,
+        num_results: int = 1000,
+        exact: bool | None = None,
+        search: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> FormulaRetriever:
+        """Ranks formulas by one row of ``query_embs``, that of ``query_formula_id`` in ``query_formula_ids``.
+
+        Args:
+            num_results: formulas for each query.
+            exact: ``True`` for exact search (the default), ``False`` for HNSW.
+            search: the same by name: ``exact`` or ``approximate``.
+            verbose: show a progress bar.
+            batch_size: queries scored in one pass over the data.
+            device: ``None`` or ``cpu``.
+        """
+        how = search_of(exact, search)
+        return FormulaRetriever(
+            self, num_results=num_results, search=how, verbose=verbose, batch_size=batch_size, device=device
+        )
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The same as ``retriever()(inp)``."""
+        result: pd.DataFrame = self.retriever()(inp)
+        return result
+
+    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
+        """The formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``."""
+        for entry in self.entries(verbose=verbose):
+            docno, post_id, visual_id = entry.texts
+            yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
+
+    @classmethod
+    def merge(cls, path: str | Path, *indexes: MathAMRFormulaIndex) -> MathAMRFormulaIndex:
+        """Build a new index of all formulas of some others, in their order; errors as for ``MathAMRIndex.merge``."""
+        index = cls(path)
+        index._merge(indexes)
+        return index
+
+    @staticmethod
+    def example() -> MathAMRFormulaIndex:
+        """A small index of random vectors in a temporary folder, for trying things out."""
+        random = np.random.default_rng(42)
+        index = MathAMRFormulaIndex(Path(tempfile.mkdtemp(prefix="mathamr-")) / "example.mathamr")
+        rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 2))
+        unit = [of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows]
+        ids = (["f1", "f2"], ["f3"])
+        return index.index(
+            {"docno": f"d{i}", "doc_embs": of, "formula_ids": names}
+            for i, (of, names) in enumerate(zip(unit, ids, strict=True), 1)
+        )

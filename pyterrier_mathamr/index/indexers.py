@@ -1,0 +1,185 @@
+"""Indexers: a stream of documents becomes entries, and entries become shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.progress import progress
+
+from .artifact import IndexArtifact
+from .options import HELP_URL
+from .records import Entry, document_entries, formula_entries
+from .shard import Shard
+from .texts import hash_texts
+from .write import IndexMode, unfinished, write_index
+
+
+class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
+    """Puts a stream of documents into an index; subclasses say how records become entries.
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
+        model: the identity of the model that makes the vectors; by default that which the records carry in
+            ``doc_model``, if any.
+        resume: take over what an earlier such call that died had finished, and keep what this one finishes if it dies.
+        verbose: show a progress bar.
+        total: how many documents will come, for the bar.
+    """
+
+    def __init__(
+        self,
+        index: IndexArtifact,
+        mode: IndexMode = "create",
+        *,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__()
+        if mode not in ("create", "overwrite", "append"):
+            raise ConfigError("mode", mode, "'create', 'overwrite' or 'append'")
+        self._index, self.mode, self.model = index, mode, model
+        self.resume, self.verbose, self.total = resume, verbose, total
+
+    def __repr__(self) -> str:
+        options = f"model={self.model!r}, resume={self.resume}, verbose={self.verbose}, total={self.total}"
+        return f"{type(self).__name__}({self._index!r}, {self.mode!r}, {options})"
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """What ``pt.schematic`` draws, without asking the network."""
+        return {"label": type(self).__name__, "help_url": HELP_URL}
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: the index is a store, not a stage."""
+        return {}
+
+    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+        """Turn the stream's records into what is written."""
+        raise NotImplementedError
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record must have."""
+        raise NotImplementedError
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+        """Write a stream of documents; the index changes in one step at the end, or not at all.
+
+        Args:
+            iter: dictionaries with the fields of :meth:`index_inputs`.
+            kwargs: none; PyTerrier's base class names it.
+
+        Returns:
+            The index.
+
+        Raises:
+            MathAMRIndexError: one of its kinds, naming the document; what stood before is unharmed.
+        """
+        stream = pt.utils.peekable(iter)
+        model = self.model
+        if (first := _first(stream)) is not None:
+            pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
+            model = model or first.get("doc_model")
+        shown = progress(stream, f"indexing {self._index.path.name}", "doc", verbose=self.verbose, total=self.total)
+        write_index(
+            self._index.path,
+            self._index.LAYOUT,
+            self.mode,
+            self.records_to_entries(shown),
+            model=model,
+            resume=self.resume,
+        )
+        return self._index
+
+    def pending(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus what a build that died has already finished, so that it is not encoded again.
+
+        ``(encode >> indexer).index(indexer.pending(corpus))`` goes on where the earlier call ended, with an indexer
+        made with ``resume=True``.
+
+        Args:
+            stream: dictionaries with ``docno``.
+        """
+        done: set[int] = set()
+        for shard in unfinished(self._index.path, self._index.LAYOUT) if self.resume else ():
+            done.update(hash_texts(self.sources(shard)).tolist())
+        return (record for record in stream if not done or int(hash_texts([record["docno"]])[0]) not in done)
+
+    def sources(self, shard: Shard) -> list[str]:
+        """The docnos of the posts of which a shard holds everything."""
+        return shard.texts("docno", range(len(shard)))
+
+
+def _first(stream: Any) -> Mapping[str, Any] | None:
+    try:
+        first: Mapping[str, Any] = stream.peek()
+    except StopIteration:
+        return None
+    return first
+
+
+class DocumentIndexer(ArtifactIndexer):
+    """Indexes ``{docno, doc_embs, (formula_ids)}``: each document with all its rows.
+
+    ``index.indexer()`` makes one::
+
+        (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
+    """
+
+    def index_inputs(self) -> list[list[str]]:
+        """``docno`` and ``doc_embs``; ``formula_ids`` says which rows are formulas, where it is known."""
+        return [["docno", "doc_embs"]]
+
+    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+        """One entry for each document."""
+        return document_entries(stream)
+
+
+class FormulaIndexer(ArtifactIndexer):
+    """Indexes ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own row.
+
+    ``formula_index.indexer()`` makes one::
+
+        (graphs >> model.doc_encoder() >> formula_index.indexer(visual_ids=ids)).index(arqmath.get_corpus_iter())
+
+    Args:
+        index: the index.
+        mode: ``create``, ``overwrite`` or ``append``.
+        visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+        model: as for :class:`ArtifactIndexer`.
+        resume: as for :class:`ArtifactIndexer`.
+        verbose: show a progress bar.
+        total: how many documents will come, for the bar.
+    """
+
+    def __init__(
+        self,
+        index: IndexArtifact,
+        mode: IndexMode = "create",
+        *,
+        visual_ids: Mapping[str, str] | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__(index, mode, model=model, resume=resume, verbose=verbose, total=total)
+        self.visual_ids = visual_ids
+
+    def index_inputs(self) -> list[list[str]]:
+        """``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
+        return [["docno", "doc_embs", "formula_ids"]]
+
+    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+        """One entry for each formula that has an id."""
+        return formula_entries(stream, self.visual_ids or {})
+
+    def sources(self, shard: Shard) -> list[str]:
+        """All posts but the last, whose formulas may go on in the next shard."""
+        posts = shard.texts("post_id", range(len(shard)))
+        return [post for post in posts if post != posts[-1]]

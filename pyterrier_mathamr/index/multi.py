@@ -1,0 +1,243 @@
+"""``MathAMRIndex``: all virtual nodes of each document, and every strategy of the paper over them."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from .artifact import IndexArtifact
+from .indexers import DocumentIndexer
+from .meta import ARTIFACT_TYPES
+from .options import search_of
+from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
+from .scorer import MaxSimScorer, VectorLoader
+from .write import IndexMode
+
+
+class MathAMRIndex(IndexArtifact):
+    """The vectors of all virtual nodes of each document (MathAMR+, section 3.5), memory-mapped in a folder.
+
+    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
+    :meth:`vec_loader`::
+
+        index = MathAMRIndex("arqmath.mathamr")
+        (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
+        pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
+
+    Args:
+        path: the folder; making the object reads nothing, and it need not exist yet.
+    """
+
+    ARTIFACT_TYPE = ARTIFACT_TYPES["documents"]
+    LAYOUT = "documents"
+
+    def indexer(
+        self,
+        mode: IndexMode = "create",
+        *,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> DocumentIndexer:
+        """Consumes ``{docno, doc_embs, (formula_ids)}`` and builds, replaces or extends this index.
+
+        Args:
+            mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
+            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
+            resume: take over what an earlier such call that died had finished.
+            verbose: show a progress bar.
+            total: how many documents will come, for the bar.
+        """
+        return DocumentIndexer(self, mode, model=model, resume=resume, verbose=verbose, total=total)
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> MathAMRIndex:
+        """The same as ``indexer().index(iter)``."""
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record of :meth:`index` must have."""
+        return self.indexer().index_inputs()
+
+    def single_vector(
+        self,
+        *,
+        num_results: int = 1000,
+        exact: bool | None = None,
+        search: str | None = None,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> SingleVectorRetriever:
+        """Ranks documents by their VIRTUAL_DOCUMENT: ``query_embs`` to ``docno``, ``score``, ``rank``.
+
+        Args:
+            num_results: documents for each query.
+            exact: ``True`` for exact search (the default), ``False`` for HNSW.
+            search: the same by name: ``exact`` or ``approximate``.
+            verbose: show a progress bar.
+            batch_size: queries scored in one pass over the data.
+            device: ``None`` or ``cpu``.
+        """
+        how = search_of(exact, search)
+        return SingleVectorRetriever(
+            self, num_results=num_results, search=how, verbose=verbose, batch_size=batch_size, device=device
+        )
+
+    def doc_vn(
+        self,
+        candidates: int = 5000,
+        *,
+        num_results: int = 1000,
+        exact: bool | None = None,
+        search: str | None = None,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> DocVNRetriever:
+        """Ranks the best by VIRTUAL_DOCUMENT by exact MaxSim: ``query_embs`` to ``docno``, ``score``, ``rank``.
+
+        Args:
+            candidates: documents of the first stage for each query.
+            num_results: documents for each query.
+            exact: whether the first stage is exact (the default) or HNSW; the second is always exact.
+            search: the same by name: ``exact`` or ``approximate``.
+            normalise: divide scores by the query's number of rows (eq. 3.7).
+            verbose: show a progress bar.
+            batch_size: queries scored in one pass over the data.
+            device: ``None`` or ``cpu``.
+        """
+        return DocVNRetriever(
+            self,
+            candidates=candidates,
+            num_results=num_results,
+            search=search_of(exact, search),
+            normalise=normalise,
+            verbose=verbose,
+            batch_size=batch_size,
+            device=device,
+        )
+
+    def colbert(
+        self,
+        *,
+        num_results: int = 1000,
+        exact: bool | None = None,
+        search: str | None = None,
+        hits: int = 128,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> ColBERTRetriever:
+        """Ranks documents by MaxSim over all rows: ``query_embs`` to ``docno``, ``score``, ``rank``.
+
+        Args:
+            num_results: documents for each query.
+            exact: ``True`` scans every document (the default), ``False`` those that HNSW finds by single rows.
+            search: the same by name: ``exact`` or ``approximate``.
+            hits: rows that HNSW finds for each row of the query.
+            normalise: divide scores by the query's number of rows (eq. 3.7).
+            verbose: show a progress bar.
+            batch_size: queries scored in one pass over the data.
+            device: ``None`` or ``cpu``.
+        """
+        return ColBERTRetriever(
+            self,
+            num_results=num_results,
+            search=search_of(exact, search),
+            hits=hits,
+            normalise=normalise,
+            verbose=verbose,
+            batch_size=batch_size,
+            device=device,
+        )
+
+    retriever = colbert
+
+    def scorer(
+        self,
+        *,
+        num_results: int | None = None,
+        exact: bool | None = None,
+        search: str | None = None,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> MaxSimScorer:
+        """Scores a ranking by exact MaxSim: ``query_embs`` and ``docno`` to ``score``, ``rank``.
+
+        Args:
+            num_results: documents kept for each query; ``None`` keeps all.
+            exact: ``True`` or ``None``; a scorer is exact.
+            search: ``exact`` or ``None``.
+            normalise: divide scores by the query's number of rows (eq. 3.7).
+            verbose: show a progress bar.
+            batch_size: accepted as everywhere; a scorer goes query by query.
+            device: ``None`` or ``cpu``.
+        """
+        return MaxSimScorer(
+            self,
+            num_results=num_results,
+            search=search_of(exact, search),
+            normalise=normalise,
+            verbose=verbose,
+            batch_size=batch_size,
+            device=device,
+        )
+
+    def vec_loader(self, *, verbose: bool = False) -> VectorLoader:
+        """Adds ``doc_embs``, float32 ``[n, d]``, to documents or rankings by ``docno``."""
+        return VectorLoader(self, verbose=verbose)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Queries are retrieved for, rankings scored, documents given their vectors; by the columns of ``inp``."""
+        with pt.validate.any(inp, context=self) as mode:
+            mode.query_frame(extra_columns=["query_embs"], mode="retriever")
+            mode.result_frame(extra_columns=["query_embs"], mode="scorer")
+            mode.document_frame(mode="vec_loader")
+        result: pd.DataFrame = getattr(self, mode.mode)()(inp)
+        return result
+
+    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
+        """The documents as they were indexed: ``docno``, ``doc_embs``, and ``formula_ids`` where they were given."""
+        for entry in self.entries(verbose=verbose):
+            docno, ids = entry.texts
+            known = {"formula_ids": json.loads(ids)} if ids else {}
+            yield {"docno": docno, "doc_embs": entry.rows, **known}
+
+    @classmethod
+    def merge(cls, path: str | Path, *indexes: MathAMRIndex) -> MathAMRIndex:
+        """Build a new index of all documents of some others, in their order.
+
+        Args:
+            path: the new index's folder.
+            indexes: what is merged.
+
+        Raises:
+            DuplicateDocnoError: two of them hold the same docno.
+            EmbeddingError: their dimensions differ.
+            ModelMismatchError: their models differ.
+        """
+        index = cls(path)
+        index._merge(indexes)
+        return index
+
+    @staticmethod
+    def example() -> MathAMRIndex:
+        """A small index of random vectors in a temporary folder, for trying things out."""
+        random = np.random.default_rng(42)
+        index = MathAMRIndex(Path(tempfile.mkdtemp(prefix="mathamr-")) / "example.mathamr")
+        rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 1, 5))
+        unit = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows)
+        return index.index({"docno": f"d{i}", "doc_embs": of} for i, of in enumerate(unit, 1))

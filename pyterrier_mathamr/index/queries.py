@@ -1,0 +1,98 @@
+"""From a PyTerrier frame to a batch of queries, each distinct query once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyterrier_mathamr._common.frames import MissingValueError, first_values
+
+from .errors import ModelMismatchError, QueryError
+from .records import Rows
+from .scan import QueryBatch, Weights
+from .snapshot import Snapshot
+
+MODEL_COLUMN = "query_model"
+"""The identity of the model that made ``query_embs``; compared with the index's where a frame has the column."""
+
+WEIGHTS_COLUMN = "query_weights"
+"""A weight for each row of ``query_embs``; where a frame has the column, S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ."""
+
+
+def query_values(frame: pd.DataFrame, snapshot: Snapshot, column: str = "query_embs") -> dict[str, Any]:
+    """The first value of each distinct query, in order of appearance.
+
+    Raises:
+        MissingValueError: a query has no value in any of its rows.
+        ModelMismatchError: the frame says that another model than the index's made the vectors.
+    """
+    values = first_values(frame, column)
+    if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
+        raise MissingValueError(column, "qid", missing)
+    if MODEL_COLUMN in frame.columns and snapshot.meta.model is not None:
+        for model in first_values(frame, MODEL_COLUMN).values():
+            if str(model) != snapshot.meta.model:
+                raise ModelMismatchError(snapshot.path, snapshot.meta.model, str(model))
+    return values
+
+
+def query_batch(frame: pd.DataFrame, snapshot: Snapshot, *, normalise: bool = False) -> QueryBatch:
+    """All distinct queries of a frame in order of appearance, with their weights where it has ``query_weights``.
+
+    Args:
+        frame: at least one row, with ``qid`` and ``query_embs`` (empty cells are filled from the query's other rows).
+        snapshot: the index that is searched.
+        normalise: divide each score by the query's number of rows (MathAMR+, eq. 3.7).
+
+    Raises:
+        QueryError: the vectors of a query are not ``[q, d]`` finite numbers of the index's width, or its weights do
+            not fit them.
+        MissingValueError: as :func:`query_values`.
+        ModelMismatchError: as :func:`query_values`.
+    """
+    values = query_values(frame, snapshot)
+    rows = [check_query(qid, value, snapshot) for qid, value in values.items()]
+    if WEIGHTS_COLUMN not in frame.columns and not normalise:
+        return batch_of(rows)
+    given = first_values(frame, WEIGHTS_COLUMN) if WEIGHTS_COLUMN in frame.columns else {}
+    weights = [_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
+    return batch_of(rows, np.concatenate([of / len(of) for of in weights] if normalise else weights))
+
+
+def batch_of(rows: Sequence[Rows], weights: Weights | None = None) -> QueryBatch:
+    """Lay the rows of queries end to end."""
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return QueryBatch(np.concatenate(rows), offsets, weights)
+
+
+def check_query(qid: str, value: Any, snapshot: Snapshot) -> Rows:
+    """Take one query's embeddings as float32 rows of the index's width.
+
+    Raises:
+        QueryError: they are something else.
+    """
+    try:
+        rows = np.asarray(value, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise QueryError(qid, f"query_embs is not an array of numbers ({error})") from error
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise QueryError(qid, f"query_embs has shape {rows.shape}, not [rows, dimensions] with at least one row")
+    width = snapshot.meta.dimensions
+    if width and rows.shape[1] != width:
+        raise QueryError(qid, f"query_embs has {rows.shape[1]} dimensions, the index {snapshot.path} has {width}")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.einsum("ij,ij->", rows, rows)):
+            raise QueryError(qid, "query_embs holds NaN, infinity or numbers too large for float32")
+    return rows
+
+
+def _weights(qid: str, value: Any, rows: int) -> Weights:
+    if value is None:
+        return np.ones(rows, dtype=np.float64)
+    weights = np.asarray(value, dtype=np.float64)
+    if weights.shape != (rows,) or not np.isfinite(weights).all():
+        raise QueryError(qid, f"query_weights has shape {weights.shape}, not one finite number for each of {rows} rows")
+    return weights

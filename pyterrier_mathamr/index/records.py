@@ -1,0 +1,117 @@
+"""What one entry of an index is while it is built, and how a stream's dictionaries become entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import EmbeddingError
+
+Rows = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One document (``rows`` ``[n, d]``) or one formula (``rows`` ``[1, d]``), with its texts, ``docno`` first."""
+
+    texts: tuple[str, ...]
+    rows: Rows
+
+    @property
+    def docno(self) -> str:
+        """The docno, or the formula id."""
+        return self.texts[0]
+
+
+def check_rows(docno: str, value: Any) -> Rows:
+    """Take one document's embeddings as float32 rows.
+
+    A document without rows is refused: every post has at least its VIRTUAL_DOCUMENT, so a post without one is a fault
+    of what came before, and could never be found. What the numbers are is checked for a whole shard at once.
+
+    Args:
+        docno: the document, for the error.
+        value: anything numpy takes as an array ``[n, d]`` of numbers.
+
+    Returns:
+        float32 ``[n, d]``.
+
+    Raises:
+        EmbeddingError: not an array of numbers, not two-dimensional, or without rows or columns.
+    """
+    try:
+        rows = np.asarray(value)
+        if rows.dtype.kind not in "fiu":
+            raise ValueError(f"dtype {rows.dtype}")
+        with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused with the shard
+            rows = rows.astype(np.float32, copy=False)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(docno, f"doc_embs is not an array of numbers ({error})") from error
+    if rows.ndim != 2:
+        raise EmbeddingError(docno, f"doc_embs has shape {rows.shape}, not [rows, dimensions]")
+    if 0 in rows.shape:
+        raise EmbeddingError(docno, f"doc_embs is empty (shape {rows.shape}); a post has its document's vector")
+    return np.ascontiguousarray(rows)
+
+
+def document_entries(stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document.
+
+    Raises:
+        EmbeddingError: as :func:`check_rows`, or there are more formula ids than rows.
+    """
+    for record in stream:
+        docno = check_docno(record.get("docno"))
+        rows = check_rows(docno, record.get("doc_embs"))
+        ids = _formula_ids(docno, record, len(rows))
+        yield Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)
+
+
+def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: Mapping[str, str]) -> Iterator[Entry]:
+    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
+
+    Formulas without an id are skipped; an id that comes twice in one post keeps its first row.
+
+    Args:
+        stream: the posts.
+        visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+
+    Raises:
+        EmbeddingError: as :func:`check_rows`, or there are no formula ids, or more of them than rows.
+    """
+    for record in stream:
+        docno = check_docno(record.get("docno"))
+        rows = check_rows(docno, record.get("doc_embs"))
+        ids = _formula_ids(docno, record, len(rows))
+        if ids is None:
+            raise EmbeddingError(docno, "it has no formula_ids, which say what its first rows are")
+        first = {formula: row for row, formula in reversed(list(enumerate(ids))) if formula}
+        for formula in sorted(first, key=first.__getitem__):
+            row = first[formula]
+            yield Entry((formula, docno, str(visual_ids.get(formula, ""))), rows[row : row + 1])
+
+
+def check_docno(docno: Any) -> str:
+    """Take a docno as it must be: a string with at least one character.
+
+    Raises:
+        EmbeddingError: it is something else.
+    """
+    if not isinstance(docno, str) or not docno:
+        raise EmbeddingError(str(docno), f"its docno is {docno!r}, not a string with at least one character")
+    return docno
+
+
+def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
+    ids = record.get("formula_ids")
+    if ids is None or (isinstance(ids, float) and ids != ids):  # a frame's empty cell is NaN
+        return None
+    ids = [str(formula) for formula in ids]
+    if len(ids) > rows:
+        raise EmbeddingError(docno, f"it has {len(ids)} formula_ids but only {rows} rows")
+    return ids

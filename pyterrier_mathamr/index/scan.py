@@ -1,0 +1,151 @@
+"""The exhaustive scan: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ of many queries with every document of a shard (MathAMR+, eq. 3.4).
+
+Documents of a shard lie by number of rows, so that a block of them is a few runs of one length ``n``; a run of ``D``
+documents is read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at once, and reduced::
+
+    [D * n, d] @ [d, T]  ->  [D, n, T]  --max over n-->  [D, T]  --sum over each query's rows-->  [D, queries]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .records import Rows
+from .shard import Numbers
+
+BLOCK_ROWS = 4096
+"""Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
+
+Weights = npt.NDArray[np.float64]
+Real = TypeVar("Real", np.float32, np.float64)
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class QueryBatch:
+    """Some queries: their rows end to end, and a weight for each row.
+
+    Args:
+        rows: float32 ``[T, d]``.
+        offsets: int64 ``[queries + 1]``; query ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, at least one row.
+        weights: float64 ``[T]``, or ``None`` where each is 1.
+    """
+
+    rows: Rows
+    offsets: Numbers
+    weights: Weights | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def last_rows(self) -> QueryBatch:
+        """Each query by its document's vector alone, with weight 1."""
+        return QueryBatch(self.rows[self.offsets[1:] - 1], np.arange(len(self) + 1, dtype=np.int64))
+
+    def one(self, query: int) -> QueryBatch:
+        """One of the queries."""
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        weights = None if self.weights is None else self.weights[rows]
+        return QueryBatch(self.rows[rows], np.array([0, rows.stop - rows.start]), weights)
+
+    def weighted_lengths(self) -> npt.NDArray[np.float64]:
+        """float64 ``[queries]``: Σᵢ |wᵢ| |qᵢ|, what a score can be at most over documents of unit rows."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64))
+        if self.weights is not None:
+            lengths *= np.abs(self.weights)
+        sums: Weights = np.add.reduceat(lengths, self.offsets[:-1])
+        return sums
+
+
+def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[int, Scores]]:
+    """Score all documents of a shard against all queries, block by block.
+
+    Args:
+        rows: float32 ``[r, d]``.
+        offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
+        queries: the queries.
+
+    Yields:
+        The first document of a block and float32 ``[documents of the block, queries]``, all blocks in order.
+    """
+    transposed = np.ascontiguousarray(queries.rows.T)
+    for first, last in blocks(offsets):
+        if offsets[last] - offsets[first] > 2 * BLOCK_ROWS:
+            best = _long_document(rows[offsets[first] : offsets[last]], transposed)
+        else:
+            best = _best(rows[offsets[first] : offsets[last]] @ transposed, offsets[first : last + 1])
+        yield first, _sum(best, queries)
+
+
+def blocks(offsets: Numbers) -> Iterator[tuple[int, int]]:
+    """Cut documents into blocks of about :data:`BLOCK_ROWS` rows, at least one document each.
+
+    Yields:
+        The first document of a block and the one after its last.
+    """
+    first, documents = 0, len(offsets) - 1
+    while first < documents:
+        last = int(np.searchsorted(offsets, offsets[first] + BLOCK_ROWS, side="right")) - 1
+        last = max(first + 1, last)
+        yield first, last
+        first = last
+
+
+def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
+    """The greatest product of each document with each query row: ``[rows, T]`` to ``[documents, T]``."""
+    starts = offsets - offsets[0]
+    lengths = np.diff(starts)
+    best = np.empty((len(lengths), products.shape[1]), dtype=products.dtype)
+    runs = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
+    for first, last in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
+        run = products[starts[first] : starts[last]].reshape(last - first, int(lengths[first]), -1)
+        np.max(run, axis=1, out=best[first:last])
+    return best
+
+
+def _long_document(rows: Rows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The same for one document of any number of rows, in bounded memory: ``[1, T]``."""
+    pieces = [(rows[at : at + BLOCK_ROWS] @ transposed).max(axis=0) for at in range(0, len(rows), BLOCK_ROWS)]
+    best: npt.NDArray[np.float32] = np.max(pieces, axis=0, keepdims=True)
+    return best
+
+
+def _sum(best: npt.NDArray[np.float32], queries: QueryBatch) -> Scores:
+    """Sum over each query's rows: ``[documents, T]`` to ``[documents, queries]``."""
+    if queries.weights is not None:
+        best *= queries.weights
+    if len(queries.offsets) == len(queries.rows) + 1:
+        return best  # one row each
+    sums: Scores = (
+        best.sum(axis=1, keepdims=True) if len(queries) == 1 else np.add.reduceat(best, queries.offsets[:-1], axis=1)
+    )
+    return sums
+
+
+def exact_scores(rows: Rows, offsets: Numbers, query: QueryBatch) -> npt.NDArray[np.float32]:
+    """Score documents against one query in double precision, rounded once to float32.
+
+    The result depends on the query and the document alone, not on what else was scored with them, so that retrievers
+    and scorers give the same document the same score, in any batch.
+
+    Args:
+        rows: float32 ``[r, d]``.
+        offsets: int64 ``[m + 1]``, each document at least one row; fast where equal lengths lie together.
+        query: one query of ``q`` rows.
+
+    Returns:
+        float32 ``[m]``.
+    """
+    if len(offsets) == 1:
+        return np.empty(0, dtype=np.float32)
+    products = rows.astype(np.float64) @ query.rows.astype(np.float64).T
+    best = _best(products, offsets)
+    if query.weights is not None:
+        best *= query.weights
+    scores: npt.NDArray[np.float32] = best.sum(axis=1).astype(np.float32)
+    return scores

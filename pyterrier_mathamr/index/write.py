@@ -1,0 +1,103 @@
+"""Writing an index as one step: under its lock, by mode, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from .build import Build, clean, staging_path
+from .disk import writing
+from .errors import EmptyStreamError, IndexExistsError, ModelMismatchError, NotAnIndexError
+from .files import JOURNAL_NAME, META_NAME, Layout
+from .lock import writer_lock
+from .meta import IndexMeta, read_json, read_meta
+from .records import Entry
+from .shard import Shard
+
+IndexMode = Literal["create", "overwrite", "append"]
+
+
+def standing(path: Path, layout: Layout, mode: IndexMode) -> IndexMeta | None:
+    """What stands at ``path`` before a build, or ``None``.
+
+    Raises:
+        IndexExistsError: ``mode`` is ``create`` and an index is built.
+        NotAnIndexError: something else is there, which no mode may replace.
+    """
+    if not (path / META_NAME).exists():
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise NotAnIndexError(path, "something else is here, which is not replaced")
+        return None
+    meta = read_meta(path)
+    if meta.layout != layout:
+        raise NotAnIndexError(path, f"an index of {meta.layout} is here, which is not replaced by one of {layout}")
+    if mode == "create":
+        raise IndexExistsError(path)
+    return meta
+
+
+def write_index(
+    path: Path,
+    layout: Layout,
+    mode: IndexMode,
+    entries: Iterable[Entry],
+    *,
+    model: str | None = None,
+    resume: bool = False,
+) -> IndexMeta:
+    """Build an index, replace it or add to it; it changes in one step at the end, or not at all.
+
+    Args:
+        path: the index's folder.
+        layout: what an entry is.
+        mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
+        entries: what is indexed; read once.
+        model: the identity of the model that made the vectors.
+        resume: take over the whole shards of an earlier such call that died, and keep them if this one dies.
+
+    Returns:
+        What the index now is.
+
+    Raises:
+        MathAMRIndexError: one of its kinds; what stood before is then unharmed.
+    """
+    path = path.absolute()
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writer_lock(path):
+        stands = standing(path, layout, mode)
+        clean(path, stands)
+        target = _target(path, layout, stands if mode == "append" else None, model)
+        build = Build(path, target, replaced=stands, resume=resume)
+        try:
+            build.add_all(entries)
+            if not build.shards:
+                if stands is None or mode == "overwrite":
+                    raise EmptyStreamError(path)
+                build.leave()
+                return target
+            return build.commit()
+        except BaseException:
+            build.leave()
+            raise
+
+
+def _target(path: Path, layout: Layout, base: IndexMeta | None, model: str | None) -> IndexMeta:
+    if base is None:
+        return IndexMeta(layout, 0, model, ())
+    if base.model and model and base.model != model:
+        raise ModelMismatchError(path, base.model, model)
+    return IndexMeta(layout, base.dimensions, base.model or model, base.shards)
+
+
+def unfinished(path: Path, layout: Layout) -> Sequence[Shard]:
+    """The whole shards of a build that died, which one with ``resume=True`` takes over."""
+    path = path.absolute()
+    try:
+        found = read_json(staging_path(path) / JOURNAL_NAME)
+    except FileNotFoundError:
+        return ()
+    as_meta = {**IndexMeta(layout, found["dimensions"], None, ()).to_dict(), "shards": found["shards"]}
+    meta = IndexMeta.from_dict(as_meta, path)
+    return [Shard(staging_path(path) / "index" / shard.name, layout, shard) for shard in meta.shards]

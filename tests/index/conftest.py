@@ -1,0 +1,60 @@
+"""Collections of ragged unit vectors, and MaxSim by the plainest loop, in double precision, as judge."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.index import MathAMRIndex
+
+
+def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    rows = rng.standard_normal((n, d))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="session")
+def documents() -> Callable[..., list[dict[str, Any]]]:
+    """Makes documents ``d0``, ``d1``, … with as many rows as given."""
+
+    def make(lengths: Sequence[int], d: int = 8, seed: int = 0, name: str = "d") -> list[dict[str, Any]]:
+        rng = np.random.default_rng(seed)
+        return [{"docno": f"{name}{i}", "doc_embs": unit_rows(rng, n, d)} for i, n in enumerate(lengths)]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def topics() -> Callable[..., pd.DataFrame]:
+    """Makes queries ``q0``, ``q1``, … with as many rows as given."""
+
+    def make(lengths: Sequence[int], d: int = 8, seed: int = 1) -> pd.DataFrame:
+        rng = np.random.default_rng(seed)
+        qids = [f"q{i}" for i in range(len(lengths))]
+        frame = pd.DataFrame({"qid": qids, "query": [f"text of {qid}" for qid in qids]})
+        return frame.assign(query_embs=pd.Series([unit_rows(rng, n, d) for n in lengths], dtype=object))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def judge() -> Callable[..., list[tuple[str, float]]]:
+    """Ranks documents by S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ, one product at a time; ties by docno."""
+
+    def ranked(query: np.ndarray, docs: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
+        scores = []
+        for doc in docs:
+            products = [[float(np.dot(q.astype(float), row.astype(float))) for row in doc["doc_embs"]] for q in query]
+            scores.append((doc["docno"], float(np.float32(sum(max(of_row) for of_row in products)))))
+        return sorted(scores, key=lambda found: (-found[1], found[0]))
+
+    return ranked
+
+
+@pytest.fixture
+def index(tmp_path: Path, documents: Callable[..., Any]) -> MathAMRIndex:
+    """Twelve documents of one to five rows in eight dimensions."""
+    return MathAMRIndex(tmp_path / "some.mathamr").index(documents([1, 3, 2, 5, 1, 4, 3, 2, 2, 5, 1, 4]))

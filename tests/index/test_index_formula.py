@@ -1,0 +1,99 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr.index import (
+    DuplicateDocnoError,
+    EmbeddingError,
+    MathAMRFormulaIndex,
+    MathAMRIndex,
+    NotAnIndexError,
+    QueryError,
+)
+
+ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
+POSTS = [
+    {"docno": "p1", "doc_embs": ROWS[[0, 1, 3]], "formula_ids": ["f1", "f2"]},
+    {"docno": "p2", "doc_embs": ROWS[[2, 3]], "formula_ids": ["f3"]},
+    {"docno": "p3", "doc_embs": ROWS[[3]], "formula_ids": []},
+]
+
+
+@pytest.fixture
+def formulas(tmp_path) -> MathAMRFormulaIndex:
+    index = MathAMRFormulaIndex(tmp_path / "formulas")
+    index.indexer(visual_ids={"f1": "v1", "f3": "v3"}).index(POSTS)
+    return index
+
+
+@pytest.fixture
+def topic() -> pd.DataFrame:
+    frame = pd.DataFrame({"qid": ["B.1"], "query": ["$x$"], "query_formula_id": ["q_2"]})
+    return frame.assign(query_embs=[ROWS[[3, 1, 2]]], query_formula_ids=[["q_1", "q_2"]])
+
+
+def test_formulas_are_ranked_by_the_row_of_the_formula_that_is_asked_for(formulas, topic):
+    found = formulas.retriever()(topic)
+    # q_2 is row 1, (0.6, 0.8): f2 is itself, f3 0.8, f1 0.6; the sentence and document rows are not there
+    assert found["docno"].tolist() == ["f2", "f3", "f1"]
+    assert found["score"].tolist() == pytest.approx([1.0, 0.8, 0.6])
+    assert found["post_id"].tolist() == ["p1", "p2", "p1"]
+    assert found["visual_id"].tolist() == ["", "v3", "v1"]
+    assert found["rank"].tolist() == [0, 1, 2]
+    assert set(topic.columns) < set(found.columns)
+    pd.testing.assert_frame_equal(formulas(topic), found)
+    pd.testing.assert_frame_equal(formulas.retriever(exact=False)(topic), found)
+
+
+def test_a_fused_cutoff_is_the_cutoff(formulas, topic):
+    pipeline = formulas.retriever() % 1
+    assert pipeline.compile() == formulas.retriever(num_results=1)
+    pd.testing.assert_frame_equal(pipeline.compile()(topic), pipeline(topic))
+
+
+def test_formulas_without_id_are_skipped_and_the_first_of_two_alike_is_kept(tmp_path):
+    post = {"docno": "p1", "doc_embs": ROWS, "formula_ids": ["", "f1", "f1", "f2"]}
+    found = list(MathAMRFormulaIndex(tmp_path / "x").index([post]).get_corpus_iter())
+    assert [row["docno"] for row in found] == ["f1", "f2"]
+    np.testing.assert_array_equal(found[0]["formula_vec"], ROWS[1])
+
+
+def test_one_formula_in_two_posts_is_refused_by_name(formulas):
+    with pytest.raises(DuplicateDocnoError, match="'f2'"):
+        formulas.indexer("append").index([{**POSTS[0], "docno": "p9", "formula_ids": ["f9", "f2"]}])
+    assert len(formulas) == 3
+
+
+def test_more_formulas_than_rows_or_none_said_is_refused_naming_the_post(tmp_path):
+    index = MathAMRFormulaIndex(tmp_path / "x")
+    for ids, reason in ((["a", "b", "c"], "3 formula_ids but only 2 rows"), (None, "no formula_ids")):
+        with pytest.raises(EmbeddingError, match=reason) as caught:
+            index.index([{"docno": "p1", "doc_embs": ROWS[:2], "formula_ids": ids}])
+        assert caught.value.docno == "p1"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_formula_that_is_not_among_the_query_s_is_refused_naming_the_query(formulas, topic):
+    with pytest.raises(QueryError, match="'q_7' is not among its formulas: q_1, q_2") as caught:
+        formulas.retriever()(topic.assign(query_formula_id="q_7"))
+    assert caught.value.qid == "B.1"
+    with pytest.raises(QueryError, match="number 1, but query_embs has 1 rows"):
+        formulas.retriever()(topic.assign(query_embs=[ROWS[:1]]))
+    with pytest.raises(MissingValueError, match=r"B\.1"):
+        formulas.retriever()(topic.assign(query_formula_ids=np.nan))
+
+
+def test_an_index_of_one_kind_is_not_opened_as_the_other(formulas):
+    with pytest.raises(NotAnIndexError, match="formulas"):
+        len(MathAMRIndex(formulas.path))
+    with pytest.raises(NotAnIndexError):
+        MathAMRIndex(formulas.path).indexer("overwrite").index([{"docno": "d", "doc_embs": ROWS}])
+    assert len(formulas) == 3
+
+
+def test_formula_indexes_are_merged(tmp_path, formulas):
+    other = MathAMRFormulaIndex(tmp_path / "y").index([{**POSTS[0], "docno": "p9", "formula_ids": ["f8", "f9"]}])
+    merged = MathAMRFormulaIndex.merge(tmp_path / "z", formulas, other)
+    assert [row["docno"] for row in merged.get_corpus_iter()] == ["f1", "f2", "f3", "f8", "f9"]
+    assert [row["visual_id"] for row in merged.get_corpus_iter()] == ["v1", "", "v3", "", ""]

@@ -1,0 +1,238 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ModelMismatchError, QueryError, UnknownDocnoError
+
+RETRIEVERS = ("single_vector", "doc_vn", "colbert")
+FACTORIES = (*RETRIEVERS, "retriever", "scorer", "vec_loader")
+
+
+def small() -> MathAMRIndex:
+    return MathAMRIndex.example()
+
+
+SingleVectorTest = pt.testing.transformer_test_class(lambda: small().single_vector())
+DocVNTest = pt.testing.transformer_test_class(lambda: small().doc_vn())
+ColBERTTest = pt.testing.transformer_test_class(lambda: small().colbert())
+ScorerTest = pt.testing.transformer_test_class(lambda: small().scorer())
+VectorLoaderTest = pt.testing.transformer_test_class(lambda: small().vec_loader())
+IndexTest = pt.testing.transformer_test_class(small)
+FormulaRetrieverTest = pt.testing.transformer_test_class(lambda: MathAMRFormulaIndex.example().retriever())
+FormulaIndexTest = pt.testing.transformer_test_class(MathAMRFormulaIndex.example)
+
+
+def make_ranking(frame: pd.DataFrame, docnos: list[str]) -> pd.DataFrame:
+    return frame.merge(pd.DataFrame({"docno": docnos, "score": 0.0, "rank": range(len(docnos))}), how="cross")
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_inspection_opens_no_index(tmp_path, factory):
+    transformer = getattr(MathAMRIndex(tmp_path / "not built"), factory)()
+    for inputs in pt.inspect.transformer_inputs(transformer):
+        assert pt.inspect.transformer_outputs(transformer, inputs)
+    drawn = pt.schematic.transformer_schematic(transformer)
+    assert 0 < len(drawn["label"]) <= 20
+    assert drawn["help_url"].startswith("https://")
+
+
+@pytest.mark.parametrize("strategy", RETRIEVERS)
+def test_an_empty_frame_gives_the_columns_of_a_full_one(index, topics, strategy):
+    retriever = getattr(index, strategy)()
+    full = retriever(topics([2]))
+    empty = retriever(topics([2]).iloc[:0])
+    assert list(empty.columns) == list(full.columns)
+    assert empty["score"].dtype == full["score"].dtype == np.float64
+    assert empty["rank"].dtype == full["rank"].dtype == np.int64
+
+
+@pytest.mark.parametrize("strategy", RETRIEVERS)
+def test_a_ranking_is_ordered_counts_from_zero_and_keeps_the_query_s_columns(index, topics, strategy):
+    frame = topics([2, 3]).assign(text="a document's column", query_0="an earlier form")
+    found = getattr(index, strategy)(num_results=4)(frame)
+    assert list(found.columns) == ["qid", "query", "query_embs", "query_0", "docno", "score", "rank"]
+    assert found["qid"].tolist() == ["q0"] * 4 + ["q1"] * 4
+    assert found["rank"].tolist() == [0, 1, 2, 3] * 2
+    assert (found.groupby("qid")["score"].diff().dropna() <= 0).all()
+    assert found["docno"].map(type).eq(str).all()
+
+
+@pytest.mark.parametrize("strategy", RETRIEVERS)
+@pytest.mark.parametrize("k", [1, 3, 100])
+def test_a_fused_cutoff_is_the_cutoff(index, topics, strategy, k):
+    retriever = getattr(index, strategy)(num_results=5)
+    pipeline = retriever % k
+    assert type(pipeline.compile()) is type(retriever)
+    pd.testing.assert_frame_equal(pipeline.compile()(topics([2, 3, 1])), pipeline(topics([2, 3, 1])))
+    assert retriever.fuse_rank_cutoff(5) is retriever
+    assert retriever.fuse_rank_cutoff(9) is retriever
+
+
+def test_a_fused_cutoff_of_the_scorer_and_the_loader_is_the_cutoff(index, topics):
+    frame = make_ranking(topics([2, 3]), ["d3", "d0", "d7", "d5"])
+    for transformer in (index.scorer(), index.vec_loader()):
+        pipeline = transformer % 2
+        fused, plain = pipeline.compile()(frame), pipeline(frame)
+        assert fused["docno"].tolist() == plain["docno"].tolist()
+        assert len(fused) == 4
+    assert (index.scorer() % 2).compile() == index.scorer(num_results=2)
+
+
+def test_one_result_for_each_query_is_a_number_and_not_an_array(index, topics):
+    found = index.colbert(num_results=1)(topics([2, 3]))
+    assert found["score"].dtype == np.float64
+    assert found["docno"].map(type).eq(str).all()
+    assert len(found) == 2
+
+
+def test_embeddings_missing_on_some_rows_are_taken_from_the_others(index, topics):
+    frame = topics([2, 3])
+    gaps = pd.concat([frame.assign(query_embs=np.nan, query=np.nan), frame], ignore_index=True)
+    pd.testing.assert_frame_equal(index.colbert()(gaps), index.colbert()(frame), check_dtype=False)
+    ranking = make_ranking(frame, ["d1", "d2"])
+    holes = ranking.assign(query_embs=[np.nan, ranking["query_embs"][1], ranking["query_embs"][2], np.nan])
+    assert index.scorer()(holes)["score"].tolist() == index.scorer()(ranking)["score"].tolist()
+    with pytest.raises(MissingValueError, match="q1"):
+        index.colbert()(frame.assign(query_embs=[frame["query_embs"][0], np.nan]))
+
+
+def test_rankings_joined_by_plus_and_bar_are_scored(index, topics):
+    frame = topics([2, 3])
+    first = pt.Transformer.from_df(make_ranking(frame[["qid", "query"]], ["d1", "d4", "d2"]))
+    for joined in (first + index.colbert(num_results=2), first | index.colbert(num_results=2)):
+        ranked = (joined >> index.scorer())(frame)
+        assert ranked["score"].notna().all()
+        assert set(ranked["docno"]) >= {"d1", "d4", "d2"}
+
+
+def test_the_scorer_keeps_every_row_and_column_and_duplicates(index, topics):
+    frame = make_ranking(topics([2, 3]), ["d4", "d1", "d4"]).assign(text=list("abcdef"))
+    scored = index.scorer()(frame)
+    assert sorted(scored["text"]) == list("abcdef")
+    assert list(scored.columns) == list(frame.columns)
+    assert scored["rank"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert scored[scored["docno"] == "d4"].groupby("qid")["score"].nunique().tolist() == [1, 1]
+    full = index.colbert()(topics([2, 3])).set_index(["qid", "docno"])["score"]
+    assert all(full[row.qid, row.docno] == row.score for row in scored.itertuples())
+
+
+def test_unknown_documents_are_named_and_not_given_another_one_s_score(index, topics):
+    with pytest.raises(UnknownDocnoError, match="'no such'") as caught:
+        index.scorer()(make_ranking(topics([2]), ["d1", "no such"]))
+    assert caught.value.docnos == ["no such"]
+    with pytest.raises(UnknownDocnoError, match="'d99'"):
+        index.vec_loader()(pd.DataFrame({"docno": ["d99"]}))
+
+
+def test_the_loader_gives_back_what_was_indexed(index, documents):
+    docs = documents([1, 3, 2, 5, 1, 4, 3, 2, 2, 5, 1, 4])
+    loaded = index.vec_loader()(pd.DataFrame({"docno": ["d3", "d0", "d3"]}))
+    for found, i in zip(loaded["doc_embs"], (3, 0, 3), strict=True):
+        np.testing.assert_array_equal(found, docs[i]["doc_embs"])
+        assert found.dtype == np.float32
+
+
+def test_the_index_called_directly_goes_by_the_columns(index, topics):
+    frame = topics([2])
+    ranking = make_ranking(frame, ["d1", "d4"])
+    pd.testing.assert_frame_equal(index(frame), index.retriever()(frame))
+    pd.testing.assert_frame_equal(index(ranking), index.scorer()(ranking))
+    assert "doc_embs" in index(pd.DataFrame({"docno": ["d1"]}))
+    with pytest.raises(pt.validate.InputValidationError):
+        index(pd.DataFrame({"query": ["no vectors"]}))
+
+
+@pytest.mark.parametrize("factory", FACTORIES)
+def test_equal_transformers_hash_alike_and_survive_pickling(index, factory):
+    one = getattr(index, factory)()
+    other = getattr(MathAMRIndex(str(index.path)), factory)()
+    elsewhere = getattr(MathAMRIndex("elsewhere"), factory)()
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != elsewhere
+    assert one != getattr(index, factory)(verbose=True)
+    len(index)  # opens it
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert str(index.path) in repr(one)
+
+
+def test_the_repr_rebuilds(index):
+    import pyterrier_mathamr.index as room
+
+    for factory in FACTORIES:
+        transformer = getattr(index, factory)()
+        assert eval(repr(transformer), vars(room)) == transformer
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"num_results": 0}, "num_results"),
+        ({"num_results": 2.5}, "num_results"),
+        ({"batch_size": -1}, "batch_size"),
+        ({"search": "quickly"}, "search"),
+        ({"search": "exact", "exact": False}, "search"),
+        ({"device": "tpu"}, "device"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_by_name(index, options, named):
+    with pytest.raises(ConfigError, match=named):
+        index.colbert(**options)
+    assert index.colbert(search="hnsw") == index.colbert(exact=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (np.zeros((2, 3), np.float32) + 1, "3 dimensions"),
+        (np.full((2, 8), np.nan, np.float32), "NaN"),
+        (np.ones(8, np.float32), r"shape \(8,\)"),
+        (np.ones((0, 8), np.float32), "at least one row"),
+        ("text", "not an array"),
+    ],
+)
+def test_a_query_s_bad_vectors_are_refused_naming_the_query(index, topics, value, reason):
+    frame = topics([2, 2]).assign(query_embs=pd.Series([topics([2])["query_embs"][0], value], dtype=object))
+    with pytest.raises(QueryError, match=reason) as caught:
+        index.colbert()(frame)
+    assert caught.value.qid == "q1"
+
+
+def test_queries_of_another_model_are_refused_with_both_names(tmp_path, documents, topics):
+    index = MathAMRIndex(tmp_path / "x")
+    index.indexer(model="mini").index(documents([2, 1]))
+    assert index.model == "mini"
+    assert len(index.colbert()(topics([2]).assign(query_model="mini"))) == 2
+    with pytest.raises(ModelMismatchError, match=r"mini.*large"):
+        index.colbert()(topics([2]).assign(query_model="large"))
+
+
+def test_nothing_is_printed_unless_asked(index, topics, capfd):
+    frame = topics([2, 3])
+    for factory in RETRIEVERS:
+        getattr(index, factory)()(frame)
+    index.scorer()(make_ranking(frame, ["d1"]))
+    assert capfd.readouterr() == ("", "")
+    index.colbert(verbose=True)(frame)
+    assert "MathAMR ColBERT" in capfd.readouterr().err
+
+
+def test_an_experiment_runs_over_all_strategies(index, topics):
+    qrels = pd.DataFrame({"qid": ["q0", "q1"], "docno": ["d1", "d2"], "label": [1, 1]})
+    table = pt.Experiment(
+        [getattr(index, name)() for name in RETRIEVERS], topics([2, 3]), qrels, ["map"], names=list(RETRIEVERS)
+    )
+    assert table["map"].between(0.01, 1).all()
+
+
+def test_an_indexer_says_what_it_needs_and_is_drawn_without_network(tmp_path):
+    indexer = MathAMRIndex(tmp_path / "x").indexer()
+    assert pt.inspect.indexer_inputs(indexer) == [["docno", "doc_embs"]]
+    assert pt.schematic.draw(pt.schematic.transformer_schematic(indexer))
+    with pytest.raises(ConfigError, match="mode"):
+        MathAMRIndex(tmp_path / "x").indexer("replace")
