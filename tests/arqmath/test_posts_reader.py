@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.arqmath import BadRowWarning, FileFormatError, Post, _rows, read_posts
@@ -156,6 +156,7 @@ def test_any_text_written_as_xml_is_read_back(tmp_path: Path, rows: list[tuple[s
 
 
 @settings(max_examples=100, deadline=None)
+@example(["1", "01", "0", "00", "²"])
 @given(st.lists(st.one_of(st.integers(0, 10**9).map(str), st.text(max_size=4))))
 def test_seen_ids_behave_as_a_set(items: list[str]) -> None:
     seen, model = SeenIds(), set[str]()
