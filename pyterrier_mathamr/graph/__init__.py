@@ -4,28 +4,63 @@ from __future__ import annotations
 
 from .attach import attach_formulas, detach_formulas
 from .batch import GraphBatch, collate
-from .errors import GraphError
+from .builder import GraphBuilder
+from .building import EMPTY_AMR, build_graphs
+from .errors import (
+    ChangedGraphError,
+    DamagedStoreError,
+    DuplicateIdError,
+    GraphError,
+    MissingPlaceholderError,
+    NotBuiltError,
+    StoreError,
+    StoreExistsError,
+    StoreFormatError,
+    TensorsError,
+    UnfinishedJobError,
+    UnknownIdError,
+    VocabularyError,
+)
 from .layout import GraphLayout, NodeKind, layout_of
 from .mathamr import MathAMRGraph
+from .store import GraphStore
+from .tensor_store import TensorStore
 from .tensors import GraphTensors, graph_tensors
 from .virtual import Auxiliary, VirtualKind, VirtualNodes
 from .vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
 
 __all__ = [
+    "EMPTY_AMR",
     "FIRST_VIRTUAL_ID",
     "MASK_ID",
     "UNK_ID",
     "Auxiliary",
+    "ChangedGraphError",
+    "DamagedStoreError",
+    "DuplicateIdError",
     "GraphBatch",
+    "GraphBuilder",
     "GraphError",
     "GraphLayout",
+    "GraphStore",
     "GraphTensors",
     "MathAMRGraph",
+    "MissingPlaceholderError",
     "NodeKind",
+    "NotBuiltError",
+    "StoreError",
+    "StoreExistsError",
+    "StoreFormatError",
+    "TensorStore",
+    "TensorsError",
+    "UnfinishedJobError",
+    "UnknownIdError",
     "VirtualKind",
     "VirtualNodes",
     "Vocabulary",
+    "VocabularyError",
     "attach_formulas",
+    "build_graphs",
     "collate",
     "detach_formulas",
     "graph_tensors",

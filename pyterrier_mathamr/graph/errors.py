@@ -158,6 +158,20 @@ class DuplicateIdError(StoreError):
         return f"{self.path}: the id {self.duplicate!r} came twice. Each id has one graph; remove the second."
 
 
+class ChangedGraphError(StoreError):
+    """A job goes on with the work of an earlier run, but its input is another."""
+
+    def __init__(self, path: Path, changed: str) -> None:
+        super().__init__(path, changed)
+        self.path, self.changed = path, changed
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the unfinished job has another graph of {self.changed!r}. Run it with the input it began "
+            "with, or call discard() to begin anew."
+        )
+
+
 class UnknownIdError(StoreError, KeyError):
     """Ids that the store does not have."""
 

@@ -1,0 +1,182 @@
+"""`GraphBuilder`: the transformer that turns the text of posts and queries into graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import (
+    FrameKind,
+    MissingValueError,
+    empty_output,
+    first_values,
+    frame_kind,
+    join_values,
+    with_objects,
+)
+from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.posts import MathPost
+
+from .building import build_graphs, warn
+from .mathamr import MathAMRGraph
+from .reading import Side, document_post, query_post, wanted_sides
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.amr import AmrParser
+
+_EMPTY_POST = MathPost(text="", formulas=())
+_Reader = Callable[[Mapping[str, Any]], MathPost]
+
+
+class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
+    """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
+
+    Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
+    from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
+    once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it. A post
+    that cannot be parsed gives a warning that names it, and a graph of its formulas alone.
+
+    Example::
+
+        graphs = mathamr.GraphBuilder()
+        (graphs >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+        pipeline = bm25 >> graphs >> model.query_encoder() >> index.scorer()
+
+    Args:
+        parser: the name of an AMR parser, or a parser.
+        formulas: the trees put into the graphs (section 4.3.1).
+        store: official formula trees by id; formulas that it does not have get their trees from LaTeX.
+        side: whose graphs are built; ``auto``: of queries where the frame has a ``qid``, else of documents; ``both``
+            needs a ranking with ``query`` and one of ``html``, ``body`` and ``text``.
+        batch_size: posts that are parsed together.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: ``formulas`` or ``side`` has no such value.
+    """
+
+    schematic = {"label": "GraphBuilder", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        parser: str | AmrParser = "dependency",
+        formulas: FormulaMode = "both",
+        store: FormulaStore | None = None,
+        *,
+        side: Side = "auto",
+        batch_size: int = 64,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        for option, value, allowed in (("formulas", formulas, FORMULA_MODES), ("side", side, get_args(Side))):
+            if value not in allowed:
+                raise ConfigError(option, value, "one of " + ", ".join(map(repr, allowed)))
+        if batch_size < 1:
+            raise ConfigError("batch_size", batch_size, "a positive number")
+        self.parser = parser
+        self.formulas: FormulaMode = formulas
+        self.store = store
+        self.side: Side = side
+        self.batch_size = batch_size
+        self.verbose = verbose
+
+    @staticmethod
+    def example() -> GraphBuilder:
+        """Give a builder that needs no download."""
+        return GraphBuilder()
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Add the graphs.
+
+        Args:
+            inp: documents, queries or a ranking.
+
+        Returns:
+            The frame with ``graph``, ``query_graph`` or both.
+
+        Raises:
+            pt.validate.InputValidationError: there is no column to read.
+            MissingValueError: a query of a ranking has no text in any of its rows.
+        """
+        queries, documents = wanted_sides(list(inp.columns), self.side, self)
+        is_topics = queries and frame_kind(inp.columns) is FrameKind.QUERIES
+        if is_topics and "formula_id" in inp.columns and "query_formula_id" not in inp.columns:
+            inp = inp.assign(query_formula_id=inp["formula_id"])
+        if inp.empty:
+            return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
+        if queries:
+            inp = self._with_topics(inp) if is_topics else self._with_queries(inp)
+        return self._with_documents(inp) if documents else inp
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Cut the ranking before its graphs are built rather than after."""
+        return pt.RankCutoff(k) >> self
+
+    def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
+        """Build the graphs of posts that are read already.
+
+        Args:
+            posts: docno or qid to post.
+
+        Returns:
+            One graph for each post, in order.
+        """
+        return self._build(list(posts), list(posts.values()))
+
+    def _with_topics(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Build each distinct query from its first row."""
+        rows = inp.drop_duplicates(subset="qid")
+        posts = self._read(rows["qid"], rows.to_dict("records"), query_post)
+        return join_values(
+            inp, "query_graph", dict(zip(rows["qid"], self._build(list(rows["qid"]), posts), strict=True))
+        )
+
+    def _with_queries(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Build each distinct query of a ranking from the first text that is there; title and body are documents'."""
+        texts = first_values(inp, "query")
+        missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts]
+        if missing:
+            raise MissingValueError("query", "qid", missing)
+        posts = self._read(list(texts), [{"query": text} for text in texts.values()], query_post)
+        return join_values(inp, "query_graph", dict(zip(texts, self._build(list(texts), posts), strict=True)))
+
+    def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Build each distinct document once, or each row where the frame has no ``docno``."""
+        if "docno" not in inp.columns:
+            posts = self._read([""] * len(inp), inp.to_dict("records"), document_post)
+            return with_objects(inp, graph=self._build([""] * len(inp), posts))
+        rows = inp.drop_duplicates(subset="docno")
+        posts = self._read(rows["docno"], rows.to_dict("records"), document_post)
+        graphs = self._build(list(rows["docno"]), posts)
+        return join_values(inp, "graph", dict(zip(rows["docno"], graphs, strict=True)), key="docno")
+
+    def _read(self, ids: Sequence[str], rows: Sequence[Mapping[Hashable, Any]], reader: _Reader) -> list[MathPost]:
+        """Read the posts; one that cannot be read becomes an empty one, with a warning."""
+        posts = []
+        for name, row in zip(ids, rows, strict=True):
+            try:
+                posts.append(reader(row))  # type: ignore[arg-type]
+            except Exception as error:
+                warn(name, "it cannot be read and counts as empty", error)
+                posts.append(_EMPTY_POST)
+        return posts
+
+    def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
+        """Build the graphs batch by batch; an id that is no text becomes one."""
+        ids = [*map(str, ids)]
+        from pyterrier_mathamr.amr import get_parser
+
+        parser = get_parser(self.parser)
+        graphs: list[MathAMRGraph] = []
+        starts = range(0, len(posts), self.batch_size)
+        for start in progress(starts, "graphs", "batch", verbose=self.verbose, total=len(starts)):
+            batch = slice(start, start + self.batch_size)
+            graphs += build_graphs(ids[batch], posts[batch], parser, self.formulas, self.store)
+        return graphs

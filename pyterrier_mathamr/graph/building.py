@@ -1,0 +1,123 @@
+"""Posts to graphs, batch by batch: parse, find the trees, attach; a post that fails costs itself and no other.
+
+A parser that fails on a batch is given its halves, and so on down to the post that it fails on (MathAMR+, section 3.1).
+That post gets the graph ``(a / amr-empty)`` with its formulas attached, and a warning that names it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.types import FormulaId, FormulaMode
+from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
+from pyterrier_mathamr.posts import MathPost, PostFormula
+
+from .attach import attach_formulas
+from .mathamr import MathAMRGraph
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.amr import AmrParser
+
+EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
+"""The AMR of a post without text, or without a parse."""
+
+_NO_TREES = FormulaPair(slt=None, opt=None)
+
+_trees_of = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repetitions
+
+
+def build_graphs(
+    ids: Sequence[str],
+    posts: Sequence[MathPost],
+    parser: AmrParser,
+    formulas: FormulaMode = "both",
+    store: FormulaStore | None = None,
+) -> list[MathAMRGraph]:
+    """Build the graphs of a batch of posts (MathAMR+, section 3.1).
+
+    Args:
+        ids: the docno or qid of each post.
+        posts: the posts.
+        parser: makes the AMR of each.
+        formulas: the trees that are attached.
+        store: official trees by formula id; the others are made from LaTeX.
+
+    Returns:
+        One graph for each post, in order, with a node for each of its formulas. What failed is named in a
+        ``MathAMRWarning``.
+    """
+    amrs = parse_posts(ids, posts, parser)
+    wanted = {formula.id for post in posts for formula in post.formulas if formula.id}
+    official = store.get_many(sorted(wanted)) if store is not None and formulas != "none" else {}
+    return [_graph(name, post, amr, formulas, official) for name, post, amr in zip(ids, posts, amrs, strict=True)]
+
+
+def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
+    """Parse a batch; where the parser fails, parse its halves until the failing posts are alone.
+
+    Args:
+        ids: the docno or qid of each post.
+        posts: the posts.
+        parser: makes the AMR of each.
+
+    Returns:
+        One AMR for each post; ``(a / amr-empty)`` for those that fail, each named in a ``MathAMRWarning``.
+    """
+    found: dict[int, AmrGraph] = {}
+    ranges = [(0, len(posts))]
+    while ranges:
+        start, end = ranges.pop()
+        if start == end:
+            continue
+        try:
+            graphs = parser.parse_posts(posts[start:end])
+            if len(graphs) != end - start:
+                raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
+            found.update(enumerate(graphs, start))
+        except Exception as error:  # whatever a parser of any origin raises, the other posts are built
+            if end - start == 1:
+                warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
+                found[start] = EMPTY_AMR
+            else:
+                middle = (start + end) // 2
+                ranges += [(middle, end), (start, middle)]
+    return [found[i] for i in range(len(posts))]
+
+
+def warn(name: str, outcome: str, error: Exception) -> None:
+    """Tell the user which post failed, what became of it, and why."""
+    reason = str(error).strip().partition("\n")[0][:300]
+    warnings.warn(f"post {name!r}: {outcome} ({type(error).__name__}: {reason}).", MathAMRWarning, stacklevel=2)
+
+
+def _graph(
+    name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
+) -> MathAMRGraph:
+    """Attach the formulas of one post."""
+    pairs = [_pair(name, formula, formulas, official) for formula in post.formulas]
+    try:
+        whole = attach_formulas(amr, pairs, formulas)
+    except Exception as error:
+        warn(name, "its parse cannot carry formulas and was left out", error)
+        whole = attach_formulas(EMPTY_AMR, pairs, formulas)
+    return MathAMRGraph(whole, tuple(formula.id for formula in post.formulas), name)
+
+
+def _pair(
+    name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
+) -> FormulaPair:
+    """Take the official trees of a formula, and make from its LaTeX those that there are none of."""
+    pair = official.get(formula.id, _NO_TREES)
+    if formulas == "none" or (pair.slt is not None and pair.opt is not None):
+        return pair
+    try:
+        made = _trees_of(formula.latex)
+    except Exception as error:
+        warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
+        return pair
+    return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)

@@ -1,0 +1,150 @@
+"""Graphs into a :class:`GraphStore`: the indexer, and the reader of Penman files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.amr import iter_records
+
+from .errors import GraphError
+from .mathamr import MathAMRGraph
+from .shard import pack
+from .store_job import META, StoreJob, StoreMode
+
+if TYPE_CHECKING:
+    from .store import GraphStore
+
+_INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
+
+
+class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
+    """Stores graphs by docno or qid; see :meth:`GraphStore.indexer`.
+
+    Example::
+
+        (mathamr.GraphBuilder() >> store.indexer(verbose=True)).index(dataset.get_corpus_iter())
+
+    Args:
+        store: where the graphs go.
+        mode: ``create``, ``overwrite`` or ``append``.
+        shard_size: graphs in a shard.
+        verbose: show progress.
+        total: the number of graphs, for the progress bar.
+
+    Raises:
+        ConfigError: ``mode`` is none of these, or ``shard_size`` is not positive.
+    """
+
+    schematic = {"label": "GraphStore indexer", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        store: GraphStore,
+        mode: StoreMode = "create",
+        *,
+        shard_size: int = 1000,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__()
+        if mode not in get_args(StoreMode):
+            raise ConfigError("mode", mode, "one of " + ", ".join(map(repr, get_args(StoreMode))))
+        if shard_size < 1:
+            raise ConfigError("shard_size", shard_size, "a positive number")
+        self.store = store
+        self.mode: StoreMode = mode
+        self.shard_size = shard_size
+        self.verbose = verbose
+        self.total = total
+
+    def index_inputs(self) -> list[list[str]]:
+        """Say what the dicts of :meth:`index` hold."""
+        return [list(names) for names in _INPUTS]
+
+    def index(self, iter: Iterable[dict[str, Any]]) -> GraphStore:
+        """Store graphs, after those of a job of this mode that stopped half way.
+
+        Args:
+            iter: dicts with an id and a graph; those that the earlier job has stored may be left out.
+
+        Returns:
+            The store, which then holds all of them.
+
+        Raises:
+            StoreExistsError: there is a store already and the mode is ``create``.
+            DuplicateIdError: an id came twice.
+            ChangedGraphError: a graph differs from that of the unfinished job.
+            UnfinishedJobError: a job of another mode stopped half way.
+        """
+        path = Path(self.store.path)
+        base, base_ids = {}, frozenset[str]()
+        if self.mode == "append" and self.store.built():
+            base_ids = frozenset(self.store.ids())  # also checks the store
+            base = json.loads((path / META).read_text())
+        job = StoreJob(path, self.mode, self.shard_size, base, base_ids)
+        rows = pt.utils.peekable(iter)
+        with pt.validate.any_iter(rows, context=self) as check:
+            check.empty()
+            for names in _INPUTS:
+                check.columns(includes=list(names))
+        for row in progress(rows, "storing graphs", "graph", verbose=self.verbose, total=self.total):
+            name, graph = _id_and_graph(row)
+            job.add(name, pack(replace(graph, id=name).to_penman()))
+        job.finish(
+            {
+                "type": self.store.ARTIFACT_TYPE,
+                "format": self.store.ARTIFACT_FORMAT,
+                "package_hint": self.store.ARTIFACT_PACKAGE_HINT,
+            }
+        )
+        self.store._reopen()
+        return self.store
+
+
+def _id_and_graph(row: dict[str, Any]) -> tuple[str, MathAMRGraph]:
+    """Take the id and the graph out of one dict."""
+    for id_name, graph_name in _INPUTS:
+        name, graph = row.get(id_name), row.get(graph_name)
+        if isinstance(graph, MathAMRGraph) and not is_missing(name):
+            if "\0" in str(name):
+                raise GraphError(f"the id {name!r} holds a NUL character, which no table of ids can keep.")
+            return str(name), graph
+    raise GraphError(f"a row with the columns {sorted(row)} has no id with a MathAMRGraph; build it with GraphBuilder.")
+
+
+def penman_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a file of Penman records.
+
+    Args:
+        path: the file; compressed where its name ends in ``.gz``.
+
+    Returns:
+        An iterator of ``{docno, graph}``. A record that is no graph, or has no id, is left out with a
+        ``MathAMRWarning`` that names file and line.
+    """
+    with open(path, "rb") as raw:
+        data = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        for record in iter_records(io.TextIOWrapper(data, encoding="utf-8", errors="surrogatepass")):
+            try:
+                graph = MathAMRGraph.from_penman(record.text)
+            except MathAMRError as error:
+                reason = str(error).partition("\n")[0]
+                warnings.warn(f"{path}, line {record.line}: skipped, no graph: {reason}", MathAMRWarning, stacklevel=2)
+                continue
+            if not graph.id:
+                warnings.warn(f"{path}, line {record.line}: skipped, no '# ::id'.", MathAMRWarning, stacklevel=2)
+                continue
+            yield {"docno": graph.id, "graph": graph}

@@ -1,0 +1,245 @@
+"""`TensorStore`: the tensors of many graphs in ragged, memory-mapped arrays on disk.
+
+Each file is one array end to end over all graphs; ``counts.npy`` says how much of each belongs to whom::
+
+    nodes             uint16 or int32  vocabulary ids
+    sources, targets  uint16 or int32  edges
+    relations         int16            their relations
+    virtual           uint16 or int32  nodes of the retrieval vectors
+    kinds             int8             their VirtualKinds
+    counts            int64 [m, 4]     nodes, edges, vectors, mirrored
+
+Where the second half of a graph's edges is the first turned round, with relations one higher, as ``graph_tensors``
+makes them, only the first half is kept (``mirrored`` is 1). A column begins narrow and is widened when a value asks
+for it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyterrier as pt
+
+from .errors import (
+    DamagedStoreError,
+    DuplicateIdError,
+    NotBuiltError,
+    StoreExistsError,
+    StoreFormatError,
+    UnknownIdError,
+)
+from .id_table import IdTable
+from .tensors import GraphTensors
+
+TENSOR_FORMAT = 1
+READABLE_TENSOR_FORMATS = range(1, 2)
+
+
+class TensorFile(Enum):
+    """The arrays of a store: file name and the dtype they begin with."""
+
+    NODES = ("nodes.bin", "<u2")
+    SOURCES = ("sources.bin", "<u2")
+    TARGETS = ("targets.bin", "<u2")
+    RELATIONS = ("relations.bin", "<i2")
+    VIRTUAL = ("virtual.bin", "<u2")
+    KINDS = ("kinds.bin", "<i1")
+
+
+_META, _COUNTS, _IDS = "meta.json", "counts.npy", "ids.npids"
+_WIDE = np.dtype("<i4")
+_COLUMNS = (0, 1, 1, 1, 2, 2)  # which column of the counts each TensorFile follows
+
+
+class TensorStore:
+    """Tensors by row or by id, read from disk as they are asked for.
+
+    Args:
+        path: a folder that :meth:`build` made.
+
+    Raises:
+        NotBuiltError: there is no store.
+        StoreFormatError: it has a format that this release does not read.
+        DamagedStoreError: a file has not its length.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not (self.path / _META).is_file():
+            raise NotBuiltError(self.path)
+        meta = json.loads((self.path / _META).read_text())
+        if meta.get("version") not in READABLE_TENSOR_FORMATS:
+            raise StoreFormatError(self.path, meta.get("version"), READABLE_TENSOR_FORMATS)
+        self._counts: npt.NDArray[np.int64] = np.load(self.path / _COUNTS)
+        if len(self._counts) != meta["count"]:
+            raise DamagedStoreError(self.path / _COUNTS, f"{len(self._counts)} graphs, not {meta['count']}")
+        stored = self._counts[:, :3].copy()
+        stored[:, 1] >>= self._counts[:, 3]  # a mirrored graph keeps half of its edges
+        self._starts = np.concatenate([np.zeros((1, 3), dtype=np.int64), np.cumsum(stored, axis=0)])
+        self._arrays = [self._map(file, meta["dtypes"][file.name], i) for i, file in enumerate(TensorFile)]
+
+    def __reduce__(self) -> tuple[type[TensorStore], tuple[Path]]:
+        return TensorStore, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"TensorStore({str(self.path)!r})"
+
+    @classmethod
+    def build(
+        cls, path: str | Path, items: Iterable[tuple[str, GraphTensors]], *, overwrite: bool = False
+    ) -> TensorStore:
+        """Write tensors in the order in which they come; the store appears when it is whole.
+
+        Args:
+            path: the folder to make.
+            items: ids and tensors, in a stream.
+            overwrite: replace a store that is there.
+
+        Raises:
+            StoreExistsError: there is something at ``path`` and ``overwrite`` is not set.
+            DuplicateIdError: an id came twice.
+        """
+        path = Path(path).absolute()
+        if path.exists() and not overwrite:
+            raise StoreExistsError(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with pt.io.finalized_directory(str(path)) as folder:
+            _write(Path(folder), path, items)
+            if path.exists():
+                shutil.rmtree(path)
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __getitem__(self, key: int | str) -> GraphTensors:
+        """Read one graph by row or id.
+
+        Raises:
+            IndexError: no such row.
+            UnknownIdError: no such id.
+        """
+        row = self.row(key) if isinstance(key, str) else key + len(self) * (key < 0)
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {key} of {len(self)} graphs")
+        nodes, sources, targets, relations, virtual, kinds = (
+            array[self._starts[row, column] : self._starts[row + 1, column]]
+            for array, column in zip(self._arrays, _COLUMNS, strict=True)
+        )
+        edges = np.stack([sources, targets]).astype(np.int32)
+        relations = np.asarray(relations, dtype=np.int16)
+        if self._counts[row, 3]:
+            edges = np.concatenate([edges, edges[::-1]], axis=1)
+            relations = np.concatenate([relations, relations + np.int16(1)])
+        return GraphTensors(
+            nodes.astype(np.int32), edges, relations, virtual.astype(np.int32), np.array(kinds, dtype=np.int8)
+        )
+
+    def __iter__(self) -> Iterator[GraphTensors]:
+        return (self[row] for row in range(len(self)))
+
+    def row(self, id: str) -> int:
+        """Find the row of an id.
+
+        Raises:
+            UnknownIdError: the store does not have it.
+        """
+        row = int(self._table.rows([id])[0])
+        if row < 0:
+            raise UnknownIdError(self.path, [id])
+        return row
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids in the order of the rows."""
+        return list(self._table)
+
+    @property
+    def node_counts(self) -> npt.NDArray[np.int64]:
+        """Nodes of each graph, virtual ones included: int64 ``[m]``."""
+        return self._counts[:, 0]
+
+    @property
+    def edge_counts(self) -> npt.NDArray[np.int64]:
+        """Edges of each graph, inverse ones included: int64 ``[m]``."""
+        return self._counts[:, 1]
+
+    @property
+    def virtual_counts(self) -> npt.NDArray[np.int64]:
+        """Retrieval vectors of each graph: int64 ``[m]``."""
+        return self._counts[:, 2]
+
+    @cached_property
+    def _table(self) -> IdTable:
+        return IdTable(self.path / _IDS, len(self))
+
+    def _map(self, file: TensorFile, dtype: str, index: int) -> npt.NDArray[Any]:
+        """Map one array, after comparing its length with the counts."""
+        path, total = self.path / file.value[0], int(self._starts[-1, _COLUMNS[index]])
+        wanted = total * np.dtype(dtype).itemsize
+        if not path.is_file() or path.stat().st_size != wanted:
+            raise DamagedStoreError(path, f"the file is missing or has not its {wanted} bytes")
+        return np.memmap(path, dtype=dtype, mode="r", shape=(total,)) if total else np.zeros(0, dtype=dtype)
+
+
+class _Column:
+    """One array being written, widened when a value asks for it."""
+
+    def __init__(self, folder: Path, file: TensorFile) -> None:
+        self.path = folder / file.value[0]
+        self.dtype: np.dtype[Any] = np.dtype(file.value[1])
+        self.out: IO[bytes] = open(self.path, "wb")  # noqa: SIM115 - closed by close()
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        if self.dtype.kind == "u" and values.size and not 0 <= values.min() <= values.max() <= 0xFFFF:
+            self.out.close()
+            np.fromfile(self.path, dtype=self.dtype).astype(_WIDE).tofile(self.path)
+            self.dtype, self.out = _WIDE, open(self.path, "ab")  # noqa: SIM115
+        self.out.write(values.astype(self.dtype).tobytes())
+
+    def close(self) -> None:
+        self.out.close()
+
+
+def _write(folder: Path, path: Path, items: Iterable[tuple[str, GraphTensors]]) -> None:
+    """Write all files of a store into ``folder``; ``path`` names the store in messages."""
+    columns = [_Column(folder, file) for file in TensorFile]
+    counts: list[tuple[int, int, int, int]] = []
+    ids: dict[str, None] = {}
+    try:
+        for name, graph in items:
+            if name in ids:
+                raise DuplicateIdError(path, name)
+            ids[name] = None
+            mirrored = _is_mirrored(graph)
+            kept = len(graph.relations) >> mirrored
+            sources, targets = graph.edges[:, :kept]
+            arrays = (graph.nodes, sources, targets, graph.relations[:kept], graph.virtual, graph.kinds)
+            for column, values in zip(columns, arrays, strict=True):
+                column.append(values)
+            counts.append((len(graph.nodes), len(graph.relations), len(graph.virtual), int(mirrored)))
+    finally:
+        for column in columns:
+            column.close()
+    np.save(folder / _COUNTS, np.array(counts, dtype=np.int64).reshape(-1, 4))
+    IdTable.write(folder / _IDS, list(ids))
+    dtypes = {file.name: column.dtype.str for file, column in zip(TensorFile, columns, strict=True)}
+    (folder / _META).write_text(json.dumps({"version": TENSOR_FORMAT, "count": len(counts), "dtypes": dtypes}) + "\n")
+
+
+def _is_mirrored(graph: GraphTensors) -> bool:
+    """Tell whether the second half of the edges is the first turned round, with relations one higher."""
+    half, odd = divmod(len(graph.relations), 2)
+    return (
+        not odd
+        and np.array_equal(graph.edges[:, half:], graph.edges[::-1, :half])
+        and np.array_equal(graph.relations[half:], graph.relations[:half] + 1)
+    )

@@ -1,0 +1,115 @@
+"""Trees put into the AMR by node, and taken out again."""
+
+import pickle
+
+import pytest
+from graph_examples import BOTH, OPT, PAIRS, SLT, SLT_PAIR, TEXT, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.amr import decode_penman, encode_penman
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.graph import attach_formulas, detach_formulas
+from pyterrier_mathamr.graph.errors import MissingPlaceholderError
+
+
+def test_each_tree_hangs_below_its_placeholder_by_opt_and_slt():
+    amr = attach_formulas(decode_penman("(e / equal-01 :ARG1 (f / FORMULA_0 :mod (g / good)))"), (BOTH,))
+    assert encode_penman(amr, None) == (
+        "(e / equal-01 :ARG1 (f / FORMULA_0 :mod (g / good) :opt (t0 / U!eq :op0 (t1 / V!𝑥) :op0 (t2 / N!2))"
+        " :slt (t3 / V!x :slt-n (t4 / = :slt-n (t5 / N!2)))))"
+    )
+
+
+@pytest.mark.parametrize(("mode", "labels"), [("opt", OPT.nodes), ("slt", SLT.nodes), ("none", ())])
+def test_a_mode_leaves_the_other_trees_out(mode, labels):
+    amr = attach_formulas(decode_penman("(f / FORMULA_0)"), (BOTH,), mode)
+    assert amr.labels == ("FORMULA_0", *labels)
+
+
+def test_an_unknown_mode_is_refused():
+    with pytest.raises(ConfigError, match="both"):
+        attach_formulas(decode_penman("(f / FORMULA_0)"), (BOTH,), "all")
+
+
+def test_a_formula_that_the_parser_dropped_hangs_at_the_root_by_math():
+    amr = attach_formulas(decode_penman("(a / amr-empty)"), (BOTH, BOTH), "none")
+    assert encode_penman(amr, None) == "(a / amr-empty :math (f0 / FORMULA_0) :math (f1 / FORMULA_1))"
+
+
+def test_a_placeholder_that_is_a_constant_becomes_a_node_that_carries_trees():
+    amr = attach_formulas(decode_penman("(e / equal-01 :ARG1 FORMULA_0)"), (FormulaPair(slt=SLT, opt=None),))
+    text = "(e / equal-01 :ARG1 (f0 / FORMULA_0 :slt (t0 / V!x :slt-n (t1 / = :slt-n (t2 / N!2)))))"
+    assert encode_penman(amr, None) == text
+
+
+def test_the_first_of_several_mentions_carries_the_trees():
+    amr = attach_formulas(decode_penman("(a / and :op1 (f / FORMULA_0) :op2 (g / FORMULA_0))"), (BOTH,), "opt")
+    assert amr.labels == ("and", "FORMULA_0", *OPT.nodes, "FORMULA_0")
+
+
+def test_new_variables_avoid_those_that_are_taken():
+    amr = attach_formulas(decode_penman("(t0 / thing :quant t1 :ARG0 (f0 / FORMULA_0))"), (BOTH, BOTH), "opt")
+    assert len(set(filter(None, amr.variables))) == len(list(filter(None, amr.variables)))
+    assert decode_penman(encode_penman(amr, None)) == amr
+
+
+def test_labels_met_twice_on_a_path_stay_where_their_own_parent_is():
+    _, pairs = detach_formulas(whole().amr, 3)
+    assert pairs[1].slt == SLT_PAIR  # nesting by label would hang the comma below the outer f
+
+
+def test_taking_out_what_was_put_in_gives_back_graph_and_trees():
+    bare, pairs = detach_formulas(whole().amr, 3)
+    assert (bare, pairs) == (decode_penman(TEXT), PAIRS)
+
+
+def test_taking_out_keeps_spellings_mentions_and_alignments():
+    text = '(m / multi-sentence~e.1 :snt1 (a / and :op1 b :op2 (f / FORMULA_0) :name "ok"~e.3) :snt2 (b / be-01))'
+    amr = decode_penman(text)
+    assert detach_formulas(attach_formulas(amr, (BOTH,)), 1) == (amr, (BOTH,))
+
+
+def test_taking_out_from_a_graph_without_the_placeholder_names_it():
+    with pytest.raises(MissingPlaceholderError, match="FORMULA_1") as caught:
+        detach_formulas(decode_penman("(f / FORMULA_0)"), 2)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize("depth", [600, 10_000])
+def test_a_tree_of_any_depth_goes_in_and_out(depth):
+    chain = FormulaTree(("V!x",) * depth, tuple((i, i + 1, "n") for i in range(depth - 1)))
+    pairs = (FormulaPair(slt=chain, opt=None),)
+    amr = decode_penman("(f / FORMULA_0)")
+    full = attach_formulas(amr, pairs)
+    assert detach_formulas(decode_penman(encode_penman(full, None)), 1) == (amr, pairs)
+
+
+def test_a_post_of_300_formulas_has_all_its_trees():
+    amr = decode_penman("(a / and " + " ".join(f":op{i} (f{i} / FORMULA_{i})" for i in range(300)) + ")")
+    assert detach_formulas(attach_formulas(amr, (BOTH,) * 300), 300) == (amr, (BOTH,) * 300)
+
+
+@st.composite
+def trees(draw, edge_labels):
+    """A tree in depth-first order with hostile labels."""
+    size = draw(st.integers(1, 12))
+    path, edges = [0], []
+    for node in range(1, size):
+        path = path[: draw(st.integers(1, len(path)))]
+        edges.append((path[-1], node, draw(st.sampled_from(edge_labels))))
+        path.append(node)
+    labels = st.text(alphabet='V!x()":/\\ ~#é𝑥&;-', min_size=1, max_size=5).filter(lambda t: t == t.strip())
+    return FormulaTree(tuple(draw(labels) for _ in range(size)), tuple(edges))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.none() | trees("anbuowecd"), st.none() | trees("019Az")), max_size=4))
+def test_attach_write_read_detach_is_the_identity(drawn):
+    pairs = tuple(FormulaPair(slt=slt, opt=opt) for slt, opt in drawn)
+    amr = attach_formulas(decode_penman("(a / and :op1 (b / be-01))"), pairs, "none")
+    full = attach_formulas(amr, pairs)
+    read = decode_penman(encode_penman(full, None))
+    assert read == full
+    assert detach_formulas(read, len(pairs)) == (amr, pairs)

@@ -1,0 +1,56 @@
+"""Graphs end to end, judged by PyTorch Geometric's own batching."""
+
+import pytest
+import torch
+from graph_examples import one_sentence, whole
+from torch_geometric.data import Batch
+
+from pyterrier_mathamr.graph import TensorsError, Vocabulary, collate, graph_tensors
+
+VOCABULARY = Vocabulary.build([whole(), one_sentence()])
+TENSORS = [graph_tensors(whole(), VOCABULARY), graph_tensors(one_sentence(), VOCABULARY)] * 2
+
+
+def test_a_batch_equals_that_of_pytorch_geometric():
+    batch, judge = collate(TENSORS), Batch.from_data_list([tensors.to_pyg() for tensors in TENSORS])
+    assert torch.equal(batch.nodes, judge.x)
+    assert torch.equal(batch.edge_index, judge.edge_index)
+    assert torch.equal(batch.edge_type, judge.edge_type)
+    assert torch.equal(batch.virtual, judge.virtual_index)
+    assert torch.equal(batch.kinds, judge.kinds)
+    assert {field.dtype for field in (batch.nodes, batch.edge_index, batch.virtual, batch.offsets)} == {torch.int64}
+
+
+def test_offsets_say_which_rows_are_whose():
+    batch = collate(TENSORS)
+    assert len(batch) == 4
+    assert batch.offsets.tolist() == [0, 7, 10, 17, 20]
+    sizes = [len(tensors.nodes) for tensors in TENSORS]
+    for i, tensors in enumerate(TENSORS):
+        rows = batch.virtual[batch.offsets[i] : batch.offsets[i + 1]] - sum(sizes[:i])
+        assert rows.tolist() == tensors.virtual.tolist()
+
+
+def test_only_added_nodes_are_virtual():
+    assert collate([TENSORS[1]]).is_virtual.tolist() == [False] * 8 + [True] * 3
+    representatives = graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="none")
+    assert not collate([representatives]).is_virtual.any()
+    assert collate([graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="global")]).is_virtual.sum() == 1
+
+
+def test_a_batch_moves_as_a_whole():
+    moved = collate(TENSORS).to("cpu")
+    assert torch.equal(moved.edge_index, collate(TENSORS).edge_index)
+
+
+def test_a_batch_of_nothing_is_refused():
+    with pytest.raises(TensorsError, match="no graphs"):
+        collate([])
+
+
+def test_any_convolution_of_pytorch_geometric_takes_the_arrays():
+    from torch_geometric.nn import FastRGCNConv
+
+    data = TENSORS[0].to_pyg()
+    layer = FastRGCNConv(4, 3, num_relations=len(VOCABULARY.relations))
+    assert layer(torch.ones(data.num_nodes, 4), data.edge_index, data.edge_type).shape == (data.num_nodes, 3)

@@ -1,0 +1,196 @@
+"""Virtual nodes and their edges, in all conditions of the paper, and the tensors made of them."""
+
+import numpy as np
+import pytest
+from graph_examples import BOTH, one_sentence, whole
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.graph import (
+    GraphTensors,
+    MathAMRGraph,
+    TensorsError,
+    VirtualKind,
+    Vocabulary,
+    attach_formulas,
+    graph_tensors,
+    layout_of,
+)
+from pyterrier_mathamr.graph.virtual import auxiliary_pairs, document_order
+
+VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1)
+
+
+def named(tensors, inverse=False):
+    """The edges of tensors as (source, relation, target), without inverses unless asked for."""
+    names = [VOCABULARY.relations[i] for i in tensors.relations]
+    edges = zip(tensors.edges[0].tolist(), names, tensors.edges[1].tolist(), strict=True)
+    return [(s, name, t) for s, name, t in edges if inverse or not name.endswith("*")]
+
+
+def test_the_hierarchy_of_one_sentence_and_one_formula_worked_by_hand():
+    # nodes: 0 equal-01, 1 FORMULA_0, 2 U!eq, 3 V!x, 4 N!2, 5 V!x, 6 =, 7 N!2; 8 formula, 9 sentence, 10 document
+    tensors = graph_tensors(one_sentence(), VOCABULARY)
+    assert [VOCABULARY.nodes[i] for i in tensors.nodes] == [
+        *("equal-01", "[FORMULA]", "U!eq", "V!x", "N!2", "V!x", "=", "N!2"),
+        *("VIRTUAL_FORMULA", "VIRTUAL_SENTENCE", "VIRTUAL_DOCUMENT"),
+    ]
+    assert named(tensors) == [
+        *((0, ":ARG1", 1), (1, ":opt", 2), (2, ":op0", 3), (2, ":op0", 4)),
+        *((1, ":slt", 5), (5, ":slt-n", 6), (6, ":slt-n", 7)),
+        *((8, ":virtual_formula", node) for node in (2, 3, 4, 5, 6, 7)),
+        *((9, ":virtual_sentence", node) for node in (0, 1)),
+        *((10, ":virtual_document", node) for node in (8, 9, 0)),
+    ]
+    assert tensors.virtual.tolist() == [8, 9, 10]
+    assert tensors.kinds.tolist() == [VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.DOCUMENT]
+
+
+def test_every_edge_has_its_inverse_in_the_second_half():
+    tensors = graph_tensors(whole(), VOCABULARY)
+    edges = named(tensors, inverse=True)
+    half = len(edges) // 2
+    assert [(t, name + "*", s) for s, name, t in edges[:half]] == edges[half:]
+
+
+def test_the_dtypes_are_the_contract():
+    tensors = graph_tensors(whole(), VOCABULARY)
+    arrays = (tensors.nodes, tensors.edges, tensors.relations, tensors.virtual, tensors.kinds)
+    assert [array.dtype for array in arrays] == [np.int32, np.int32, np.int16, np.int32, np.int8]
+
+
+def test_edges_are_read_from_the_de_inverted_triples():
+    graph = MathAMRGraph(decode_penman("(q / quick :ARG1-of (r / run-01))"))
+    vocabulary = Vocabulary.build([graph])
+    tensors = graph_tensors(graph, vocabulary)
+    assert (vocabulary.relations[tensors.relations[0]], tensors.edges[:, 0].tolist()) == (":ARG1", [1, 0])
+
+
+def test_the_vectors_are_formulas_then_sentences_then_the_document():
+    kinds = graph_tensors(whole(), VOCABULARY).kinds.tolist()
+    assert kinds == [0, 0, 0, 1, 1, 1, 2]
+
+
+def test_a_formula_without_trees_joins_its_placeholder():
+    tensors, amr = graph_tensors(whole(), VOCABULARY), whole().amr
+    node = tensors.virtual[2]
+    assert [t for s, name, t in named(tensors) if s == node and name == ":virtual_formula"] == [
+        amr.labels.index("FORMULA_2")
+    ]
+
+
+@pytest.mark.parametrize(("mode", "kept"), [("opt", "UVNO"), ("slt", "V=NM&"), ("none", "")])
+def test_a_mode_selects_from_a_graph_that_has_both(mode, kept):
+    selected = graph_tensors(whole(), VOCABULARY, formulas=mode)
+    if mode == "none":
+        # the same AMR, but a graph built without trees still has its formulas
+        assert selected.kinds.tolist() == [1, 1, 1, 2]
+        assert len(selected.nodes) == len(whole("none").amr.labels) + 4
+        return
+    assert selected == graph_tensors(whole(mode), VOCABULARY)
+
+
+def test_no_edge_leads_to_a_node_that_a_mode_left_out():
+    for mode in ("opt", "slt", "none"):
+        for virtual_nodes in ("hierarchy", "none", "global"):
+            tensors = graph_tensors(whole(), VOCABULARY, formulas=mode, virtual_nodes=virtual_nodes)
+            assert tensors.edges.max() < len(tensors.nodes)
+            assert tensors.edges.min() >= 0
+            assert tensors.virtual.max() < len(tensors.nodes)
+
+
+def test_without_virtual_nodes_placeholders_and_sentence_roots_stand_for_the_post():
+    tensors, layout = graph_tensors(whole(), VOCABULARY, virtual_nodes="none"), layout_of(whole().amr, 3)
+    assert tensors.virtual.tolist() == [*layout.placeholders, *layout.roots]
+    assert tensors.kinds.tolist() == [0, 0, 0, 1, 1, 1]
+    assert len(tensors.nodes) == len(whole().amr.labels)
+    assert not [name for _, name, _ in named(tensors) if "virtual" in name]
+
+
+def test_the_global_node_is_last_and_joined_to_every_node():
+    tensors, size = graph_tensors(whole(), VOCABULARY, virtual_nodes="global"), len(whole().amr.labels)
+    assert tensors.kinds.tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert tensors.virtual[-1] == size
+    assert [(s, t) for s, name, t in named(tensors) if name == ":virtual_document"] == [(size, i) for i in range(size)]
+
+
+def test_without_formulas_only_sentence_roots_stand_for_the_post():
+    tensors = graph_tensors(whole(), VOCABULARY, formulas="none", virtual_nodes="none")
+    assert tensors.kinds.tolist() == [1, 1, 1]
+
+
+def test_a_graph_of_one_node_has_vectors_and_edges():
+    graph = MathAMRGraph(decode_penman("(a / amr-empty)"))
+    assert len(graph_tensors(graph, VOCABULARY, virtual_nodes="none").relations) == 0
+    tensors = graph_tensors(graph, VOCABULARY)
+    assert tensors.kinds.tolist() == [1, 2]
+    assert sorted(named(tensors)) == [
+        (1, ":virtual_sentence", 0),
+        (2, ":virtual_document", 0),
+        (2, ":virtual_document", 1),
+    ]
+
+
+def test_document_order_puts_each_formula_after_its_sentence_and_a_dropped_one_after_the_last_before_it():
+    # formulas 0, 1, 2 and sentences 3, 4, 5; FORMULA_2 hangs at the root
+    assert document_order(layout_of(whole().amr, 3), 3) == [3, 0, 4, 5, 1, 2]
+
+
+def test_dropped_formulas_before_the_first_sentence_begin_the_document():
+    amr = attach_formulas(decode_penman("(m / multi-sentence :snt1 (a / b) :snt2 (f / FORMULA_1))"), (BOTH, BOTH))
+    assert document_order(layout_of(amr, 2), 2) == [0, 2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("auxiliary", "order", "pairs"),
+    [
+        ("none", [2, 0, 1], []),
+        ("sequential", [2, 0, 1], [(2, 0), (0, 1)]),
+        ("circular", [2, 0, 1], [(2, 0), (0, 1), (1, 2)]),
+        ("full", [2, 0, 1], [(2, 0), (2, 1), (0, 1)]),
+        ("sequential", [0], []),
+        ("circular", [0], []),
+        ("full", [0], []),
+        ("circular", [1, 0], [(1, 0), (0, 1)]),
+    ],
+)
+def test_auxiliary_edges_join_neighbours_ends_or_all(auxiliary, order, pairs):
+    assert auxiliary_pairs(order, auxiliary) == pairs
+
+
+@pytest.mark.parametrize(("auxiliary", "count"), [("none", 0), ("sequential", 5), ("circular", 6), ("full", 15)])
+def test_auxiliary_edges_are_added_beside_the_hierarchy_and_never_touch_the_document(auxiliary, count):
+    plain = named(graph_tensors(whole(), VOCABULARY))
+    tensors = graph_tensors(whole(), VOCABULARY, auxiliary=auxiliary)
+    extra = [edge for edge in named(tensors) if edge[1] == ":auxiliary_vn"]
+    assert len(extra) == count
+    assert [edge for edge in named(tensors) if edge[1] != ":auxiliary_vn"] == plain
+    assert all(tensors.virtual[-1] not in (s, t) for s, _, t in extra)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"formulas": "all"}, "formulas='all'"),
+        ({"virtual_nodes": "full"}, "virtual_nodes='full'"),
+        ({"auxiliary": "ring"}, "auxiliary='ring'"),
+        ({"auxiliary": "full", "virtual_nodes": "global"}, "virtual_nodes='global'"),
+    ],
+)
+def test_what_is_no_condition_of_the_paper_is_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        graph_tensors(whole(), VOCABULARY, **options)
+
+
+def test_arrays_that_do_not_fit_together_are_refused():
+    good = graph_tensors(whole(), VOCABULARY)
+    with pytest.raises(TensorsError, match="relations"):
+        GraphTensors(good.nodes, good.edges, good.relations[1:], good.virtual, good.kinds)
+    with pytest.raises(TensorsError, match="kinds"):
+        GraphTensors(good.nodes, good.edges, good.relations, good.virtual, good.kinds[1:])
+
+
+def test_equal_tensors_have_equal_hashes_and_a_changed_one_differs():
+    a, b = graph_tensors(whole(), VOCABULARY), graph_tensors(whole(), VOCABULARY)
+    assert (a == b, hash(a) == hash(b)) == (True, True)
+    assert a != graph_tensors(whole(), VOCABULARY, auxiliary="full")
