@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from urllib.parse import quote, unquote
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
@@ -67,7 +68,7 @@ def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: Formu
             labels += tree.nodes
             variables += (next(fresh_tree) for _ in tree.nodes)
             edges.append((node, role, base))
-            edges += ((base + parent, prefix + label, base + child) for parent, child, label in tree.edges)
+            edges += ((base + parent, _role(prefix, label), base + child) for parent, child, label in tree.edges)
     return replace(amr, labels=tuple(labels), variables=tuple(variables), edges=tuple(edges)).arranged()
 
 
@@ -105,6 +106,16 @@ def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str
         yield ":slt", _LAYOUT, pair.slt
 
 
+def _role(prefix: str, label: str) -> str:
+    """Make the role of a tree's edge: a label that no role can hold, as of a 65th operand, is written in hexadecimal."""
+    return prefix + quote(label, safe="").replace("~", "%7E")
+
+
+def _label(prefix: str, role: str) -> str:
+    """Undo :func:`_role`."""
+    return unquote(role.removeprefix(prefix))
+
+
 def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
     """Give out variables that no node has and no constant looks like."""
     return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
@@ -117,7 +128,7 @@ def _tree(
     if not nodes:
         return None
     place = {node: i for i, node in enumerate(nodes)}
-    edges = [(place[node], place[child], role.removeprefix(prefix)) for node in nodes for role, child in leaving[node]]
+    edges = [(place[node], place[child], _label(prefix, role)) for node in nodes for role, child in leaving[node]]
     edges.sort(key=lambda edge: edge[1])  # each node but the root has one edge to it, so this is depth-first order
     labels = tuple(amr.labels[node] for node in nodes)
     return FormulaTree(labels, tuple(edges), kind="slt" if prefix == _LAYOUT else "opt")

@@ -1,0 +1,318 @@
+"""The store of graphs: by id, resumed after a kill, never half replaced."""
+
+import gzip
+import json
+import pickle
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+from graph_examples import one_sentence, whole
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.graph import (
+    ChangedGraphError,
+    DamagedStoreError,
+    DuplicateIdError,
+    GraphError,
+    GraphStore,
+    MathAMRGraph,
+    NotBuiltError,
+    StoreExistsError,
+    StoreFormatError,
+    UnfinishedJobError,
+    UnknownIdError,
+)
+from pyterrier_mathamr.graph.id_table import IdTable
+
+
+def graph(i):
+    return MathAMRGraph(decode_penman(f"(a / thing-{i} :quant {i})"), (), str(i))
+
+
+def rows(*numbers):
+    return [{"docno": str(i), "graph": graph(i)} for i in numbers]
+
+
+def dies_after(items):
+    yield from items
+    raise KeyboardInterrupt
+
+
+def files(path):
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return GraphStore(tmp_path / "graphs.mathamr")
+
+
+def test_what_was_stored_comes_back_in_order(store):
+    stored = [{"docno": "b", "graph": whole()}, {"docno": "a", "graph": one_sentence()}]
+    assert store.index(stored) is store
+    assert (len(store), store.ids(), list(store)) == (2, ["b", "a"], ["b", "a"])
+    assert store["b"].amr == whole().amr
+    assert (store["b"].id, store["b"].formula_ids) == ("b", whole().formula_ids)
+    assert [row["docno"] for row in store.get_corpus_iter()] == ["b", "a"]
+    assert ("a" in store, "c" in store, 3 in store) == (True, False, False)
+
+
+@pytest.mark.parametrize("numbers", [[], [1], [1, 2], range(30)])
+def test_a_store_of_any_number_of_graphs_is_opened_again(store, numbers):
+    store.indexer(shard_size=7).index(rows(*numbers))
+    again = GraphStore(store.path)
+    assert again.ids() == [str(i) for i in numbers]
+    assert again.get_many(again.ids()) == [graph(i) for i in numbers]
+
+
+def test_queries_are_stored_by_qid(store):
+    store.index([{"qid": "A.1", "query_graph": whole()}, {"qid": "A.2", "graph": whole()}])
+    assert store.ids() == ["A.1", "A.2"]
+
+
+@pytest.mark.parametrize("name", ["a b", "ü\n", "x" * 500, "漢字", "a ::b", "", '"'])
+def test_ids_of_any_characters_are_kept(store, name):
+    store.index([{"docno": name, "graph": whole()}, {"docno": "other", "graph": whole()}])
+    assert store[name].id == name
+
+
+def test_unknown_ids_are_all_named(store):
+    store.index(rows(1, 2))
+    with pytest.raises(UnknownIdError, match="'7', '9'") as caught:
+        store.get_many(["1", "7", "2", "9"])
+    assert caught.value.ids == ["7", "9"]
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(KeyError):
+        store["nope"]
+
+
+def test_a_duplicate_id_is_refused_and_nothing_is_replaced(store):
+    store.index(rows(1))
+    with pytest.raises(DuplicateIdError, match="'3'"):
+        store.indexer("overwrite").index(rows(3, 2, 3))
+    assert GraphStore(store.path).ids() == ["1"]
+
+
+def test_create_refuses_what_exists(store):
+    store.index(rows(1))
+    with pytest.raises(StoreExistsError, match="append"):
+        store.index(rows(2))
+    assert store.ids() == ["1"]
+
+
+def test_an_empty_folder_can_be_filled(store):
+    store.path.mkdir()
+    assert store.index(rows(1)).ids() == ["1"]
+
+
+def test_overwrite_replaces_and_append_adds(store):
+    store.index(rows(1))
+    store.indexer("overwrite").index(rows(2, 3))
+    assert store.ids() == ["2", "3"]
+    old = files(store.path)
+    store.indexer("append", shard_size=2).index(rows(4, 5, 6))
+    assert store.ids() == ["2", "3", "4", "5", "6"]
+    assert store["6"] == graph(6)
+    assert files(store.path)["shard-00000.bin"] == old["shard-00000.bin"]
+    assert [file for file in store.path.parent.iterdir() if file != store.path] == []
+
+
+def test_append_refuses_ids_that_are_there_and_builds_where_nothing_is(store):
+    store.indexer("append").index(rows(1))
+    with pytest.raises(DuplicateIdError, match="'1'"):
+        store.indexer("append").index(rows(2, 1))
+    assert GraphStore(store.path).ids() == ["1"]
+
+
+def test_the_same_graphs_give_the_same_bytes_also_after_a_kill(store, tmp_path):
+    store.indexer(shard_size=3).index(rows(*range(10)))
+    killed = GraphStore(tmp_path / "killed.mathamr")
+    with pytest.raises(KeyboardInterrupt):
+        killed.indexer(shard_size=3).index(dies_after(rows(*range(8))))
+    assert (killed.built(), killed.unfinished()) == (False, 6)
+    with pytest.raises(NotBuiltError, match="after 6 graphs"):
+        killed.ids()
+    killed.indexer(shard_size=3).index(rows(*range(10)))
+    assert files(killed.path) == files(store.path)
+
+
+def test_a_job_goes_on_with_only_the_graphs_that_are_left(store):
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer(shard_size=3).index(dies_after(rows(*range(8))))
+    store.indexer(shard_size=3).index(rows(*range(6, 10)))
+    assert store.ids() == [str(i) for i in range(10)]
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-5], lambda data: data[:5], lambda data: b"?" + data[1:]])
+def test_a_torn_shard_is_cut_off_with_a_warning_and_built_again(store, damage):
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer(shard_size=2).index(dies_after(rows(*range(7))))
+    torn = store.path.parent / ".graphs.mathamr.partial" / "shard-00001.bin"
+    torn.write_bytes(damage(torn.read_bytes()))
+    with pytest.warns(MathAMRWarning, match="shard-00001.bin"):
+        store.indexer(shard_size=2).index(rows(*range(7)))
+    assert store.get_many(store.ids()) == [graph(i) for i in range(7)]
+
+
+def test_a_kill_while_replacing_or_adding_leaves_the_store_as_it_was(store):
+    store.index(rows(1))
+    for mode in ("overwrite", "append"):
+        with pytest.raises(KeyboardInterrupt):
+            store.indexer(mode, shard_size=1).index(dies_after(rows(2, 3)))
+        assert GraphStore(store.path).ids() == ["1"]
+        store.discard()
+    assert store.unfinished() == 0
+
+
+def test_a_job_of_another_mode_is_not_mixed_in(store):
+    store.index(rows(1))
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer("overwrite", shard_size=1).index(dies_after(rows(2, 3)))
+    with pytest.raises(UnfinishedJobError, match="'overwrite'"):
+        store.indexer("append").index(rows(4))
+    store.discard()
+    assert store.indexer("append").index(rows(4)).ids() == ["1", "4"]
+
+
+def test_going_on_with_other_graphs_is_refused(store):
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer(shard_size=1).index(dies_after(rows(1, 2)))
+    with pytest.raises(ChangedGraphError, match="'1'"):
+        store.index([{"docno": "1", "graph": graph(99)}])
+
+
+def test_opening_what_was_not_built_says_how_to_build_it(store):
+    with pytest.raises(NotBuiltError, match="indexer"):
+        len(store)
+    assert (store.built(), bool(store), store.unfinished()) == (False, True, 0)
+
+
+def test_a_store_of_another_format_is_refused(store):
+    store.index(rows(1))
+    meta = json.loads((store.path / "pt_meta.json").read_text())
+    (store.path / "pt_meta.json").write_text(json.dumps({**meta, "version": 99}))
+    with pytest.raises(StoreFormatError, match="format 99"):
+        GraphStore(store.path).ids()
+
+
+@pytest.mark.parametrize("cut", [0, 10])
+def test_a_shard_of_the_wrong_length_is_reported_before_it_is_read(store, cut):
+    store.index(rows(1, 2))
+    shard = store.path / "shard-00000.bin"
+    shard.write_bytes(shard.read_bytes()[:cut])
+    with pytest.raises(DamagedStoreError, match="shard-00000"):
+        GraphStore(store.path).ids()
+
+
+def test_a_damaged_record_is_reported(store):
+    store.index(rows(1, 2))
+    shard = store.path / "shard-00000.bin"
+    shard.write_bytes(b"\xff" * 4 + shard.read_bytes()[4:])
+    with pytest.raises(DamagedStoreError, match="record"):
+        GraphStore(store.path).get("1")
+
+
+def test_the_metadata_makes_it_an_artifact_that_pyterrier_loads(store):
+    store.index(rows(1))
+    meta = json.loads((store.path / "pt_meta.json").read_text())
+    assert (meta["type"], meta["format"], meta["package_hint"]) == ("graph_store", "mathamr", "pyterrier-mathamr")
+    assert pt.Artifact.load(str(store.path)) == store
+
+
+def test_no_file_but_the_store_lies_in_its_folder(store):
+    store.index(rows(1))
+    assert set(files(store.path)) == {"pt_meta.json", "ids-0.npids", "records-0.npy", "shard-00000.bin"}
+
+
+def test_rows_without_id_or_graph_are_refused(store):
+    with pytest.raises(pt.validate.InputValidationError):
+        store.index([{"docno": "1", "text": "x"}])
+    with pytest.raises(GraphError, match="GraphBuilder"):
+        store.index([{"docno": "1", "graph": "(a / b)"}])
+    with pytest.raises(GraphError, match="NUL"):
+        store.index([{"docno": "1\0", "graph": whole()}])
+
+
+def test_wrong_options_are_refused(store):
+    with pytest.raises(ConfigError, match="mode='replace'"):
+        store.indexer("replace")
+    with pytest.raises(ConfigError, match="shard_size=0"):
+        store.indexer(shard_size=0)
+    with pytest.raises(ConfigError, match="side='left'"):
+        store.loader(side="left")
+
+
+@pytest.mark.parametrize("name", ["graphs.amr", "graphs.amr.gz"])
+def test_penman_files_go_out_and_in(store, tmp_path, name):
+    store.index([{"docno": "1", "graph": whole()}, {"docno": "2", "graph": one_sentence()}])
+    store.to_penman(tmp_path / name)
+    again = GraphStore.from_penman(tmp_path / "again.mathamr", tmp_path / name)
+    assert again.get_many(["1", "2"]) == store.get_many(["1", "2"])
+    again.to_penman(tmp_path / ("2" + name))
+    assert (tmp_path / ("2" + name)).read_bytes() == (tmp_path / name).read_bytes()
+
+
+def test_a_bad_record_of_a_penman_file_is_skipped_with_its_line(tmp_path):
+    text = "# ::id 1\n(a / b)\n\n# ::id 2\n(a / b :ARG0\n\n(c / d)\n\n# ::id 4\n(e / f)\n"
+    (tmp_path / "x.gz").write_bytes(gzip.compress(text.encode()))
+    with pytest.warns(MathAMRWarning) as caught:
+        store = GraphStore.from_penman(tmp_path / "x.mathamr", tmp_path / "x.gz")
+    assert store.ids() == ["1", "4"]
+    assert [
+        "line 4: skipped, no graph" in str(caught[0].message),
+        "line 7: skipped, no '# ::id'" in str(caught[1].message),
+    ] == [True] * 2
+
+
+def test_the_loader_joins_graphs_to_each_kind_of_frame(store):
+    store.index([*rows(1, 2), {"docno": "q", "graph": graph(5)}])
+    ranking = pd.DataFrame({"qid": ["q", "q", "q"], "docno": ["2", "1", "2"]})
+    assert [g.id for g in store.loader()(ranking)["graph"]] == ["2", "1", "2"]
+    assert [g.id for g in store.loader(side="query")(ranking)["query_graph"]] == ["q"] * 3
+    assert list(store.loader(side="both")(ranking).columns) == ["qid", "docno", "graph", "query_graph"]
+    assert store.loader()(ranking[["qid"]])["query_graph"][0].id == "q"
+    assert [g.id for g in store.loader()(ranking[["docno"]])["graph"]] == ["2", "1", "2"]
+
+
+def test_the_loader_names_unknown_documents(store):
+    store.index(rows(1))
+    with pytest.raises(UnknownIdError, match="'x'"):
+        store.loader()(pd.DataFrame({"docno": ["1", "x"]}))
+
+
+def test_a_rank_cutoff_goes_before_the_loader(store):
+    store.index(rows(1, 2))
+    ranking = pd.DataFrame(
+        {"qid": ["q"] * 2, "query": ["x"] * 2, "docno": ["1", "2"], "score": [2.0, 1.0], "rank": [0, 1]}
+    )
+    fused = (store.loader() % 1).compile()
+    assert fused == pt.RankCutoff(1) >> store.loader() or fused[0] == pt.RankCutoff(1)
+    assert fused(ranking)["docno"].tolist() == ["1"]
+
+
+def test_equal_transformers_are_equal_and_survive_a_worker_process(store):
+    store.index(rows(1))
+    len(store)
+    assert pickle.loads(pickle.dumps(store.loader())) == store.loader()
+    assert pickle.loads(pickle.dumps(store)).ids() == ["1"]
+    assert store.loader() != store.loader(side="query")
+    assert hash(store.indexer()) == hash(store.indexer())
+    assert store.indexer() != store.indexer("append")
+    assert eval(
+        repr(store.loader(side="both")), {**vars(pt), "GraphLoader": type(store.loader()), "GraphStore": GraphStore}
+    ) == (store.loader(side="both"))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300])
+def test_the_id_table_finds_rows_and_only_those(tmp_path, count):
+    ids = [f"A.{i}" for i in range(count)]
+    IdTable.write(tmp_path / "ids", ids)
+    table = IdTable(tmp_path / "ids", count)
+    assert list(table) == ids
+    assert table.rows([*ids, "nope", "\x1f no id 0"]).tolist() == [*range(count), -1, -1]
+
+
+TestLoader = pt.testing.transformer_test_class(lambda: GraphStore.example().loader())
+TestLoaderOfBoth = pt.testing.transformer_test_class(lambda: GraphStore.example().loader(side="both"))
