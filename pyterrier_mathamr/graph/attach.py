@@ -107,7 +107,7 @@ def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str
 
 
 def _role(prefix: str, label: str) -> str:
-    """Make the role of a tree's edge: a label that no role can hold, as of a 65th operand, is written in hexadecimal."""
+    """Make the role of a tree edge; a label that no role can hold (as of a 65th operand) is written in hexadecimal."""
     return prefix + quote(label, safe="").replace("~", "%7E")
 
 
