@@ -6,10 +6,13 @@ import functools
 
 import math_core
 
+from . import mathml
 from .errors import FormulaError
-from .opt import Node
+from .latex_atoms import Atom
+from .latex_mathml import RULES, _row
 from .opt import tree_of as opt_tree_of
-from .slt import slt_from_mathml
+from .latex_source import prepare
+from .slt import tree_of as slt_tree_of
 from .tree import FormulaPair, FormulaTree
 
 
@@ -20,21 +23,29 @@ def _converter() -> math_core.LatexToMathML:
 
 def _mathml(latex: str) -> str:
     try:
-        return _converter().convert_with_local_state(latex, displaystyle=True)
+        return _converter().convert_with_local_state(latex, displaystyle=True).replace("&ApplyFunction;", "\u2061")
     except math_core.LatexError as error:
         raise FormulaError(str(error), latex) from error
 
 
+def _read(latex: str) -> tuple[Atom, bool]:
+    root = mathml.parse(_mathml(prepare(latex)))
+    atom, known = mathml.fold(root, RULES, _row)
+    if atom is None:
+        raise FormulaError("the formula is empty", latex)
+    return atom, known
+
+
 def slt_from_latex(latex: str) -> FormulaTree:
-    """Convert LaTeX to a symbol layout tree (first version)."""
-    return slt_from_mathml(_mathml(latex).replace("\u2212", "-"))
+    """Convert LaTeX to a symbol layout tree."""
+    atom, known = _read(latex)
+    return slt_tree_of(atom.symbol, latex, partial=not known)
 
 
 def opt_from_latex(latex: str) -> FormulaTree:
-    """Convert LaTeX to an operator tree (first version: the symbols in a row)."""
-    slt = slt_from_latex(latex)
-    leaves = [Node(label if label[1:2] == "!" else "-!" + label) for label in slt.nodes]
-    return opt_tree_of(leaves[0] if len(leaves) == 1 else Node("E!", [Node("O!fragments"), *leaves]), latex, partial=True)
+    """Convert LaTeX to an operator tree."""
+    atom, known = _read(latex)
+    return opt_tree_of(atom.node, latex, partial=not known)
 
 
 def trees_from_latex(latex: str) -> FormulaPair:

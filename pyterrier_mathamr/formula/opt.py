@@ -84,9 +84,14 @@ def _symbol(element: etree._Element, _: Nodes) -> Node:
 
 
 def _error(_: etree._Element, nodes: Nodes) -> Node:
-    """``cerror``: ``E!``; symbols of unknown role that stand side by side are one text."""
+    """``cerror``: ``E!`` with its parts below it; see :func:`fragments`."""
+    return fragments(present(nodes))
+
+
+def fragments(nodes: list[Node]) -> Node:
+    """Make ``E!``; symbols of unknown role that stand side by side are one text."""
     kids: list[Node] = []
-    for node in present(nodes):
+    for node in nodes:
         if kids and node.label[:2] == "-!" and kids[-1].label[:2] in ("-!", "T!"):
             kids[-1].label = f"T!{kids[-1].label[2:]}{node.label[2:]}"
         else:

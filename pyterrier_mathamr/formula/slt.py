@@ -19,8 +19,8 @@ from .tree import Edge, FormulaTree
 
 _ORDER = "aocnbudew"
 _RANK = {label: rank for rank, label in enumerate(_ORDER)}
-_OPENING = frozenset("({|∥") | {"&lsqb;"}
-_CLOSING = frozenset(")}|∥") | {"&rsqb;"}
+OPENING = frozenset("({|∥") | {"&lsqb;"}
+CLOSING = frozenset(")}|∥") | {"&rsqb;"}
 _FENCED_TABLE = frozenset("({|&∥")
 
 
@@ -38,7 +38,7 @@ class Symbol:
 Symbols = list[Symbol | None]
 
 
-def _link(head: Symbol, follower: Symbol) -> None:
+def link(head: Symbol, follower: Symbol) -> None:
     """Append a row to the row that begins with ``head``."""
     (head.tail or head).kids["n"] = follower
     head.tail = follower.tail or follower
@@ -49,20 +49,20 @@ def _ignorable(symbol: Symbol | None) -> bool:
     return symbol is None or (not symbol.kids and symbol.label in ("", "W!"))
 
 
-def _chain(symbols: Symbols) -> Symbol | None:
+def chain(symbols: Symbols) -> Symbol | None:
     """Make one row of all symbols; blanks count only as the first one."""
     if not symbols:
         return None
     head = symbols[0] or Symbol("W!")
     for symbol in symbols[1:]:
         if symbol is not None:
-            _link(head, symbol)
+            link(head, symbol)
     return head
 
 
 def _visible_chain(symbols: Symbols) -> Symbol | None:
     """Make one row of all symbols that are visible; the fate of an element with a wrong number of children."""
-    return _chain([symbol for symbol in symbols if not _ignorable(symbol)])
+    return chain([symbol for symbol in symbols if not _ignorable(symbol)])
 
 
 # ---------------------------------------------------------------------------------------------------- tokens
@@ -121,11 +121,15 @@ def _first(_: etree._Element, symbols: Symbols) -> Symbol | None:
 
 def _row(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``mrow``, ``mpadded``: a row; a group when it begins and ends with fences that have something in between."""
-    row = [symbol for symbol in symbols if symbol is not None and (symbol.kids or symbol.label not in ("", "W!"))]
+    return row_of([symbol for symbol in symbols if symbol is not None and (symbol.kids or symbol.label not in ("", "W!"))])
+
+
+def row_of(row: list[Symbol]) -> Symbol | None:
+    """Link visible symbols into a row, or into a group when there are fences at both ends."""
     if not row:
         return None
-    if len(row) > 2 and row[0].label in _OPENING and row[-1].label in _CLOSING:
-        return _group(row[0].label, row[1:-1], row[-1].label, ",")
+    if len(row) > 2 and row[0].label in OPENING and row[-1].label in CLOSING:
+        return group(row[0].label, row[1:-1], row[-1].label, ",")
     last = head = row[0]
     for symbol in row[1:]:
         if last.label[:2] == "M!" and symbol.label[:2] == "M!" and _merge(last, symbol):
@@ -137,14 +141,14 @@ def _row(_: etree._Element, symbols: Symbols) -> Symbol | None:
     return head
 
 
-def _group(opening: str, inner: list[Symbol], closing: str, separators: str) -> Symbol:
+def group(opening: str, inner: list[Symbol], closing: str, separators: str) -> Symbol:
     """Make a group ``M!()1x2``: elements split at separators, which end their element; the next hangs on ``e``."""
     if len(inner) == 1 and _is_bare_table(inner[0]):
         inner[0].label = f"M!{opening}{closing}{inner[0].label[2:]}"
         return inner[0]
     if inner and _separates(inner[0], separators):
         inner = [Symbol("W!"), *inner]
-        _link(inner[0], inner.pop(1)) if len(inner) == 2 else None
+        link(inner[0], inner.pop(1)) if len(inner) == 2 else None
     split = _split_row if len(inner) == 1 else _split_symbols
     group = Symbol("")
     group.label = f"M!{opening}{closing}" + (f"1x{split(inner, separators)}" if inner else "")
@@ -179,7 +183,7 @@ def _split_symbols(inner: list[Symbol], separators: str) -> int:
             element.kids["e"] = symbol
             element = symbol
         else:
-            _link(element, symbol)
+            link(element, symbol)
         ended = separates
     return count
 
@@ -230,7 +234,7 @@ def _fenced(element: etree._Element, symbols: Symbols) -> Symbol:
         if i and separators:
             inner.append(Symbol(clean(separators[min(i - 1, len(separators) - 1)])))
         inner.append(symbol)
-    return _group(clean(element.get("open", "(")), inner, clean(element.get("close", ")")), "".join(separators))
+    return group(clean(element.get("open", "(")), inner, clean(element.get("close", ")")), "".join(separators))
 
 
 # --------------------------------------------------------------------------------------------------- scripts
@@ -243,7 +247,7 @@ def _wrapped(symbol: Symbol) -> Symbol:
     return box
 
 
-def _scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
+def scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
     """Attach scripts to a base: by ``letters``, or by ``labels`` where the base is an operator (no type)."""
     if len(symbols) != len(labels) + 1:
         return _visible_chain(symbols)
@@ -261,32 +265,32 @@ def _scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
 
 def _sub(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``msub``: ``b``, under an operator ``u``."""
-    return _scripted(symbols, "u", "b")
+    return scripted(symbols, "u", "b")
 
 
 def _sup(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``msup``: ``a``, over an operator ``o``."""
-    return _scripted(symbols, "o", "a")
+    return scripted(symbols, "o", "a")
 
 
 def _subsup(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``msubsup``: ``b`` and ``a``, at an operator ``u`` and ``o``."""
-    return _scripted(symbols, "uo", "ba")
+    return scripted(symbols, "uo", "ba")
 
 
 def _under(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``munder``: always ``u``."""
-    return _scripted(symbols, "u", "u")
+    return scripted(symbols, "u", "u")
 
 
 def _over(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``mover``: always ``o``."""
-    return _scripted(symbols, "o", "o")
+    return scripted(symbols, "o", "o")
 
 
 def _underover(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``munderover``: always ``u`` and ``o``."""
-    return _scripted(symbols, "uo", "uo")
+    return scripted(symbols, "uo", "uo")
 
 
 def _prescripts(_: etree._Element, __: Symbols) -> Symbol:
@@ -313,7 +317,7 @@ def _multiscripts(_: etree._Element, symbols: Symbols) -> Symbol | None:
         ("c", symbols[mark + 2 :: 2]),
     ):
         last = scripts[-1] if scripts else None  # a blank holds a place in the row only where another script follows
-        script = _chain(scripts[:-1] if last is None or last.label == "W!" else scripts)
+        script = chain(scripts[:-1] if last is None or last.label == "W!" else scripts)
         if script is not None:
             base.kids[edge] = script
     return base
@@ -326,27 +330,27 @@ def _fraction(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``mfrac``: ``O!divide`` with the numerator over and the denominator under it."""
     if len(symbols) != 2:
         return _visible_chain(symbols)
-    return _node("O!divide", o=symbols[0], u=symbols[1])
+    return node("O!divide", o=symbols[0], u=symbols[1])
 
 
 def _root(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``mroot``: ``O!root`` with its content within and the index before and above it."""
     if len(symbols) != 2:
         return _visible_chain(symbols)
-    return _node("O!root", c=symbols[1], w=symbols[0])
+    return node("O!root", c=symbols[1], w=symbols[0])
 
 
 def _square_root(_: etree._Element, symbols: Symbols) -> Symbol:
     """``msqrt``: ``O!root`` with its content within; no index."""
-    return _node("O!root", w=_chain(symbols)) if symbols else Symbol("W!")
+    return node("O!root", w=chain(symbols)) if symbols else Symbol("W!")
 
 
 def _enclosed(element: etree._Element, symbols: Symbols) -> Symbol:
     """``menclose``: the name of its notation, with its content within."""
-    return _node(element.get("notation", "longdiv"), w=_chain(symbols))
+    return node(element.get("notation", "longdiv"), w=chain(symbols))
 
 
-def _node(label: str, **children: Symbol | None) -> Symbol:
+def node(label: str, **children: Symbol | None) -> Symbol:
     """Make a symbol with those of the children that exist."""
     symbol = Symbol(label)
     for edge, child in children.items():
@@ -357,10 +361,10 @@ def _node(label: str, **children: Symbol | None) -> Symbol:
 
 def _cell(_: etree._Element, symbols: Symbols) -> Symbol:
     """``mtd``: a row; ``W!`` when empty."""
-    return _chain(symbols) or Symbol("W!")
+    return chain(symbols) or Symbol("W!")
 
 
-def _table_row(_: etree._Element, symbols: Symbols) -> Symbol:
+def table_row(_: etree._Element, symbols: Symbols) -> Symbol:
     """``mtr``: its cells, linked by ``e``."""
     cells = [symbol or Symbol("W!") for symbol in symbols]
     for before, after in zip(cells, cells[1:], strict=False):
@@ -368,7 +372,7 @@ def _table_row(_: etree._Element, symbols: Symbols) -> Symbol:
     return cells[0] if cells else Symbol("W!")
 
 
-def _table(_: etree._Element, symbols: Symbols) -> Symbol:
+def table(_: etree._Element, symbols: Symbols) -> Symbol:
     """``mtable``: ``M!<rows>x<columns of the first row>``, its cells linked row by row by ``e``."""
     rows = [symbol or Symbol("W!") for symbol in symbols]
     width, end = 0, None
@@ -379,7 +383,7 @@ def _table(_: etree._Element, symbols: Symbols) -> Symbol:
         while "e" in end.kids:
             end, length = end.kids["e"], length + 1
         width = width if number else length
-    return _node(f"M!{len(rows)}x{width}", w=rows[0] if rows else None)
+    return node(f"M!{len(rows)}x{width}", w=rows[0] if rows else None)
 
 
 _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
@@ -413,9 +417,9 @@ _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
         "mroot": _root,
         "msqrt": _square_root,
         "mtd": _cell,
-        "mtr": _table_row,
-        "mlabeledtr": _table_row,
-        "mtable": _table,
+        "mtr": table_row,
+        "mlabeledtr": table_row,
+        "mtable": table,
         "qvar": _wildcard,
         "merror": _error,
     }

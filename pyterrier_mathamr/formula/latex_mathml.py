@@ -1,0 +1,203 @@
+"""MathML of ``math-core`` → atoms: one rule for each element, as in :mod:`slt`."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from . import mathml, slt
+from .latex_atoms import BLANK, Atom, identifier, number, operator, text
+from .latex_rows import read_row, scripted, unit
+from .latex_symbols import ACCENTS, Role
+from .opt import Node, applied
+from .slt import Symbol
+
+Atoms = list["Atom | None"]
+
+_APPLY = "\u2061"
+
+
+def _present(atoms: Atoms) -> list[Atom]:
+    return [atom for atom in atoms if atom is not None]
+
+
+def _identifier(element: etree._Element, _: Atoms) -> Atom:
+    """``mi``: a letter, or a word with a meaning."""
+    content = (element.text or "").strip()
+    if content == "mod":
+        return Atom(Role.MUL, Symbol("mod"), Node("O!rem"), "mod")
+    return identifier(content, upright=element.get("mathvariant") == "normal") if content else BLANK
+
+
+def _number(element: etree._Element, _: Atoms) -> Atom:
+    """``mn``: a number."""
+    return number((element.text or "").strip())
+
+
+def _operator(element: etree._Element, _: Atoms) -> Atom:
+    """``mo``: an operator by its symbol; invisible ones leave nothing."""
+    content = (element.text or "").strip()
+    if not content or content in "\u2061\u2062\u2063\u2064":
+        return BLANK
+    if content in ("⋯", "…", "⋮", "⋱", "∞", "∅", "%", "&"):
+        return identifier(content)
+    return operator(content)
+
+
+def _text(element: etree._Element, _: Atoms) -> Atom:
+    """``mtext``: text."""
+    return text("".join(element.itertext()))
+
+
+def _blank(_: etree._Element, __: Atoms) -> Atom:
+    """``mspace``, ``mphantom``: nothing."""
+    return BLANK
+
+
+def _row(element: etree._Element, atoms: Atoms) -> Atom:
+    """``mrow``: spliced into the row around it; one symbol stands for itself."""
+    row = [atom for atom in atoms if atom is not None and atom is not BLANK]
+    if len(row) == 1:
+        return row[0]
+    if len(row) == 2 and row[0].text == "{" and row[1].text == "table":
+        return _cases(row[0], row[1])
+    if row and row[0].role is Role.ATOM and any(child.text == _APPLY for child in element):
+        row[0].role = Role.FUNCTION
+    return Atom(Role.ROW, Symbol(""), Node(""), raw=row) if row else BLANK
+
+
+def _cases(brace: Atom, table: Atom) -> Atom:
+    """``cases``: a brace before a table; the cells are operands one after the other."""
+    slt.link(brace.symbol, table.symbol)
+    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [cell for row in table.node.kids for cell in row.kids]))
+
+
+def _error(element: etree._Element, _: Atoms) -> Atom:
+    """``merror``: an unknown command; ``E!`` in the layout tree and its name in the operator tree."""
+    return Atom(Role.ATOM, Symbol("E!"), Node("T!" + "".join(element.itertext()).strip()))
+
+
+def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
+    """Make the rule of an element that attaches scripts."""
+
+    def rule(element: etree._Element, atoms: Atoms) -> Atom:
+        parts = _present(atoms)
+        if len(parts) != 1 + below + above:
+            return _row(element, atoms)
+        base = parts[0]
+        low = unit(parts[1]) if below else None
+        high = unit(parts[-1]) if above else None
+        if element.get("accent") == "true" or element.get("accentunder") == "true":
+            return _accented(unit(base), high or low, under=below)
+        if base.role in (Role.CLOSE, Role.BAR):
+            made = scripted(base, low, high, limits=False)
+            made.role, made.text, made.scripts = base.role, base.text, (low, high)
+            bare = operator(base.text)
+            made.node = bare.node if base.role is Role.CLOSE else made.node
+            return made
+        if base.role is Role.ROW:
+            base = read_row(base.raw)
+        elif base is BLANK:
+            base = Atom(Role.ATOM, Symbol("W!"), Node("W!"))
+        return scripted(base, low, high, limits=limits)
+
+    return rule
+
+
+def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
+    """``mover accent``: the accent is a function of what is below it."""
+    name = accent.text if accent is not None else ""
+    name = ACCENTS.get(name, name)
+    made = scripted(base, Atom(Role.ATOM, Symbol(name), Node("")) if under else None,
+                    None if under else Atom(Role.ATOM, Symbol(name), Node("")), limits=True)
+    made.node = Node("F!" + name, [base.node])
+    made.role = Role.ATOM
+    return made
+
+
+def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
+    """``mfrac``: a quotient, or the inside of a binomial."""
+    parts = _present(atoms)
+    if len(parts) != 2:
+        return _row(element, atoms)
+    over, under = unit(parts[0]), unit(parts[1])
+    label = "O!binomial" if element.get("linethickness") == "0" else "O!divide"
+    return Atom(Role.ATOM, slt.node("O!divide", o=over.symbol, u=under.symbol), Node(label, [over.node, under.node]))
+
+
+def _square_root(_: etree._Element, atoms: Atoms) -> Atom:
+    """``msqrt``: a root of degree 2, which only the operator tree says."""
+    inner = read_row(_present(atoms))
+    return Atom(Role.ATOM, slt.node("O!root", w=inner.symbol), applied([Node("O!root"), inner.node]))
+
+
+def _root(element: etree._Element, atoms: Atoms) -> Atom:
+    """``mroot``: a root with its degree."""
+    parts = _present(atoms)
+    if len(parts) != 2:
+        return _row(element, atoms)
+    inner, degree = unit(parts[0]), unit(parts[1])
+    symbol = slt.node("O!root", c=degree.symbol, w=inner.symbol)
+    return Atom(Role.ATOM, symbol, Node("O!root", [inner.node, degree.node]))
+
+
+def _cell(_: etree._Element, atoms: Atoms) -> Atom:
+    """``mtd``: a row of its own."""
+    return read_row(_present(atoms))
+
+
+def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
+    """``mtr``: its cells."""
+    return Atom(Role.ROW, Symbol(""), Node(""), raw=_present(atoms))
+
+
+def _is_aligned(element: etree._Element) -> bool:
+    """Whether a table is a derivation in lines: the reference keeps its first cell."""
+    return element.get("displaystyle") == "true"
+
+
+def _table(element: etree._Element, atoms: Atoms) -> Atom:
+    """``mtable``: a table in the layout tree, a matrix in the operator tree."""
+    rows = [row.raw for row in _present(atoms)]
+    while len(rows) > 1 and all(cell.symbol.label == "W!" and not cell.symbol.kids for cell in rows[-1]):
+        rows.pop()  # what follows the last line break is no row
+    parent = element.getparent()
+    if parent is not None and len(parent) == 3 and parent[0].text == "{" and (parent[2].text or "\u2063") == "\u2063":
+        rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells
+    if parent is not None and element.get("displaystyle") == "true" and "style" in element.attrib or _is_aligned(element):
+        return next((cell for cell in rows[0] if cell.symbol.label != "W!"), read_row([])) if rows else BLANK
+    heads = [slt.table_row(element, [cell.symbol for cell in row]) for row in rows]
+    node = Node(f"M!M-{len(rows)}x{max((len(row) for row in rows), default=0)}")
+    node.kids = [Node("M!R!", [cell.node for cell in row]) for row in rows]
+    return Atom(Role.ATOM, slt.table(element, list(heads)), node, "table")
+
+
+RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
+    {
+        "math": lambda _, atoms: read_row(_present(atoms)),
+        "mi": _identifier,
+        "mn": _number,
+        "mo": _operator,
+        "mtext": _text,
+        "ms": _text,
+        "mspace": _blank,
+        "mphantom": _blank,
+        "mprescripts": _blank,
+        "mrow": _row,
+        "mstyle": _row,
+        "mpadded": _row,
+        "menclose": _row,
+        "merror": _error,
+        "msub": _scripts(True, False, False),
+        "msup": _scripts(False, True, False),
+        "msubsup": _scripts(True, True, False),
+        "munder": _scripts(True, False, True),
+        "mover": _scripts(False, True, True),
+        "munderover": _scripts(True, True, True),
+        "mfrac": _fraction,
+        "msqrt": _square_root,
+        "mroot": _root,
+        "mtd": _cell,
+        "mtr": _table_row,
+        "mtable": _table,
+    }
+)
