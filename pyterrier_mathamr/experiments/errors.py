@@ -45,3 +45,14 @@ class NoRelevantTopicError(ExperimentError):
             f"{self.path}: no topic of {self.year} has an answer of grade {self.grade} or better among the posts of "
             "this collection. Choose another year, or a larger part of the release."
         )
+
+
+class SourceError(ExperimentError):
+    """A source of posts or pairs is neither a folder nor a file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: no such file. Name a local ARQMath folder, or a file of pairs (.jsonl, .jsonl.gz)."

@@ -1,0 +1,168 @@
+"""``mathamr``: a thin face on the functions of the package.
+
+A command is arguments and one call. Everything that can go wrong for a reason is a ``MathAMRError``, shown as one line
+with exit code 1; anything else is a fault of the package, shown whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ._common.errors import MathAMRError
+from ._common.types import FORMULA_MODES, FormulaMode
+from ._version import __version__
+
+if TYPE_CHECKING:
+    from .model import MathAMRConfig
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_SOURCE = click.Path(exists=True, path_type=Path)
+_NEW = click.Path(path_type=Path)
+
+
+class _MathAMRGroup(click.Group):
+    """Shows the package's own errors as one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MathAMRError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _quiet(command: Command) -> Command:
+    return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
+
+
+def _configured(command: Command) -> Command:
+    """Options that make a configuration."""
+    command = click.option(
+        "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
+    )(command)
+    return click.option(
+        "--config", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file of options."
+    )(command)
+
+
+@click.group(cls=_MathAMRGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="mathamr")
+def main() -> None:
+    """Math-aware retrieval with MathAMR+.
+
+    Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` goes the whole way;
+    `graphs`, `train` and `index` are its steps. Long commands go on where they were stopped.
+    """
+
+
+@main.command()
+@_quiet
+def demo(quiet: bool) -> None:
+    """Build, index and search the bundled sample, and compare MathAMR+ with BM25.
+
+    Needs no data and no network, and leaves nothing behind.
+    """
+    from .experiments import markdown_table, run_demo
+
+    click.echo(markdown_table(run_demo(verbose=not quiet)))
+
+
+@main.command()
+@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
+@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new graph store.")
+@click.option("--parser", default="dependency", show_default=True, help="The AMR parser.")
+@click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
+@_quiet
+def graphs(sources: tuple[Path, ...], output: Path, parser: str, formulas: FormulaMode, quiet: bool) -> None:
+    """Build the graphs of all posts of SOURCES.
+
+    A source is a local ARQMath folder, or a file of question-answer pairs (.jsonl or .jsonl.gz, texts with formulas
+    between dollars). The official formula trees of a folder are used where it has them.
+    """
+    from .experiments import build_graphs
+
+    store = build_graphs(sources, output, parser=parser, formulas=formulas, verbose=not quiet)
+    click.echo(f"{output}: {len(store):,} graphs")
+
+
+@main.command()
+@click.argument("graph_store", type=_FOLDER)
+@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
+@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new model.")
+@_configured
+@_quiet
+def train(
+    graph_store: Path, sources: tuple[Path, ...], output: Path, file: Path | None, changes: tuple[str, ...], quiet: bool
+) -> None:
+    """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
+
+    A tenth of a folder's questions is held out to stop the training, and a tenth to test; pair files train only.
+    The state after each epoch lies beside OUTPUT until the model is whole.
+    """
+    from .experiments import train_from_sources
+
+    model = train_from_sources(sources, graph_store, output, _config(file, changes), verbose=not quiet)
+    click.echo(f"{output}: model {model.identity[:12]}")
+
+
+@main.command()
+@click.argument("graph_store", type=_FOLDER)
+@click.argument("model")
+@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new index.")
+@click.option("--answers-of", type=_FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
+@_quiet
+def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, quiet: bool) -> None:
+    """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
+    from .experiments import index_graph_store
+
+    built = index_graph_store(graph_store, model, output, answers_of=answers_of, verbose=not quiet)
+    click.echo(f"{output}: {len(built):,} documents")
+
+
+@main.command()
+@click.argument("collection", type=_FOLDER)
+@click.option("--year", type=int, default=2022, show_default=True, help="Whose topics and judgements.")
+@click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Where all is kept.")
+@click.option("--model", help="Name or folder of a trained model; one is trained otherwise.")
+@_configured
+@_quiet
+def experiment(
+    collection: Path,
+    year: int,
+    workdir: Path,
+    model: str | None,
+    file: Path | None,
+    changes: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Go the whole way on the ARQMath folder COLLECTION: graphs, training, index, tables.
+
+    Each stage is kept in the work folder and not made again. The report lies there as report.md and report.json.
+    """
+    from .experiments import run_arqmath
+
+    config = _config(file, changes) if file or changes else None
+    report = run_arqmath(collection, year, workdir, config=config, model=model, verbose=not quiet)
+    click.echo(report.to_markdown())
+
+
+def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
+    """Make a configuration from a file and single options; an option's value is JSON, or else a word."""
+    from .model import MathAMRConfig
+
+    config = MathAMRConfig.from_json(file.read_text(encoding="utf-8")) if file else MathAMRConfig()
+    options: dict[str, Any] = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{change!r} is not of the form OPTION=VALUE", param_hint="--set")
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return config.replace(**options)

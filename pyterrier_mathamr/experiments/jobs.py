@@ -1,0 +1,164 @@
+"""The long jobs behind the command line; each goes on where it was stopped, and replaces nothing before it is done."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
+
+from .sources import TrainingPairs, read_documents, read_training_pairs
+
+
+def build_graphs(
+    sources: Sequence[Path],
+    output: Path,
+    *,
+    parser: str = "dependency",
+    formulas: FormulaMode = "both",
+    verbose: bool = False,
+) -> GraphStore:
+    """Build the graphs of all posts of several sources.
+
+    Args:
+        sources: ARQMath folders, whose official formula trees are used where they have them, and pair files.
+        output: the new store; the trees of the formulas lie beside it as ``<output>.formulas.sqlite``.
+        parser: name of the AMR parser.
+        formulas: the trees that are attached.
+        verbose: show progress.
+
+    Returns:
+        The store.
+    """
+    collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
+    slt = tuple(table for collection in collections for table in collection.slt_tables)
+    opt = tuple(table for collection in collections for table in collection.opt_tables)
+    trees = None
+    if slt or opt:
+        path = output.with_name(f"{output.name}.formulas.sqlite")
+        trees = FormulaStore(path) if path.exists() else FormulaStore.build(path, slt, opt, verbose=verbose)
+    builder = GraphBuilder(parser, formulas, trees, verbose=False)
+    documents = itertools.chain.from_iterable(map(read_documents, sources))
+    return complete_store(documents, builder, GraphStore(output), verbose=verbose)
+
+
+def complete_store(
+    documents: Iterable[dict[str, Any]], builder: GraphBuilder, store: GraphStore, *, verbose: bool = False
+) -> GraphStore:
+    """Build graphs into a store; one that a stopped job left half way is completed.
+
+    Args:
+        documents: ``{docno, title, html}`` or ``{docno, text}``, in the same order each time.
+        builder: makes the graphs.
+        store: where they are kept; a finished one is replaced once the new one is whole.
+        verbose: show progress.
+
+    Returns:
+        ``store``.
+    """
+    mode: Literal["create", "overwrite"] = "overwrite" if store.built() else "create"
+    rest = itertools.islice(documents, store.unfinished(), None)
+    (builder >> store.indexer(mode, verbose=verbose)).index(rest)
+    return store
+
+
+def train_from_sources(
+    sources: Sequence[Path], graph_store: Path, output: Path, config: MathAMRConfig, *, verbose: bool = False
+) -> MathAMR:
+    """Train a model on the pairs of several sources and save it.
+
+    Args:
+        sources: ARQMath folders and pair files.
+        graph_store: the graphs of their posts.
+        output: the new model; ``<output>.training`` keeps the state after each epoch until it is whole.
+        config: the model's and the training's options.
+        verbose: show progress.
+
+    Returns:
+        The model.
+    """
+    checkpoint = output.with_name(f"{output.name}.training")
+    pairs = [read_training_pairs(source) for source in sources]
+    model = train_on_pairs(pairs, GraphStore(graph_store), config, checkpoint, verbose=verbose)
+    model.save(output)
+    shutil.rmtree(checkpoint)
+    return model
+
+
+def train_on_pairs(
+    sources: Sequence[TrainingPairs],
+    graphs: GraphStore,
+    config: MathAMRConfig,
+    checkpoint: Path,
+    *,
+    verbose: bool = False,
+) -> MathAMR:
+    """Train a model on the pairs of several sources.
+
+    Args:
+        sources: pairs of each source; those without graphs are left out. Where no source has validation pairs, a share
+            of the training questions is held out (``config.validation_share``).
+        graphs: of all posts.
+        config: the model's and the training's options.
+        checkpoint: where the state after each epoch is kept; a run that was stopped goes on from there.
+        verbose: show progress.
+
+    Returns:
+        The model of the epoch with the lowest validation loss.
+    """
+
+    def known(part: Literal["train", "validation"]) -> Iterator[tuple[str, str]]:
+        for source in sources:
+            yield from (pair for pair in getattr(source, part) if pair[0] in graphs and pair[1] in graphs)
+
+    validation = list(known("validation")) or None
+    trainer = Trainer(config)
+    return trainer.fit(list(known("train")), graphs, validation=validation, checkpoint=checkpoint, verbose=verbose)
+
+
+def index_graph_store(
+    graph_store: Path, model: str, output: Path, *, answers_of: Path | None = None, verbose: bool = False
+) -> MathAMRIndex:
+    """Encode the graphs of a store and index their vectors.
+
+    Args:
+        graph_store: the graphs.
+        model: name or folder of a model.
+        output: the new index; a finished one is replaced once the new one is whole.
+        answers_of: an ARQMath folder, whose answers alone are indexed.
+        verbose: show progress.
+
+    Returns:
+        The index.
+    """
+    graphs = GraphStore(graph_store)
+    docnos = (post.id for post in ARQMathCollection(answers_of).answers()) if answers_of else graphs.ids()
+    return index_documents(docnos, graphs, MathAMR.from_pretrained(model), MathAMRIndex(output), verbose=verbose)
+
+
+def index_documents(
+    docnos: Iterable[str], graphs: GraphStore, model: MathAMR, index: MathAMRIndex, *, verbose: bool = False
+) -> MathAMRIndex:
+    """Encode the graphs of some documents and index their vectors.
+
+    Args:
+        docnos: which documents.
+        graphs: their graphs.
+        model: the encoder.
+        index: where the vectors are kept; a finished one is replaced once the new one is whole.
+        verbose: show progress.
+
+    Returns:
+        ``index``.
+    """
+    documents = ({"docno": docno, "graph": graphs[docno]} for docno in docnos)
+    (model.doc_encoder() >> index.indexer(mode="overwrite", verbose=verbose)).index(documents)
+    return index

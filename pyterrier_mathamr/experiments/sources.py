@@ -1,0 +1,105 @@
+"""Where posts and pairs come from: a local ARQMath folder, or a file of question-answer pairs.
+
+A pair file has one JSON object a line, plain or gzipped, texts with formulas as ``$…$``::
+
+    {"qid": "fcla-12", "question": "Let $A$ be …", "aid": "fcla-12-proof", "answer": "Since $A$ …"}
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+
+from .errors import SourceError
+
+_FIELDS = ("qid", "question", "aid", "answer")
+
+
+class TrainingPairs(NamedTuple):
+    """Pairs (question id, answer id) by what they may be used for.
+
+    Attributes:
+        train: to train on.
+        validation: to stop training by.
+    """
+
+    train: list[tuple[str, str]]
+    validation: list[tuple[str, str]]
+
+
+def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
+    """Read the posts of a source, as ``GraphBuilder`` takes them.
+
+    Args:
+        source: an ARQMath folder, or a pair file.
+
+    Returns:
+        An iterator of ``{docno, title, html}`` or ``{docno, text}``; a post that several pairs share comes once.
+
+    Raises:
+        SourceError: the source is neither; ARQMathError: a file of the folder is missing.
+    """
+    path = Path(source)
+    if path.is_dir():
+        for post in ARQMathCollection(path).posts():
+            yield {"docno": post.id, "title": post.title, "html": post.body}
+        return
+    seen: set[str] = set()
+    for pair in _read_pair_file(path):
+        for docno, text in ((pair["qid"], pair["question"]), (pair["aid"], pair["answer"])):
+            if docno not in seen:
+                seen.add(docno)
+                yield {"docno": docno, "text": text}
+
+
+def read_training_pairs(source: str | Path) -> TrainingPairs:
+    """Read the pairs of a source that may be trained on.
+
+    The questions of an ARQMath folder are split into training, validation and test by their id, and those of the test
+    part are left out; all pairs of a pair file are for training.
+
+    Args:
+        source: an ARQMath folder, or a pair file.
+
+    Raises:
+        SourceError: the source is neither; ARQMathError: a file of the folder is missing.
+    """
+    path = Path(source)
+    if not path.is_dir():
+        return TrainingPairs([(pair["qid"], pair["aid"]) for pair in _read_pair_file(path)], [])
+    parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": [], "test": []}
+    for question, answer in ARQMathCollection(path).pairs():
+        parts[known_item_split(question)].append((question, answer))
+    return TrainingPairs(parts["train"], parts["validation"])
+
+
+def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
+    """Read the good lines; a bad one is skipped with a warning that names it."""
+    if not path.is_file():
+        raise SourceError(path)
+    with _open(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                pair = json.loads(line)
+            except ValueError as error:
+                pair = str(error)
+            if isinstance(pair, dict) and all(isinstance(pair.get(field), str) for field in _FIELDS):
+                yield pair
+            else:
+                text = f"{path}:{number}: not a JSON object with the texts {', '.join(_FIELDS)}; the line is skipped"
+                warnings.warn(MathAMRWarning(text), stacklevel=2)
+
+
+def _open(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8"))
+    return path.open(encoding="utf-8")

@@ -1,0 +1,32 @@
+"""The package's face: what importing costs, and that every public name resolves."""
+
+import subprocess
+import sys
+
+import pyterrier_mathamr as mathamr
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_importing_loads_neither_torch_nor_faiss_nor_java() -> None:
+    loaded = run(
+        "import sys, pyterrier_mathamr; "
+        "print([name for name in ('torch', 'torch_geometric', 'faiss', 'jnius') if name in sys.modules])"
+    )
+    assert loaded == "[]"
+
+
+def test_every_public_name_resolves_and_is_listed() -> None:
+    for name in mathamr.__all__:
+        assert getattr(mathamr, name) is not None
+    assert set(mathamr.__all__) <= set(dir(mathamr))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(mathamr, "no_such_thing")
+
+
+def test_java_is_never_started() -> None:
+    assert run("import pyterrier as pt, pyterrier_mathamr as m; m.GraphBuilder(); print(pt.java.started())") == "False"
