@@ -13,14 +13,12 @@ import pyterrier as pt
 from pyterrier_mathamr._common.progress import progress
 
 from .errors import ModelMismatchError, NotAnIndexError
-from .files import META_NAME, Layout, texts_of
+from .files import META_NAME, Layout
 from .meta import ARTIFACT_FORMAT, PACKAGE
 from .options import HELP_URL
 from .records import Entry
-from .snapshot import Snapshot, signature
-from .write import write_index
-
-_READ = 4096
+from .snapshot import Snapshot, entries, signature
+from .write import rewrite_index, write_index
 
 
 class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
@@ -100,13 +98,23 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
         """Every entry of the index, in the order of its shards, read a little at a time."""
         snapshot = self.snapshot()
-        starts = range(0, len(snapshot), _READ)
-        for start in progress(starts, "reading", "block", verbose=verbose, total=len(starts)):
-            numbers = np.arange(start, min(start + _READ, len(snapshot)), dtype=np.int64)
-            rows, offsets = snapshot.rows(numbers)
-            texts = zip(*(snapshot.texts(name, numbers) for name in texts_of(self.LAYOUT)), strict=True)
-            for of, first, last in zip(texts, offsets[:-1], offsets[1:], strict=True):
-                yield Entry(of, rows[first:last].copy())
+        numbers = np.arange(len(snapshot), dtype=np.int64)
+        return iter(progress(entries(snapshot, numbers), "reading", "doc", verbose=verbose, total=len(snapshot)))
+
+    def delete(self, docnos: Iterable[str]) -> None:
+        """Remove documents (or formulas, by their ids), in one step; the shards that held them are written anew.
+
+        Args:
+            docnos: what goes; one that comes twice counts once.
+
+        Raises:
+            UnknownDocnoError: the index does not hold some of them; it names them, and nothing is removed.
+        """
+        rewrite_index(self.path, self.LAYOUT, drop=list(dict.fromkeys(docnos)))
+
+    def compact(self) -> None:
+        """Write all shards anew as full ones, in one step: after many small appends it is searched faster."""
+        rewrite_index(self.path, self.LAYOUT, drop=[], everything=True)
 
     def _merge(self, indexes: Iterable[IndexArtifact]) -> None:
         """Build this index from others; see the public ``merge``."""
@@ -117,5 +125,5 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         for source in sources:
             if type(source) is not type(self):
                 raise NotAnIndexError(source.path, f"only a {type(self).__name__} can be merged here")
-        entries = chain.from_iterable(source.entries() for source in sources)
-        write_index(self.path, self.LAYOUT, "create", entries, model=next(iter(models), None))
+        stream = chain.from_iterable(source.entries() for source in sources)
+        write_index(self.path, self.LAYOUT, "create", stream, model=next(iter(models), None))

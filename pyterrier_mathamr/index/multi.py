@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 import pyterrier as pt
 
 from .artifact import IndexArtifact
+from .explain import explain
 from .indexers import DocumentIndexer
 from .meta import ARTIFACT_TYPES
 from .options import search_of
@@ -208,6 +209,48 @@ class MathAMRIndex(IndexArtifact):
             mode.document_frame(mode="vec_loader")
         result: pd.DataFrame = getattr(self, mode.mode)()(inp)
         return result
+
+    def explain(
+        self,
+        query_embs: Any,
+        docno: str,
+        *,
+        query_formula_ids: Sequence[str] | None = None,
+        query_weights: Any = None,
+        query_texts: Sequence[str] | None = None,
+        document_texts: Sequence[str] | None = None,
+    ) -> pd.DataFrame:
+        """Say which virtual node of a document each node of a query met, and what that gave to the score.
+
+        Args:
+            query_embs: float32 ``[q, d]``.
+            docno: the document.
+            query_formula_ids: the ids of the query's formulas, which are its first rows.
+            query_weights: a number for each row of the query; 1 where not given.
+            query_texts: what each row of the query stands for: LaTeX, a sentence, the post.
+            document_texts: the same for the rows of the document.
+
+        Returns:
+            One row for each row of the query, the greatest contribution first: ``query_row``, ``query_kind`` (formula,
+            sentence or document), ``query_formula_id``, the same three of the ``document``, ``similarity``, ``weight``,
+            ``contribution`` (they sum to the score), and ``query_text``, ``document_text`` where they were given.
+
+        Raises:
+            UnknownDocnoError: the index does not hold the document.
+            QueryError: the query's vectors or weights do not fit.
+        """
+        snapshot = self.snapshot()
+        ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]
+        return explain(
+            snapshot,
+            query_embs,
+            docno,
+            query_formula_ids=query_formula_ids,
+            document_formula_ids=json.loads(ids) if ids else None,
+            query_weights=query_weights,
+            query_texts=query_texts,
+            document_texts=document_texts,
+        )
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
         """The documents as they were indexed: ``docno``, ``doc_embs``, and ``formula_ids`` where they were given."""

@@ -58,7 +58,7 @@ def query_batch(frame: pd.DataFrame, snapshot: Snapshot, *, normalise: bool = Fa
     if WEIGHTS_COLUMN not in frame.columns and not normalise:
         return batch_of(rows)
     given = first_values(frame, WEIGHTS_COLUMN) if WEIGHTS_COLUMN in frame.columns else {}
-    weights = [_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
+    weights = [check_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
     return batch_of(rows, np.concatenate([of / len(of) for of in weights] if normalise else weights))
 
 
@@ -89,7 +89,12 @@ def check_query(qid: str, value: Any, snapshot: Snapshot) -> Rows:
     return rows
 
 
-def _weights(qid: str, value: Any, rows: int) -> Weights:
+def check_weights(qid: str, value: Any, rows: int) -> Weights:
+    """Take one query's weights as float64 ``[q]``; all are 1 where none are given.
+
+    Raises:
+        QueryError: there is not one finite number for each row.
+    """
     if value is None:
         return np.ones(rows, dtype=np.float64)
     weights = np.asarray(value, dtype=np.float64)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .errors import IndexCorruptError, UnknownDocnoError
-from .files import META_NAME
+from .files import META_NAME, texts_of
 from .meta import IndexMeta, read_meta
-from .records import Rows
+from .records import Entry, Rows
 from .shard import Field, Numbers, Shard
 from .texts import hash_texts
+
+_READ = 4096
 
 
 class Snapshot:
@@ -116,6 +119,16 @@ class Snapshot:
         """
         for shard in self.shards:
             shard.verify()
+
+
+def entries(snapshot: Snapshot, numbers: Numbers) -> Iterator[Entry]:
+    """Read some documents as they were given, a few at a time and in the order of ``numbers``."""
+    for start in range(0, len(numbers), _READ):
+        some = numbers[start : start + _READ]
+        rows, offsets = snapshot.rows(some)
+        texts = zip(*(snapshot.texts(name, some) for name in texts_of(snapshot.meta.layout)), strict=True)
+        for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+            yield Entry(of, rows[first:last])
 
 
 def signature(path: Path) -> tuple[int, int, int]:

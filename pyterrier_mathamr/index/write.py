@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from .build import Build, clean, staging_path
 from .disk import writing
 from .errors import EmptyStreamError, IndexExistsError, ModelMismatchError, NotAnIndexError
@@ -14,6 +16,7 @@ from .lock import writer_lock
 from .meta import IndexMeta, read_json, read_meta
 from .records import Entry
 from .shard import Shard
+from .snapshot import Snapshot, entries
 
 IndexMode = Literal["create", "overwrite", "append"]
 
@@ -41,7 +44,7 @@ def write_index(
     path: Path,
     layout: Layout,
     mode: IndexMode,
-    entries: Iterable[Entry],
+    stream: Iterable[Entry],
     *,
     model: str | None = None,
     resume: bool = False,
@@ -52,7 +55,7 @@ def write_index(
         path: the index's folder.
         layout: what an entry is.
         mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
-        entries: what is indexed; read once.
+        stream: what is indexed; read once.
         model: the identity of the model that made the vectors.
         resume: take over the whole shards of an earlier such call that died, and keep them if this one dies.
 
@@ -71,12 +74,52 @@ def write_index(
         target = _target(path, layout, stands if mode == "append" else None, model)
         build = Build(path, target, replaced=stands, resume=resume)
         try:
-            build.add_all(entries)
+            build.add_all(stream)
             if not build.shards:
                 if stands is None or mode == "overwrite":
                     raise EmptyStreamError(path)
                 build.leave()
                 return target
+            return build.commit()
+        except BaseException:
+            build.leave()
+            raise
+
+
+def rewrite_index(path: Path, layout: Layout, drop: Sequence[str], *, everything: bool = False) -> IndexMeta:
+    """Leave documents out of an index: the shards that hold them are written anew without them, in one step.
+
+    Args:
+        path: the index's folder.
+        layout: what an entry is.
+        drop: distinct docnos.
+        everything: write all shards anew, also those that lose nothing, so that small ones become full ones.
+
+    Returns:
+        What the index now is.
+
+    Raises:
+        UnknownDocnoError: the index does not hold some of them; it is unchanged.
+        MathAMRIndexError: another of its kinds; the index is unchanged.
+    """
+    path = path.absolute()
+    with writer_lock(path):
+        stands = standing(path, layout, "append")
+        if stands is None:
+            raise NotAnIndexError(path, "there is no built index here")
+        clean(path, stands)
+        snapshot = Snapshot(path)
+        gone = snapshot.find(drop)
+        held = np.histogram(gone, bins=snapshot.bases)[0] if len(snapshot) else np.empty(0)
+        anew = np.ones(len(held), dtype=np.bool_) if everything else held > 0
+        if not anew.any():
+            return stands
+        kept = tuple(shard for shard, again in zip(stands.shards, anew, strict=True) if not again)
+        owners = np.repeat(anew, np.diff(snapshot.bases))
+        owners[gone] = False
+        build = Build(path, stands.with_shards(kept), replaced=stands, resume=False)
+        try:
+            build.add_all(entries(snapshot, np.flatnonzero(owners)))
             return build.commit()
         except BaseException:
             build.leave()

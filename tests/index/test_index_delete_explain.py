@@ -1,0 +1,95 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.index import MathAMRIndex, QueryError, UnknownDocnoError, build
+
+
+def docnos(index: MathAMRIndex) -> set[str]:
+    return {doc["docno"] for doc in index.get_corpus_iter()}
+
+
+@pytest.mark.parametrize("rows_of_a_shard", [2, 7, 1000])
+def test_what_is_deleted_is_not_found_and_the_rest_as_before(monkeypatch, tmp_path, documents, topics, rows_of_a_shard):
+    monkeypatch.setattr(build, "SHARD_ROWS", rows_of_a_shard)
+    docs, frame = documents([2, 1, 5, 3, 1, 1, 4]), topics([3, 2])
+    index = MathAMRIndex(tmp_path / "x").index(docs)
+    index.delete(["d2", "d4", "d2"])
+    rest = [doc for doc in docs if doc["docno"] not in ("d2", "d4")]
+    assert index.colbert()(frame).equals(MathAMRIndex(tmp_path / "y").index(rest).colbert()(frame))
+    index.verify()
+    index.indexer("append").index([docs[4]])
+    assert docnos(index) == {doc["docno"] for doc in docs} - {"d2"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]
+
+
+def test_an_unknown_docno_deletes_nothing(tmp_path, documents):
+    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
+    with pytest.raises(UnknownDocnoError, match="'d9'"):
+        index.delete(["d0", "d9"])
+    assert docnos(index) == {"d0", "d1"}
+
+
+def test_shards_that_lose_nothing_stay_as_they_are(monkeypatch, tmp_path, documents):
+    monkeypatch.setattr(build, "SHARD_ROWS", 2)
+    index = MathAMRIndex(tmp_path / "x").index(documents([2, 2, 2]))
+    index.delete(["d1"])
+    assert sorted(path.name for path in index.path.glob("shard-*")) == ["shard-000000", "shard-000002"]
+
+
+def test_an_index_of_which_all_was_deleted_finds_nothing_and_takes_new_documents(tmp_path, documents, topics):
+    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
+    index.delete(["d0", "d1"])
+    assert len(index) == 0
+    assert index.built()
+    for strategy in (index.single_vector(), index.doc_vn(), index.colbert(), index.colbert(exact=False)):
+        found = strategy(topics([2]))
+        assert list(found.columns) == ["qid", "query", "query_embs", "docno", "score", "rank"]
+        assert found.empty
+    index.indexer("append").index(documents([1], name="e"))
+    assert docnos(index) == {"e0"}
+
+
+def test_many_small_appends_are_compacted_into_one_shard(tmp_path, documents, topics):
+    docs, frame = documents([2, 1, 5, 3]), topics([3])
+    index = MathAMRIndex(tmp_path / "x")
+    for doc in docs:
+        index.indexer("append").index([doc])
+    before = index.colbert()(frame)
+    assert len(index.snapshot().shards) == 4
+    index.compact()
+    assert len(index.snapshot().shards) == 1
+    assert index.colbert()(frame).equals(before)
+
+
+def test_an_explanation_names_the_nodes_that_met_and_sums_to_the_score(tmp_path):
+    index = MathAMRIndex(tmp_path / "x")
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]])  # a formula, a sentence, the document
+    index.index([{"docno": "p1", "doc_embs": rows, "formula_ids": ["f1"]}, {"docno": "p2", "doc_embs": rows[:2]}])
+    query = np.array([[0.0, 1.0], [0.8, 0.6], [1.0, 0.0]])
+    found = index.explain(
+        query, "p1", query_formula_ids=["q_1"], document_texts=["$x$", "A sentence.", "All."], query_texts=list("abc")
+    )
+    assert found["query_row"].tolist() == [0, 2, 1]
+    assert found["similarity"].tolist() == pytest.approx([1.0, 1.0, 0.96])
+    assert found["query_kind"].tolist() == ["formula", "document", "sentence"]
+    assert found["document_kind"].tolist() == ["sentence", "formula", "document"]
+    assert found["query_formula_id"].tolist() == ["q_1", "", ""]
+    assert found["document_formula_id"].tolist() == ["", "f1", ""]
+    assert found["document_text"].tolist() == ["A sentence.", "$x$", "All."]
+    assert found["query_text"].tolist() == ["a", "c", "b"]
+    frame = pd.DataFrame({"qid": ["1"]}).assign(query_embs=[query], query_weights=[[1.0, 0.5, 2.0]])
+    weighted = index.explain(query, "p2", query_weights=[1.0, 0.5, 2.0])
+    score = index.colbert()(frame).set_index("docno")["score"]["p2"]
+    assert weighted["contribution"].sum() == pytest.approx(score)
+    assert set(weighted["document_kind"]) == {"formula or sentence", "document"}
+
+
+def test_an_explanation_of_what_does_not_fit_is_refused(tmp_path, documents):
+    index = MathAMRIndex(tmp_path / "x").index(documents([2]))
+    with pytest.raises(UnknownDocnoError, match="'no'"):
+        index.explain(np.ones((1, 8)), "no")
+    with pytest.raises(QueryError, match="3 dimensions"):
+        index.explain(np.ones((1, 3)), "d0")
+    with pytest.raises(QueryError, match="query_weights"):
+        index.explain(np.ones((1, 8)), "d0", query_weights=[1.0, 2.0])
