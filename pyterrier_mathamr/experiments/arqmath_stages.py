@@ -11,18 +11,17 @@ answers.bm25            their tokens
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
 
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
+from .jobs import complete_store, index_documents, train_on_pairs
+from .sources import read_documents, read_training_pairs
 from .stages import Stages
 
 
@@ -75,15 +74,9 @@ class ARQMathStages:
             "graphs",
             store.path,
             {**self._source, "builder": _described(builder)},
-            lambda: self._build_graphs(builder, store),
+            lambda: complete_store(read_documents(self.collection.path), builder, store, verbose=self.verbose),
         )
         return store
-
-    def _build_graphs(self, builder: GraphBuilder, store: GraphStore) -> None:
-        """Build what a run that was stopped has not stored yet."""
-        mode: Literal["create", "overwrite"] = "overwrite" if store.built() else "create"
-        posts = islice(self._posts(), store.unfinished(), None)
-        (builder >> store.indexer(mode, verbose=self.verbose)).index(posts)
 
     def model(self, graphs: GraphStore, config: MathAMRConfig | None, model: str | None) -> MathAMR:
         """Train a model on the pairs of the training questions, or open one.
@@ -101,24 +94,15 @@ class ARQMathStages:
             "train",
             path,
             {**self._source, "config": config.to_dict()},
-            lambda: self._train(graphs, config).save(path),
+            lambda: self._train(graphs, config, path),
         )
         return MathAMR.from_pretrained(path)
 
-    def _train(self, graphs: GraphStore, config: MathAMRConfig) -> MathAMR:
+    def _train(self, graphs: GraphStore, config: MathAMRConfig, path: Path) -> None:
         """Train; questions of the test part are never seen, those of validation only stop the training."""
-        parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": [], "test": []}
-        for question, answer in self.collection.pairs():
-            if question in graphs and answer in graphs:
-                parts[known_item_split(question)].append((question, answer))
-        shutil.rmtree(self.workdir / "model", ignore_errors=True)  # of a run that lost its record
-        return Trainer(config).fit(
-            parts["train"],
-            graphs,
-            validation=parts["validation"],
-            checkpoint=self.workdir / "training",
-            verbose=self.verbose,
-        )
+        shutil.rmtree(path, ignore_errors=True)  # of a run that lost its record
+        pairs = read_training_pairs(self.collection.path)
+        train_on_pairs([pairs], graphs, config, self.workdir / "training", verbose=self.verbose).save(path)
 
     def answers(self, graphs: GraphStore, model: MathAMR) -> MathAMRIndex:
         """Encode and index the answers.
@@ -128,12 +112,12 @@ class ARQMathStages:
             model: the encoder.
         """
         index = MathAMRIndex(self.workdir / "answers.mathamr")
-        documents = ({"docno": post.id, "graph": graphs[post.id]} for post in self.collection.answers())
+        docnos = (post.id for post in self.collection.answers())
         self.stages.run(
             "index",
             index.path,
             {**self._source, "model": model.identity},
-            lambda: (model.doc_encoder() >> index.indexer(mode="overwrite", verbose=self.verbose)).index(documents),
+            lambda: index_documents(docnos, graphs, model, index, verbose=self.verbose),
         )
         return index
 
@@ -148,10 +132,6 @@ class ARQMathStages:
             lambda: index.indexer("overwrite", tokens=STRONG_TOKENS, verbose=self.verbose).index(documents),
         )
         return index
-
-    def _posts(self) -> Iterator[dict[str, Any]]:
-        for post in self.collection.posts():
-            yield {"docno": post.id, "title": post.title, "html": post.body}
 
 
 def _described(builder: GraphBuilder) -> str:

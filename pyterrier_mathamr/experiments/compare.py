@@ -91,16 +91,19 @@ def measure(
         A row for each ranking: ``name``, a column for each measure, and for each the topics better (``+``) and worse
         (``-``) than the baseline, ``p-value``, ``reject`` and ``p-value corrected``.
     """
+    measures = measures or TASK1_MEASURES
     table: pd.DataFrame = pt.Experiment(
         list(rankings.values()),
         topics[["qid"]],
         qrels,
-        measures or TASK1_MEASURES,
+        measures,
         names=list(rankings),
         baseline=0,
         correction="bonferroni",
         filter_by_qrels=True,
     )
+    first = ["name", *map(str, measures)]  # pt.Experiment gives the measures in the order of a set
+    table = table[first + [column for column in table.columns if column not in first]]
     return table
 
 

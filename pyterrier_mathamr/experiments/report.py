@@ -58,8 +58,8 @@ class Report:
         costs = pd.DataFrame(
             {
                 "stage": [stage.name for stage in self.stages],
-                "seconds": [stage.seconds for stage in self.stages],
-                "peak MiB so far": [stage.peak_mib for stage in self.stages],
+                "seconds": [f"{stage.seconds:.1f}" for stage in self.stages],
+                "peak MiB so far": [f"{stage.peak_mib:.0f}" for stage in self.stages],
                 "when": ["before" if stage.resumed else "this run" for stage in self.stages],
             }
         )
