@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from urllib.parse import quote, unquote
 
@@ -106,6 +107,7 @@ def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str
         yield ":slt", _LAYOUT, pair.slt
 
 
+@lru_cache(maxsize=4096)
 def _role(prefix: str, label: str) -> str:
     """Make the role of a tree edge; a label that no role can hold (as of a 65th operand) is written in hexadecimal."""
     return prefix + quote(label, safe="").replace("~", "%7E")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import pandas as pd
 import pyterrier as pt
@@ -21,15 +21,13 @@ from pyterrier_mathamr._common.frames import (
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr.amr import AmrParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost
 
 from .building import build_graphs, warn
 from .mathamr import MathAMRGraph
 from .reading import Side, document_post, query_post, wanted_sides
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.amr import AmrParser
 
 _EMPTY_POST = MathPost(text="", formulas=())
 _Reader = Callable[[Mapping[str, Any]], MathPost]
@@ -171,8 +169,6 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
     def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
         """Build the graphs batch by batch; an id that is no text becomes one."""
         ids = [*map(str, ids)]
-        from pyterrier_mathamr.amr import get_parser
-
         parser = get_parser(self.parser)
         graphs: list[MathAMRGraph] = []
         starts = range(0, len(posts), self.batch_size)

@@ -9,19 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
-from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.amr import AmrGraph, AmrParser
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
 from pyterrier_mathamr.posts import MathPost, PostFormula
 
 from .attach import attach_formulas
 from .mathamr import MathAMRGraph
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.amr import AmrParser
 
 EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
 """The AMR of a post without text, or without a parse."""

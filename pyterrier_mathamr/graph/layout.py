@@ -26,6 +26,7 @@ SENTENCES = "multi-sentence"
 """The concept that joins sentences."""
 
 _SENTENCE_ROLE = re.compile(r":snt[0-9]+")
+_TREES = (":opt", ":slt")
 _PREFIX = "FORMULA_"
 
 
@@ -118,14 +119,24 @@ class _Reader:
         placed[0] = 1
         bare = frozenset(self.amr.mentions)
         again: list[tuple[int, int]] = []
+        kinds, own, first_tree = self.kinds, self.own, NodeKind.OPT
+        special = self.joints | self.numbers.keys()
         for index, (source, role, target) in enumerate(self.amr.edges):
             if not placed[source]:
                 return False
             if placed[target] or index in bare:
                 again.append((source, target))
-            else:
-                placed[target] = 1
-                self._write(source, role, target)
+                continue
+            placed[target] = 1
+            part = own[source]
+            if source in special and (source in self.joints or (role in _TREES and kinds[source] < first_tree)):
+                self._begin_part(source, role, target)
+                special |= self.joints
+            elif part is not None:
+                own[target] = part
+                part.append(target)
+                if kinds[source] >= first_tree:
+                    kinds[target] = kinds[source]
         self._mention(again)
         return all(placed)
 
@@ -138,30 +149,23 @@ class _Reader:
         return found
 
     def _begin_sentence(self, node: int) -> None:
-        self.own[node] = [node]
+        part = [node]
+        self.own[node] = part
         self.roots.append(node)
-        self.sentences.append([node])
-        self.own[node] = self.sentences[-1]
+        self.sentences.append(part)
 
-    def _write(self, source: int, role: str, target: int) -> None:
-        """Give a node that is written below ``source`` to the part it belongs to."""
-        if source in self.joints:
-            if _SENTENCE_ROLE.fullmatch(role):
-                if self.amr.labels[target] == SENTENCES:
-                    self.joints.add(target)
-                else:
-                    self._begin_sentence(target)
-            return
-        own, kind = self.own[source], self.kinds[source]
-        if kind >= NodeKind.OPT:
-            self.kinds[target] = kind
-        elif role in (":opt", ":slt") and source in self.numbers:
-            is_opt = role == ":opt"
-            own = (self.opts if is_opt else self.slts)[self.numbers[source]]
-            self.kinds[target] = NodeKind.OPT if is_opt else NodeKind.SLT
-        if own is not None:
-            own.append(target)
-            self.own[target] = own
+    def _begin_part(self, source: int, role: str, target: int) -> None:
+        """Begin a sentence below a joint, or a tree below a placeholder; below a joint all else is in no sentence."""
+        if source not in self.joints:
+            kind, trees = (NodeKind.OPT, self.opts) if role == ":opt" else (NodeKind.SLT, self.slts)
+            part = trees[self.numbers[source]]
+            part.append(target)
+            self.kinds[target], self.own[target] = kind, part
+        elif _SENTENCE_ROLE.fullmatch(role):
+            if self.amr.labels[target] == SENTENCES:
+                self.joints.add(target)
+            else:
+                self._begin_sentence(target)
 
     def _mention(self, again: list[tuple[int, int]]) -> None:
         """Add to each sentence the nodes that it only mentions."""

@@ -1,0 +1,291 @@
+"""The transformer from text to graphs: every kind of frame, and posts that make a part of the way fail."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, detach_formulas
+from pyterrier_mathamr.graph import building as building_module
+from pyterrier_mathamr.posts import post_from_html
+
+
+class OneWordParser:
+    """Parses every post to its first word, drops all formulas, and counts its calls."""
+
+    name = "one-word"
+
+    def __init__(self):
+        self.batches = []
+
+    def __eq__(self, other):
+        return isinstance(other, OneWordParser)
+
+    def __hash__(self):
+        return 1
+
+    def __repr__(self):
+        return "OneWordParser()"
+
+    def parse_sentences(self, sentences):
+        return [f"(w / word-{len(sentence)})" for sentence in sentences]
+
+    def parse_post(self, post):
+        return self.parse_posts([post])[0]
+
+    def parse_posts(self, posts):
+        self.batches.append(len(posts))
+        if any("explode" in post.text for post in posts):
+            raise RecursionError("too deep")
+        return [decode_penman(f"(w / {(post.text.split() or ['nothing'])[0].lower()})") for post in posts]
+
+
+class Official:
+    """A store of official trees with one formula."""
+
+    trees = FormulaPair(slt=FormulaTree(("V!official",), ()), opt=None)
+
+    def get_many(self, ids):
+        return {name: self.trees for name in ids if name == "77"}
+
+
+HTML = '<p>Solve <span class="math-container" id="77">x^2</span> or <span class="math-container">y</span></p>'
+
+
+def roots(frame, column):
+    return [graph.amr.labels[0] for graph in frame[column]]
+
+
+def build(frame, **options):
+    return GraphBuilder(OneWordParser(), **options)(pd.DataFrame(frame))
+
+
+def test_documents_get_graphs_with_their_formulas_and_ids():
+    [graph] = build([{"docno": "5", "html": HTML}])["graph"]
+    assert (graph.id, graph.formula_ids, graph.amr.labels[0]) == ("5", ("77", ""), "solve")
+    _, pairs = detach_formulas(graph.amr, 2)
+    for pair, latex in zip(pairs, ("x^2", "y"), strict=True):
+        made = trees_from_latex(latex)
+        assert [tree.nodes for tree in pair if tree] == [tree.nodes for tree in made if tree]
+
+
+def test_official_trees_come_before_those_of_latex_which_fill_what_they_lack():
+    [graph] = build([{"docno": "5", "html": HTML}], store=Official())["graph"]
+    _, pairs = detach_formulas(graph.amr, 2)
+    assert pairs[0].slt == Official.trees.slt
+    assert pairs[0].opt.nodes == trees_from_latex("x^2").opt.nodes
+
+
+@pytest.mark.parametrize(
+    ("formulas", "present"), [("both", (1, 1)), ("opt", (0, 1)), ("slt", (1, 0)), ("none", (0, 0))]
+)
+def test_only_the_wanted_trees_are_attached(formulas, present):
+    [graph] = build([{"docno": "5", "html": HTML}], formulas=formulas)["graph"]
+    _, pairs = detach_formulas(graph.amr, 2)
+    assert tuple(int(tree is not None) for tree in pairs[0]) == present
+    assert graph.n_formulas == 2
+
+
+def test_the_best_text_column_is_read_with_the_title_first():
+    rows = [
+        {"docno": "1", "html": "<p>Html</p>", "body": "Body", "text": "Text"},
+        {"docno": "2", "html": None, "body": "Body", "text": "Text"},
+        {"docno": "3", "html": np.nan, "body": None, "text": "Text"},
+        {"docno": "4", "html": "<p>Html</p>", "title": "Title"},
+    ]
+    assert roots(build(rows), "graph") == ["html", "body", "text", "title"]
+
+
+def test_documents_without_docno_are_built_row_by_row():
+    result = build([{"text": "One"}, {"text": "Two"}])
+    assert (roots(result, "graph"), [graph.id for graph in result["graph"]]) == (["one", "two"], ["", ""])
+
+
+def test_queries_read_title_and_body_where_there_is_a_body_and_else_the_query():
+    rows = [
+        {"qid": "1", "title": "Title", "body": "Body", "query": "Query"},
+        {"qid": "2", "title": "Title", "body": None, "query": "Query"},
+        {"qid": "3", "title": "Title", "body": None, "query": None},
+    ]
+    assert roots(build(rows), "query_graph") == ["title", "query", "title"]
+    assert build(rows)["query_graph"][0].id == "1"
+
+
+def test_a_formula_topic_keeps_its_formula_as_the_query_s():
+    result = build([{"qid": "B.1", "query": "x", "formula_id": "q_1"}])
+    assert result["query_formula_id"].tolist() == ["q_1"]
+    kept = build([{"qid": "B.1", "query": "x", "formula_id": "q_1", "query_formula_id": "q_9"}])
+    assert kept["query_formula_id"].tolist() == ["q_9"]
+
+
+def test_each_query_of_a_ranking_is_built_once_and_joined_back():
+    parser = OneWordParser()
+    ranking = pd.DataFrame(
+        {
+            "qid": ["1", "2", "1", "2"],
+            "query": [None, "Beta", "Alpha", np.nan],
+            "docno": ["a", "a", "b", "c"],
+            "title": ["document title"] * 4,
+            "body": ["document body"] * 4,
+        }
+    )
+    result = GraphBuilder(parser)(ranking)
+    assert roots(result, "query_graph") == ["alpha", "beta", "alpha", "beta"]
+    assert parser.batches == [2]
+    assert "graph" not in result.columns
+
+
+def test_a_query_without_text_is_named():
+    with pytest.raises(MissingValueError, match="qid: 2"):
+        build([{"qid": "1", "docno": "a", "query": "x"}, {"qid": "2", "docno": "a", "query": None}])
+
+
+def test_both_sides_of_a_ranking_are_built_each_once():
+    ranking = [{"qid": q, "docno": d, "query": f"Query{q}", "text": f"Text{d}"} for q in "12" for d in "abc"]
+    result = build(ranking, side="both")
+    assert roots(result, "query_graph") == ["query1"] * 3 + ["query2"] * 3
+    assert roots(result, "graph") == ["texta", "textb", "textc"] * 2
+    assert roots(build(ranking, side="document"), "graph") == ["texta", "textb", "textc"] * 2
+    assert "query_graph" not in build(ranking, side="document").columns
+
+
+def test_batches_do_not_change_the_graphs():
+    rows = [{"docno": str(i), "text": f"Word{i} $x_{i}$"} for i in range(7)]
+    assert build(rows, batch_size=2)["graph"].tolist() == build(rows)["graph"].tolist()
+
+
+def test_a_post_that_the_parser_fails_on_is_named_and_keeps_its_formulas_and_the_others_are_built():
+    rows = [{"docno": str(i), "text": f"Word{i} $x$"} for i in range(9)]
+    rows[4]["text"] = "explode $a+b$"
+    with pytest.warns(MathAMRWarning, match="post '4': parser one-word failed.*RecursionError: too deep") as caught:
+        result = build(rows)
+    assert len(caught) == 1
+    assert roots(result, "graph") == [*(f"word{i}" for i in range(4)), "amr-empty", *(f"word{i}" for i in range(5, 9))]
+    assert detach_formulas(result["graph"][4].amr, 1)[1][0].slt is not None
+
+
+def test_a_parser_that_gives_too_few_graphs_has_failed():
+    class Lazy(OneWordParser):
+        def parse_posts(self, posts):
+            return super().parse_posts(posts)[:-1]
+
+    with pytest.warns(MathAMRWarning, match="0 graphs for 1 posts"):
+        result = GraphBuilder(Lazy())(pd.DataFrame([{"docno": "1", "text": "x"}]))
+    assert roots(result, "graph") == ["amr-empty"]
+
+
+def test_a_parse_that_cannot_carry_trees_is_left_out():
+    class Torn(OneWordParser):
+        def parse_posts(self, posts):
+            amr = decode_penman("(a / b)")
+            return [type(amr)(("b", "lost"), ("a", "l"), ())] * len(posts)
+
+    with pytest.warns(MathAMRWarning, match="post '1': its parse"):
+        result = GraphBuilder(Torn())(pd.DataFrame([{"docno": "1", "text": "x $y$"}]))
+    assert result["graph"][0].amr.labels[:2] == ("amr-empty", "FORMULA_0")
+
+
+def test_a_formula_that_no_converter_takes_leaves_its_placeholder(monkeypatch):
+    def fail(latex):
+        raise RuntimeError("no tree")
+
+    monkeypatch.setattr(building_module, "_trees_of", fail)
+    with pytest.warns(MathAMRWarning, match="post '1': the formula 'y' has no trees"):
+        result = build([{"docno": "1", "text": "x $y$"}])
+    assert result["graph"][0].amr.labels == ("x", "FORMULA_0")
+
+
+def test_a_text_that_is_no_text_counts_as_empty_and_is_named():
+    with pytest.warns(MathAMRWarning, match="post '1': it cannot be read"):
+        result = build([{"docno": "1", "text": 12}, {"docno": "2", "text": "Good"}])
+    assert roots(result, "graph") == ["nothing", "good"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00\x07", "<p", "$", "$$", "&", "\\begin{", "<span class='math-container'>", "FORMULA_0"]
+)
+def test_hostile_posts_give_graphs_with_the_real_parser(text):
+    [graph] = GraphBuilder()(pd.DataFrame([{"docno": "1", "html": text}]))["graph"]
+    assert type(graph).from_penman(graph.to_penman()) == graph
+
+
+def test_the_real_parser_gives_a_node_for_each_formula_of_a_long_post():
+    html = (
+        "<p>"
+        + " and ".join(f'we have <span class="math-container" id="{i}">x_{{{i}}}</span>' for i in range(300))
+        + ".</p>"
+    )
+    [graph] = GraphBuilder()(pd.DataFrame([{"docno": "1", "html": html}]))["graph"]
+    _, pairs = detach_formulas(graph.amr, 300)
+    assert all(pair.slt is not None and pair.opt is not None for pair in pairs)
+    assert graph.formula_ids == tuple(map(str, range(300)))
+
+
+def test_posts_that_are_read_already_are_built():
+    graphs = GraphBuilder(OneWordParser()).build({"1": post_from_html(HTML), "2": post_from_html("Two")})
+    assert [graph.id for graph in graphs] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "added"),
+    [
+        (["docno", "text"], ["graph"]),
+        (["html"], ["graph"]),
+        (["qid", "query"], ["query_graph"]),
+        (["qid", "title", "body"], ["query_graph"]),
+        (["qid", "query", "formula_id"], ["query_formula_id", "query_graph"]),
+        (["qid", "query", "docno", "score"], ["query_graph"]),
+    ],
+)
+def test_an_empty_frame_shows_its_columns_without_a_parser(columns, added):
+    builder = GraphBuilder("no such parser")
+    assert list(builder(pd.DataFrame(columns=columns)).columns) == [*columns, *added]
+
+
+@pytest.mark.parametrize("columns", [["docno"], ["qid"], ["qid", "docno", "text"], []])
+def test_a_frame_without_text_is_refused_with_what_is_needed(columns):
+    with pytest.raises(pt.validate.InputValidationError, match="GraphBuilder"):
+        GraphBuilder()(pd.DataFrame(columns=columns))
+
+
+def test_wrong_options_are_refused():
+    for options in ({"formulas": "all"}, {"side": "left"}, {"batch_size": 0}):
+        with pytest.raises(ConfigError):
+            GraphBuilder(**options)
+    with pytest.raises(ConfigError, match="no such parser"):
+        GraphBuilder("no such parser")(pd.DataFrame([{"text": "x"}]))
+
+
+def test_equal_builders_are_equal_and_survive_a_worker_process(tmp_path):
+    builder = GraphBuilder(formulas="opt", store=FormulaStore(tmp_path / "f.sqlite"), batch_size=3)
+    assert repr(pickle.loads(pickle.dumps(builder))) == repr(builder)
+    assert pickle.loads(pickle.dumps(GraphBuilder(side="both"))) == GraphBuilder(side="both")
+    assert GraphBuilder(side="both") == GraphBuilder(side="both") != GraphBuilder()
+    assert hash(GraphBuilder()) == hash(GraphBuilder())
+    assert repr(GraphBuilder(formulas="slt", side="both")) == "GraphBuilder(formulas='slt', side='both')"
+    assert eval(repr(GraphBuilder(OneWordParser(), batch_size=2))) == GraphBuilder(OneWordParser(), batch_size=2)
+
+
+def test_a_rank_cutoff_goes_before_the_builder():
+    parser = OneWordParser()
+    ranking = pd.DataFrame({"qid": ["1", "2"] * 3, "query": ["a", "b"] * 3, "docno": list("uvwxyz"), "score": range(6)})
+    result = (GraphBuilder(parser, side="auto") % 1).compile()(pt.model.add_ranks(ranking))
+    assert len(result) == 2
+
+
+def test_posts_go_into_a_store_through_a_pipeline(tmp_path):
+    store = GraphStore(tmp_path / "graphs.mathamr")
+    rows = [{"docno": str(i), "text": f"Word{i} $x$"} for i in range(150)]
+    (GraphBuilder(OneWordParser()) >> store.indexer()).index(iter(rows))
+    assert (len(store), store["149"].amr.labels[0]) == (150, "word149")
+
+
+TestGraphBuilder = pt.testing.transformer_test_class(GraphBuilder.example)
+TestGraphBuilderOfBothSides = pt.testing.transformer_test_class(lambda: GraphBuilder(side="both"))
+TestGraphBuilderOfDocuments = pt.testing.transformer_test_class(lambda: GraphBuilder(side="document"))
