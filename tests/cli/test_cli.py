@@ -1,0 +1,88 @@
+"""The command line: help for newcomers, errors as one line, and the steps of a run on a small folder."""
+
+import gzip
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+import pyterrier_mathamr
+from pyterrier_mathamr.cli import main
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+PAIRS = [
+    {
+        "qid": f"q{i}",
+        "question": f"How do I solve ${i}x = {i + 1}$ for $x$?",
+        "aid": f"a{i}",
+        "answer": f"Divide by ${i}$: $x = \\frac{{{i + 1}}}{{{i}}}$.",
+    }
+    for i in range(1, 13)
+]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def pair_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as out:
+        out.writelines(json.dumps(pair) + "\n" for pair in PAIRS)
+    return path
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_each_command_says_what_it_does_and_what_each_option_means(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert main.commands[command].help
+    for option in main.commands[command].params:
+        if isinstance(option, click.Option):
+            assert option.help or option.show_default, f"{command} {option.opts[0]}"
+
+
+def test_the_program_names_its_first_command() -> None:
+    assert "mathamr demo" in run("--help").output
+
+
+def test_an_error_of_the_package_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    result = run("experiment", tmp_path, "--workdir", tmp_path / "work", "--quiet")
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert str(tmp_path) in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(("change", "named"), [("layers", "--set"), ("colour=3", "colour"), ("layers=-1", "layers")])
+def test_a_wrong_option_is_named(pair_file: Path, tmp_path: Path, change: str, named: str) -> None:
+    result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "--set", change, "-q")
+    assert result.exit_code in (1, 2)
+    assert named in result.output
+
+
+def test_graphs_train_and_index_follow_one_another(pair_file: Path, tmp_path: Path) -> None:
+    graphs, model, index = tmp_path / "graphs.mathamr", tmp_path / "model", tmp_path / "index.mathamr"
+    assert "24 graphs" in run("graphs", pair_file, "-o", graphs, "-q").output
+    small = ["--set", "epochs=1", "--set", "hidden=8", "--set", "projection=4", "--set", "bases=2", "--set", "layers=1"]
+    trained = run("train", graphs, pair_file, "-o", model, *small, "-q")
+    assert trained.exit_code == 0, trained.output
+    assert "24 documents" in run("index", graphs, model, "-o", index, "-q").output
+    assert len(pyterrier_mathamr.MathAMRIndex(index)) == 24
+    assert pyterrier_mathamr.MathAMR.from_pretrained(model).config.hidden == 8
+
+
+def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path: Path) -> None:
+    graphs = tmp_path / "graphs.mathamr"
+    assert "319 graphs" in run("graphs", SAMPLE, "-o", graphs, "-q").output
+    assert (tmp_path / "graphs.mathamr.formulas.sqlite").is_file()
+
+
+def test_the_demo_prints_the_five_systems() -> None:
+    result = run("demo", "--quiet")
+    assert result.exit_code == 0, result.output
+    for name in ("BM25", "single vector", "doc-VN + MaxSim", "ColBERT-style", "BM25 >> scorer"):
+        assert f"| {name}" in result.output
