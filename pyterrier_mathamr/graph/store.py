@@ -23,7 +23,7 @@ from .mathamr import MathAMRGraph
 from .reading import Side
 from .shard import unpack
 from .store_index import GraphStoreIndexer, penman_records
-from .store_job import META, READABLE_FORMATS, StoreMode, partial_path, shard_name, unfinished_count
+from .store_job import META, READABLE_FORMATS, StoreMode, partial_path, shard_name, unfinished_ids
 
 
 class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
@@ -73,9 +73,15 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         """Tell whether there is a finished store at the path."""
         return (Path(self.path) / META).is_file()
 
-    def unfinished(self) -> int:
-        """Count the graphs that a job which stopped half way has stored so far."""
-        return unfinished_count(Path(self.path))
+    def unfinished_ids(self) -> frozenset[str]:
+        """List what a job that stopped half way has stored; its next run needs only the others.
+
+        Example::
+
+            done = store.unfinished_ids()
+            (graphs >> store.indexer()).index(doc for doc in dataset.get_corpus_iter() if doc["docno"] not in done)
+        """
+        return unfinished_ids(Path(self.path))
 
     def discard(self) -> None:
         """Drop the work of a job that stopped half way; the store itself stays."""
@@ -194,7 +200,7 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     def _open(self) -> _Opened:
         if self._opened is None:
             if not self.built():
-                raise NotBuiltError(Path(self.path), self.unfinished())
+                raise NotBuiltError(Path(self.path), len(self.unfinished_ids()))
             self._opened = _Opened(Path(self.path))
         return self._opened
 

@@ -42,10 +42,15 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}.bin"
 
 
-def unfinished_count(path: Path) -> int:
-    """Count the graphs in the whole shards of a job that stopped half way; 0 without one."""
-    folder = partial_path(path)
-    return sum(len(read_tail(shard).ids) for shard in sorted(folder.glob("shard-*.bin"))) if folder.is_dir() else 0
+def unfinished_ids(path: Path) -> frozenset[str]:
+    """List the graphs in the whole shards of a job that stopped half way; none without one."""
+    found: set[str] = set()
+    for shard in sorted(partial_path(path).glob("shard-*.bin")):
+        try:
+            found.update(read_tail(shard).ids)
+        except DamagedStoreError:
+            break  # the job itself will cut it off, and say so
+    return frozenset(found)
 
 
 class StoreJob:

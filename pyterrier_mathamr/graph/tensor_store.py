@@ -19,10 +19,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,33 +29,14 @@ import pyterrier as pt
 
 from .errors import (
     DamagedStoreError,
-    DuplicateIdError,
     NotBuiltError,
     StoreExistsError,
     StoreFormatError,
     UnknownIdError,
 )
 from .id_table import IdTable
+from .tensor_files import COLUMN_OF, COUNTS, IDS, META, READABLE_TENSOR_FORMATS, TensorFile, write_tensors
 from .tensors import GraphTensors
-
-TENSOR_FORMAT = 1
-READABLE_TENSOR_FORMATS = range(1, 2)
-
-
-class TensorFile(Enum):
-    """The arrays of a store: file name and the dtype they begin with."""
-
-    NODES = ("nodes.bin", "<u2")
-    SOURCES = ("sources.bin", "<u2")
-    TARGETS = ("targets.bin", "<u2")
-    RELATIONS = ("relations.bin", "<i2")
-    VIRTUAL = ("virtual.bin", "<u2")
-    KINDS = ("kinds.bin", "<i1")
-
-
-_META, _COUNTS, _IDS = "meta.json", "counts.npy", "ids.npids"
-_WIDE = np.dtype("<i4")
-_COLUMNS = (0, 1, 1, 1, 2, 2)  # which column of the counts each TensorFile follows
 
 
 class TensorStore:
@@ -73,14 +53,14 @@ class TensorStore:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        if not (self.path / _META).is_file():
+        if not (self.path / META).is_file():
             raise NotBuiltError(self.path)
-        meta = json.loads((self.path / _META).read_text())
+        meta = json.loads((self.path / META).read_text())
         if meta.get("version") not in READABLE_TENSOR_FORMATS:
             raise StoreFormatError(self.path, meta.get("version"), READABLE_TENSOR_FORMATS)
-        self._counts: npt.NDArray[np.int64] = np.load(self.path / _COUNTS)
+        self._counts: npt.NDArray[np.int64] = np.load(self.path / COUNTS)
         if len(self._counts) != meta["count"]:
-            raise DamagedStoreError(self.path / _COUNTS, f"{len(self._counts)} graphs, not {meta['count']}")
+            raise DamagedStoreError(self.path / COUNTS, f"{len(self._counts)} graphs, not {meta['count']}")
         stored = self._counts[:, :3].copy()
         stored[:, 1] >>= self._counts[:, 3]  # a mirrored graph keeps half of its edges
         self._starts = np.concatenate([np.zeros((1, 3), dtype=np.int64), np.cumsum(stored, axis=0)])
@@ -112,7 +92,7 @@ class TensorStore:
             raise StoreExistsError(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with pt.io.finalized_directory(str(path)) as folder:
-            _write(Path(folder), path, items)
+            write_tensors(Path(folder), path, items)
             if path.exists():
                 shutil.rmtree(path)
         return cls(path)
@@ -132,7 +112,7 @@ class TensorStore:
             raise IndexError(f"row {key} of {len(self)} graphs")
         nodes, sources, targets, relations, virtual, kinds = (
             array[self._starts[row, column] : self._starts[row + 1, column]]
-            for array, column in zip(self._arrays, _COLUMNS, strict=True)
+            for array, column in zip(self._arrays, COLUMN_OF, strict=True)
         )
         edges = np.stack([sources, targets]).astype(np.int32)
         relations = np.asarray(relations, dtype=np.int16)
@@ -179,67 +159,12 @@ class TensorStore:
 
     @cached_property
     def _table(self) -> IdTable:
-        return IdTable(self.path / _IDS, len(self))
+        return IdTable(self.path / IDS, len(self))
 
     def _map(self, file: TensorFile, dtype: str, index: int) -> npt.NDArray[Any]:
         """Map one array, after comparing its length with the counts."""
-        path, total = self.path / file.value[0], int(self._starts[-1, _COLUMNS[index]])
+        path, total = self.path / file.value[0], int(self._starts[-1, COLUMN_OF[index]])
         wanted = total * np.dtype(dtype).itemsize
         if not path.is_file() or path.stat().st_size != wanted:
             raise DamagedStoreError(path, f"the file is missing or has not its {wanted} bytes")
         return np.memmap(path, dtype=dtype, mode="r", shape=(total,)) if total else np.zeros(0, dtype=dtype)
-
-
-class _Column:
-    """One array being written, widened when a value asks for it."""
-
-    def __init__(self, folder: Path, file: TensorFile) -> None:
-        self.path = folder / file.value[0]
-        self.dtype: np.dtype[Any] = np.dtype(file.value[1])
-        self.out: IO[bytes] = open(self.path, "wb")  # noqa: SIM115 - closed by close()
-
-    def append(self, values: npt.NDArray[Any]) -> None:
-        if self.dtype.kind == "u" and values.size and not 0 <= values.min() <= values.max() <= 0xFFFF:
-            self.out.close()
-            np.fromfile(self.path, dtype=self.dtype).astype(_WIDE).tofile(self.path)
-            self.dtype, self.out = _WIDE, open(self.path, "ab")  # noqa: SIM115
-        self.out.write(values.astype(self.dtype).tobytes())
-
-    def close(self) -> None:
-        self.out.close()
-
-
-def _write(folder: Path, path: Path, items: Iterable[tuple[str, GraphTensors]]) -> None:
-    """Write all files of a store into ``folder``; ``path`` names the store in messages."""
-    columns = [_Column(folder, file) for file in TensorFile]
-    counts: list[tuple[int, int, int, int]] = []
-    ids: dict[str, None] = {}
-    try:
-        for name, graph in items:
-            if name in ids:
-                raise DuplicateIdError(path, name)
-            ids[name] = None
-            mirrored = _is_mirrored(graph)
-            kept = len(graph.relations) >> mirrored
-            sources, targets = graph.edges[:, :kept]
-            arrays = (graph.nodes, sources, targets, graph.relations[:kept], graph.virtual, graph.kinds)
-            for column, values in zip(columns, arrays, strict=True):
-                column.append(values)
-            counts.append((len(graph.nodes), len(graph.relations), len(graph.virtual), int(mirrored)))
-    finally:
-        for column in columns:
-            column.close()
-    np.save(folder / _COUNTS, np.array(counts, dtype=np.int64).reshape(-1, 4))
-    IdTable.write(folder / _IDS, list(ids))
-    dtypes = {file.name: column.dtype.str for file, column in zip(TensorFile, columns, strict=True)}
-    (folder / _META).write_text(json.dumps({"version": TENSOR_FORMAT, "count": len(counts), "dtypes": dtypes}) + "\n")
-
-
-def _is_mirrored(graph: GraphTensors) -> bool:
-    """Tell whether the second half of the edges is the first turned round, with relations one higher."""
-    half, odd = divmod(len(graph.relations), 2)
-    return (
-        not odd
-        and np.array_equal(graph.edges[:, half:], graph.edges[::-1, :half])
-        and np.array_equal(graph.relations[half:], graph.relations[:half] + 1)
-    )
