@@ -18,7 +18,7 @@ from .tree import FormulaPair, FormulaTree
 
 @functools.cache
 def _converter() -> math_core.LatexToMathML:
-    return math_core.LatexToMathML(ignore_unknown_commands=True, fancy_error=False)
+    return math_core.LatexToMathML(ignore_unknown_commands=True, fancy_error=False, allow_unreliable_rendering=True)
 
 
 def _mathml(latex: str) -> str:

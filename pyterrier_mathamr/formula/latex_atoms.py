@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import slt
 from .mathml import clean
-from .latex_symbols import FUNCTIONS, ITALIC, LIMITS, OPERATORS, UNTYPED_FUNCTIONS, Role
+from .latex_symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
 from .opt import Node
 from .slt import Symbol
 
@@ -27,7 +27,7 @@ class Atom:
         self.end = symbol.tail or symbol
         self.raw: list[Atom] = [] if raw is None else raw
         self.items: list[Node] = []  # what a fence holds, one node for each element
-        self.scripts: tuple[Atom | None, Atom | None] = (None, None)  # below and above a closing fence: they are the fence's
+        self.scripts: tuple[Atom | None, Atom | None, bool] = (None, None, False)  # of a closing fence: the fence's
 
     def loose(self) -> None:
         """Undo what linking the row did to the layout tree."""
@@ -39,11 +39,13 @@ class Atom:
 _WHITE = str.maketrans({"\ufe00": None, "\ufe01": None})
 _SAME = {"−": "-", "∗": "*", "∶": ":", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "⊥": "⟂"}
 
-_SPELLED = {"‖": "∥"}  # the norm's bar looks like the sign of parallels and is another symbol
+_SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗"}  # the norm's bar looks like the sign of parallels and is another symbol
 
 
 def operator(text: str) -> Atom:
     """Make the atom of an operator symbol."""
+    if text in NAMED or text in LIMITS or text in FUNCTIONS:
+        return identifier(text)
     text = _SAME.get(text, text)
     role, label = OPERATORS.get(text, (Role.ATOM, ""))
     spelled = clean(_SPELLED.get(text, text))
@@ -52,13 +54,16 @@ def operator(text: str) -> Atom:
 
 def identifier(text: str, *, upright: bool = False) -> Atom:
     """Make the atom of a letter or a word."""
-    text = text.translate(_WHITE)
+    text = " ".join(text.translate(_WHITE).split())
     if text in OPERATORS:
         return operator(text)
     if text in LIMITS:
         return Atom(Role.BIG, Symbol(text), Node(LIMITS[text]), text)
     if text in FUNCTIONS:
         return Atom(Role.FUNCTION, Symbol(text if text in UNTYPED_FUNCTIONS else "V!" + text), Node(FUNCTIONS[text]), text)
+    if text in NAMED:
+        layout, meaning = NAMED[text]
+        return Atom(Role.ATOM, Symbol(layout), Node(meaning), text)
     label = "V!" + clean(text)
     return Atom(Role.ATOM, Symbol(label), Node(label if upright else ITALIC.get(text, label)), text)
 

@@ -35,18 +35,28 @@ def statement(atoms: list[Atom]) -> Node:
         return formula(atoms)
     if any(not part for part in parts):
         raise Unparsed
-    related = [i for i, part in enumerate(parts) if any(atom.role in (Role.RELATION, Role.COLON) for atom in part)]
+    related = [i for i, part in enumerate(parts) if _relates(part)]
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
-    if len(related) == 1:
-        place = related[0]
-        before, after = [formula(p) for p in parts[:place]], [formula(p) for p in parts[place + 1 :]]
-        return formula(parts[place], before, after)
     node: Node | None = None
-    for part in reversed(parts):
-        single = formula(part)
+    for place in reversed(range(len(related))):  # what has no relation belongs to the side of a relation that it is nearest to
+        begin = 0 if place == 0 else related[place]
+        end = related[place + 1] if place + 1 < len(related) else len(parts)
+        before = [formula(part) for part in parts[begin : related[place]]]
+        after = [formula(part) for part in parts[related[place] + 1 : end]]
+        single = formula(parts[related[place]], before, after)
         node = single if node is None else Node("O!form-seq", [single, node])
     return node or Node("W!")
+
+
+def _relates(part: list[Atom]) -> bool:
+    """Whether a part of a sequence is a statement: it has a relation, or is a remark in parentheses that has."""
+    if len(part) == 1 and part[0].role is Role.FENCE and part[0].text == "(":
+        part = part[0].raw
+    return any(atom.role in _RELATING for atom in part)
+
+
+_RELATING = frozenset({Role.RELATION, Role.COLON})
 
 
 def listed(nodes: list[Node]) -> Node:
@@ -57,8 +67,6 @@ def listed(nodes: list[Node]) -> Node:
 def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Node] | None = None) -> Node:
     """``relation (':' relation)*``, left to right."""
     if len(atoms) == 1:
-        if atoms[0].role is Role.MOD:
-            raise Unparsed
         return listed([*(before or []), atoms[0].node, *(after or [])])
     colons = [i for i, atom in enumerate(atoms) if atom.role is Role.COLON]
     if not colons:
@@ -78,7 +86,7 @@ def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
     """``expression (relation expression)*``; a chain is an ``U!and`` whose later relations lack the shared operand."""
     signs = [i for i, atom in enumerate(atoms) if atom.role is Role.RELATION]
     if not signs:
-        return listed([*before, expression(atoms), *after])
+        return listed([*before, conditional(atoms), *after])
     if len(atoms) == 1 and not before and not after:
         return atoms[0].node
     sides = []
@@ -87,7 +95,7 @@ def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
         part = atoms[start:end]
         if not part and 0 < start and end < len(atoms):
             raise Unparsed
-        sides.append([expression(part)] if part else [])
+        sides.append([conditional(part)] if part else [])
         start = end + 1
     sides[0] = [*before, *sides[0]]
     sides[-1] = [*sides[-1], *after]
@@ -109,8 +117,39 @@ def _related(sign: Atom, left: Node, right: Node) -> Node:
 _TURNED = {"O!superset-of": "O!subset", "O!superset-of-or-equals": "O!subset"}
 
 
+def conditional(atoms: list[Atom]) -> Node:
+    """``expression ('|' expression)*``."""
+    if len(atoms) == 1:
+        return atoms[0].node
+    places = [i for i, atom in enumerate(atoms) if atom.role is Role.BETWEEN]
+    if not places:
+        return modular(atoms)
+    node = modular(atoms[: places[0]])
+    for place, end in zip(places, [*places[1:], len(atoms)], strict=True):
+        node = applied([atoms[place].node, node, modular(atoms[place + 1 : end])])
+    return node
+
+
+def modular(atoms: list[Atom]) -> Node:
+    """``expression ('mod' expression | '(mod n)')*``."""
+    places = [i for i, atom in enumerate(atoms) if atom.role is Role.MOD]
+    if not places:
+        return expression(atoms)
+    node = expression(atoms[: places[0]])
+    for place, end in zip(places, [*places[1:], len(atoms)], strict=True):
+        sign, rest = atoms[place], atoms[place + 1 : end]
+        if sign.node.label == "O!rem":
+            node = applied([sign.node, node, expression(rest)])
+        else:
+            node = Node("O!annotated", [node, sign.node])
+            node = applied([Node("U!times"), node, expression(rest)]) if rest else node
+    return node
+
+
 def expression(atoms: list[Atom]) -> Node:
-    """``sign? term (sign term)*``: equal unordered signs make one node, others nest to the left."""
+    """``sign? term (sign term)*``: equal signs make one node, others nest to the left."""
+    if not atoms:
+        raise Unparsed
     if len(atoms) == 1:
         return atoms[0].node
     terms: list[tuple[list[Atom], list[Atom]]] = [([], [])]
@@ -188,20 +227,20 @@ def _factors(atoms: list[Atom]) -> Node:
     last = ""
     for atom in factors:
         if atom.role is Role.MUL:
-            if sign is not None or node is None:
+            if sign is not None:
                 raise Unparsed
-            sign = atom
+            node, sign = node or Node("W!"), atom
             continue
-        if atom.role in (Role.RELATION, Role.ADD, Role.COLON, Role.PUNCTUATION, Role.OPEN, Role.CLOSE, Role.BAR):
+        if atom.role not in _FACTORS:
             raise Unparsed
         if node is None:
             node = atom.node
             continue
-        if atom.role is Role.MOD and sign is None:
-            node, last = Node("O!annotated", [node, atom.node]), ""
+        if sign is None and last == "" and _mixed(node, atom.node):
+            node, last = Node("U!plus", [node, atom.node]), "mixed"
             continue
         label = "implicit" if sign is None else sign.text
-        if label == last and node.label[:1] == "U":
+        if label == last:
             node.kids.append(atom.node)
         else:
             node = applied([sign.node if sign is not None else Node("U!times"), node, atom.node])
@@ -210,6 +249,15 @@ def _factors(atoms: list[Atom]) -> Node:
     if sign is not None:
         raise Unparsed
     return node or Node("W!")
+
+
+def _mixed(whole: Node, part: Node) -> bool:
+    """Whether a number and a fraction of numbers stand for their sum: ``1\\frac{2}{3}``."""
+    numbers = (whole, *part.kids)
+    return part.label == "O!divide" and all(node.label[:2] == "N!" for node in numbers)
+
+
+_FACTORS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.FUNCTION, Role.POSTFIX})
 
 
 def _with_functions(atoms: list[Atom]) -> list[Atom]:
@@ -226,24 +274,37 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
             argument = done[place + 1 : end]
             if not argument:
                 continue
-            single = argument[0]
-            items = single.items if len(argument) == 1 and single.role is Role.FENCE and single.items else [_factors(argument)]
-            done[place:end] = [Atom(Role.ATOM, Symbol(""), applied([done[place].node, *items]), "()")]
+            first = argument[0]
+            items = first.items if len(argument) == 1 and first.role is Role.FENCE and first.items else [_factors(argument)]
+            done[place:end] = [Atom(Role.ATOM, Symbol(""), applied([done[place].node, *items]), _VALUE)]
     return done
 
 
+_VALUE = "()"
+
+
 def _argument_end(atoms: list[Atom], place: int) -> int:
-    """Find where the argument of a function ends: one fence, or the operands up to the next function or sign."""
+    """Find where the argument of a function ends: one fence, or the factors up to the next function."""
     end = place + 1
-    if end < len(atoms) and atoms[end].role is Role.FENCE:
+    if end < len(atoms) and atoms[end].role is Role.FENCE and atoms[end].items:
         return end + 1
-    while end < len(atoms) and atoms[end].role in (Role.ATOM, Role.TEXT):
-        if atoms[end].text == "()" and end > place + 1:  # another function's value
+    while end < len(atoms):
+        atom = atoms[end]
+        quotient = atom.role is Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms)
+        if quotient:
+            end += 1
+        elif atom.role not in _FACTORS or (end > place + 1 and (atom.text == _VALUE or _stops(atoms, place, end))):
             break
         end += 1
-        if atoms[end - 1].text == "()":
-            break
     return end
+
+
+def _stops(atoms: list[Atom], place: int, end: int) -> bool:
+    """Whether parentheses after a bare letter are no part of a function's argument: ``sin n(x)`` is ``(sin n)(x)``."""
+    if atoms[place].text == "∇":
+        return True
+    before = atoms[end - 1]
+    return atoms[end].role is Role.FENCE and bool(atoms[end].items) and not before.symbol.kids and bool(before.symbol.label)
 
 
 _ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
@@ -251,25 +312,39 @@ _ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
 
 def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, list[Node]]:
     """Read a fence by its kind: the node it is, and its elements where a function takes them as arguments."""
-    if inner[0].text == "mod":
+    if inner[0].role is Role.MOD and len(inner) > 1:
         node = Node("F!pmod", [statement(inner[1:])])
         return node, [node]
-    if opening == "{" and any(atom.role is Role.COLON for atom in inner):
+    if opening == "{" and condition(inner):
         return _conditional_set(inner)
     if any(atom.text == ";" for atom in inner):
         node = listed([formula(part) for part in pieces(inner, Role.PUNCTUATION)])
         return node, [node]
+    if opening == "{" and any(atom.role in _RELATING for atom in inner):
+        node = statement(inner)
+        return Node("M!S-1", [node]), [node]
     parts = pieces(inner, Role.PUNCTUATION)
     if any(not part for part in parts):
         raise Unparsed
     items = [formula(part) for part in parts]
-    return _by_kind(opening, items, closing), items
+    return _by_kind(opening, items, closing), items if opening in _ARGUMENTS else []
+
+
+_ARGUMENTS = frozenset("([{")
+
+
+def condition(inner: list[Atom]) -> int:
+    """Find the sign before the condition of a set; 0 for none."""
+    for place, atom in enumerate(inner):
+        if atom.role is Role.BETWEEN or (atom.role is Role.COLON and atom.text == ":"):
+            return place
+    return 0
 
 
 def _conditional_set(inner: list[Atom]) -> tuple[Node, list[Node]]:
     """``{ pattern : condition }``."""
-    place = next(i for i, atom in enumerate(inner) if atom.role is Role.COLON)
-    if place == 0 or place == len(inner) - 1:
+    place = condition(inner)
+    if place == len(inner) - 1:
         raise Unparsed
     parts = [statement(inner[:place]), statement(inner[place + 1 :])]
     return Node("O!conditional-set", parts), [Node("F!:", list(parts))]
@@ -279,19 +354,21 @@ def _by_kind(opening: str, items: list[Node], closing: str) -> Node:
     """Make the node of a fence from its elements."""
     count, pair = len(items), opening + closing
     if opening in "([" and closing in ")]":
-        if count == 1 and pair == "()":
+        if count == 1 and (pair == "()" or items[0].label == "O!matrix"):
             return items[0]
         if count == 2:
             return Node(f"O!interval({_ENDS[opening]}-{_ENDS[closing]})", items)
         if pair == "()":
             return Node(f"M!V-{count}", items)
         if pair == "[]":
-            return Node("M!D-lsqb;&rsqb;", [listed(items)])
+            return Node("M!D-lsqb;&rsqb;", items) if count == 1 else listed(items)
         raise Unparsed
     if pair == "{}":
         return Node(f"M!S-{count}", items)
     if pair == "⟨⟩":
         return Node(f"M!L-{count}", items) if count > 1 else Node("O!expectation", items)
+    if pair == "||" and items[0].label == "O!matrix":
+        return Node("F!det", items)
     label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(pair)
     if label is None:
         raise Unparsed

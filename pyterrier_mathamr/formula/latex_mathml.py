@@ -6,7 +6,8 @@ from lxml import etree
 
 from . import mathml, slt
 from .latex_atoms import BLANK, Atom, identifier, number, operator, text
-from .latex_rows import read_row, scripted, unit
+from .latex_rows import WIDE, read_row, scripted, unit
+from .latex_source import ARRAY, SUPER_FIRST
 from .latex_symbols import ACCENTS, Role
 from .opt import Node, applied
 from .slt import Symbol
@@ -24,7 +25,9 @@ def _identifier(element: etree._Element, _: Atoms) -> Atom:
     """``mi``: a letter, or a word with a meaning."""
     content = (element.text or "").strip()
     if content == "mod":
-        return Atom(Role.MUL, Symbol("mod"), Node("O!rem"), "mod")
+        return Atom(Role.MOD, Symbol("mod"), Node("O!rem"), "mod")
+    if len(content) > 1 and 0x1D49C <= ord(content[0]) <= 0x1D537:  # script and fraktur letters stand for themselves
+        return Atom(Role.ROW, Symbol(""), Node(""), raw=[identifier(letter) for letter in content if letter not in "\ufe00\ufe01"])
     return identifier(content, upright=element.get("mathvariant") == "normal") if content else BLANK
 
 
@@ -38,7 +41,7 @@ def _operator(element: etree._Element, _: Atoms) -> Atom:
     content = (element.text or "").strip()
     if not content or content in "\u2061\u2062\u2063\u2064":
         return BLANK
-    if content in ("⋯", "…", "⋮", "⋱", "∞", "∅", "%", "&"):
+    if content in ("⋯", "…", "⋮", "⋱", "∞", "∅", "&"):
         return identifier(content)
     return operator(content)
 
@@ -49,8 +52,13 @@ def _text(element: etree._Element, _: Atoms) -> Atom:
 
 
 def _blank(_: etree._Element, __: Atoms) -> Atom:
-    """``mspace``, ``mphantom``: nothing."""
+    """``mphantom``: nothing."""
     return BLANK
+
+
+def _space(element: etree._Element, _: Atoms) -> Atom:
+    """``mspace``: nothing, or as good as a comma when it is as wide as a ``\\quad``."""
+    return Atom(Role.PUNCTUATION, Symbol(""), Node(""), WIDE) if element.get("width") in ("1em", "2em") else BLANK
 
 
 def _row(element: etree._Element, atoms: Atoms) -> Atom:
@@ -67,8 +75,9 @@ def _row(element: etree._Element, atoms: Atoms) -> Atom:
 
 def _cases(brace: Atom, table: Atom) -> Atom:
     """``cases``: a brace before a table; the cells are operands one after the other."""
+    cells = table.node.kids[0] if table.node.label == "O!matrix" else table.node
     slt.link(brace.symbol, table.symbol)
-    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [cell for row in table.node.kids for cell in row.kids]))
+    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [cell for row in cells.kids for cell in row.kids]))
 
 
 def _error(element: etree._Element, _: Atoms) -> Atom:
@@ -84,13 +93,14 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
         if len(parts) != 1 + below + above:
             return _row(element, atoms)
         base = parts[0]
+        super_first = above and _marked(parts[-1], SUPER_FIRST)
         low = unit(parts[1]) if below else None
         high = unit(parts[-1]) if above else None
         if element.get("accent") == "true" or element.get("accentunder") == "true":
             return _accented(unit(base), high or low, under=below)
         if base.role in (Role.CLOSE, Role.BAR):
-            made = scripted(base, low, high, limits=False)
-            made.role, made.text, made.scripts = base.role, base.text, (low, high)
+            made = scripted(base, low, high, limits=False, super_first=super_first)
+            made.role, made.text, made.scripts = base.role, base.text, (low, high, super_first)
             bare = operator(base.text)
             made.node = bare.node if base.role is Role.CLOSE else made.node
             return made
@@ -98,9 +108,23 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
             base = read_row(base.raw)
         elif base is BLANK:
             base = Atom(Role.ATOM, Symbol("W!"), Node("W!"))
-        return scripted(base, low, high, limits=limits)
+            base.text = "{}"
+            made = scripted(base, low, high, limits=limits, super_first=super_first)
+            made.scripts = (low, high, super_first)
+            made.node = applied([part.node for part in (high, low) if part is not None])  # until a base is found
+            return made
+        return scripted(base, low, high, limits=limits, super_first=super_first)
 
     return rule
+
+
+def _marked(atom: Atom, mark: str) -> bool:
+    """Whether a row begins with a mark that :mod:`latex_source` set; the mark is taken out."""
+    row = atom.raw if atom.role is Role.ROW else []
+    found = bool(row) and row[0].text == mark
+    if found:
+        del row[0]
+    return found
 
 
 def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
@@ -142,7 +166,11 @@ def _root(element: etree._Element, atoms: Atoms) -> Atom:
 
 def _cell(_: etree._Element, atoms: Atoms) -> Atom:
     """``mtd``: a row of its own."""
-    return read_row(_present(atoms))
+    row = _present(atoms)
+    marked = bool(row) and row[0].text == ARRAY
+    cell = read_row(row[marked:])
+    cell.text = ARRAY if marked else ""
+    return cell
 
 
 def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
@@ -150,9 +178,16 @@ def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
     return Atom(Role.ROW, Symbol(""), Node(""), raw=_present(atoms))
 
 
-def _is_aligned(element: etree._Element) -> bool:
-    """Whether a table is a derivation in lines: the reference keeps its first cell."""
-    return element.get("displaystyle") == "true"
+def _after_brace(element: etree._Element) -> bool:
+    """Whether a table has a brace before it and nothing after it, as ``cases`` has."""
+    parent = element.getparent()
+    return (
+        parent is not None
+        and len(parent) == 3
+        and parent[0].text == "{"
+        and parent[1] is element
+        and (parent[2].text or "\u2063") == "\u2063"
+    )
 
 
 def _table(element: etree._Element, atoms: Atoms) -> Atom:
@@ -160,15 +195,15 @@ def _table(element: etree._Element, atoms: Atoms) -> Atom:
     rows = [row.raw for row in _present(atoms)]
     while len(rows) > 1 and all(cell.symbol.label == "W!" and not cell.symbol.kids for cell in rows[-1]):
         rows.pop()  # what follows the last line break is no row
-    parent = element.getparent()
-    if parent is not None and len(parent) == 3 and parent[0].text == "{" and (parent[2].text or "\u2063") == "\u2063":
+    if element.get("displaystyle") == "true":  # a derivation in lines: the reference keeps its first cell
+        return next((cell for cell in rows[0] if cell.symbol.label != "W!"), BLANK) if rows else BLANK
+    is_array = bool(rows and rows[0]) and rows[0][0].text == ARRAY
+    if _after_brace(element):
         rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells
-    if parent is not None and element.get("displaystyle") == "true" and "style" in element.attrib or _is_aligned(element):
-        return next((cell for cell in rows[0] if cell.symbol.label != "W!"), read_row([])) if rows else BLANK
     heads = [slt.table_row(element, [cell.symbol for cell in row]) for row in rows]
     node = Node(f"M!M-{len(rows)}x{max((len(row) for row in rows), default=0)}")
     node.kids = [Node("M!R!", [cell.node for cell in row]) for row in rows]
-    return Atom(Role.ATOM, slt.table(element, list(heads)), node, "table")
+    return Atom(Role.ATOM, slt.table(element, list(heads)), node if is_array else Node("O!matrix", [node]), "table")
 
 
 RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
@@ -179,7 +214,7 @@ RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
         "mo": _operator,
         "mtext": _text,
         "ms": _text,
-        "mspace": _blank,
+        "mspace": _space,
         "mphantom": _blank,
         "mprescripts": _blank,
         "mrow": _row,

@@ -18,45 +18,45 @@ class Role(IntEnum):
     MUL = 4
     ADD = 5
     RELATION = 6
-    COLON = 7
+    COLON = 7  # looser than a relation: colon, iff, therefore
     PUNCTUATION = 8
     OPEN = 9
     CLOSE = 10
     BAR = 11  # opens, closes or stands between
     ROW = 12  # a group of symbols that joins the row around it
     FENCE = 13  # a fence with its content: an operand, or the arguments of a function
-    MOD = 14  # \\bmod, or the head of (mod n)
+    MOD = 14  # mod, or (mod n)
     BLANK = 15  # nothing to see
-    WIDE = 16  # a space as wide as a comma
-    TEXT = 17  # an operand that the operator tree leaves empty
+    TEXT = 16  # an operand that the operator tree leaves empty
+    BETWEEN = 17  # a bar between two operands: tighter than a relation
 
 
 _RELATIONS = {
     "=": "U!eq", "≠": "U!neq", "<": "O!lt", ">": "O!gt", "≤": "O!leq", "≥": "O!geq", "⩽": "O!leq", "⩾": "O!geq",
     "≦": "O!leq", "≧": "O!geq", "≡": "U!equivalent", "≈": "U!approx", "∼": "U!similar-to", "≃": "U!similar-to-or-equals",
-    "≅": "U!approximately-equals", "≍": "O!asymptotically-equals", "∈": "O!in", "∉": "O!notin", "∋": "O!contains",
+    "≅": "U!approx", "≍": "O!asymptotically-equals", "∈": "O!in", "∉": "O!notin", "∋": "O!contains",
     "⊂": "O!subset", "⊆": "O!subset", "⊊": "O!prsubset", "⫋": "O!prsubset", "⊃": "O!superset-of",
     "⊇": "O!superset-of-or-equals", "⊄": "O!not-subset-of", "⊈": "O!not-subset-of-or-equals",
     "∥": "U!parallel-to", "∦": "U!not-parallel-to", "⟂": "O!perpendicular-to", "∝": "O!proportional-to",
-    ":=": "O!assign", "≔": "O!assign", "↦": "O!maps-to", "⟼": "O!maps-to", "⟹": "O!implies", "⟺": "U!iff",
+    ":=": "O!assign", "≔": "O!assign", "↦": "O!maps-to", "⟼": "O!maps-to", "⟹": "O!implies",
     "⟸": "O!implied-by", "≪": "O!much-less-than", "≫": "O!much-greater-than", "≺": "O!precedes", "≻": "O!succeeds",
     "⪯": "O!precedes-or-equals", "⪰": "O!succeeds-or-equals", "≼": "O!precedes-or-equals", "≽": "O!succeeds-or-equals",
-    "⊢": "O!proves", "⊨": "O!models", "≲": "O!less-than-or-similar-to", "≳": "O!greater-than-or-equivalent-to",
-    "∤": "O!conditional", "≮": "O!not-less-than", "≯": "O!not-greater-than",
+    "⊨": "O!models", "≲": "O!less-than-or-similar-to", "≳": "O!greater-than-or-equivalent-to",
+    "≮": "O!not-less-than", "≯": "O!not-greater-than",
     "≰": "O!not-less-than-or-equals", "≱": "O!not-greater-than-or-equals", "≢": "U!not-equivalent-to",
     "≉": "U!not-approximately-equals", "≁": "U!not-similar-to", "≇": "U!not-approximately-equals",
-    "∴": "O!therefore", "∵": "O!because", "⊲": "O!subgroup-of", "◁": "O!subgroup-of", "⊴": "O!subgroup-of-or-equals",
+    "⊲": "O!subgroup-of", "◁": "O!subgroup-of", "⊴": "O!subgroup-of-or-equals",
     "⊑": "O!square-image-of-or-equals", "⊏": "O!square-image-of", "≐": "O!approaches-limit", "≜": "V!≜", "≗": "V!≗",
     "⋉": "O!left-normal-factor-semidirect-product",
 }  # fmt: skip
-_ARROWS = "→←↔⇒⇐⇔⟶⟵⟷↑↓↕⇑⇓↪↩↠↣↛⇝⇀⇁⇌↗↘↙↖⇉⇄"
+_ARROWS = "→←↔⇒⇐⟶⟵⟷↑↓↕⇑⇓↪↩↠↣↛⇝⇀⇁⇌↗↘↙↖⇉⇄"
 _ADDITIVE = {
     "+": "U!plus", "-": "O!minus", "±": "O!plus-or-minus", "∓": "O!minus-or-plus", "∪": "U!union", "∩": "U!intersect",
     "∖": "O!setdiff", "⊕": "O!direct-sum", "∨": "U!or", "∧": "U!and", "⊔": "U!square-union", "⊓": "U!square-intersection",
     "⊖": "V!⊖", "△": "V!△", "⊎": "V!⊎", "⊻": "U!exclusive-or",
 }  # fmt: skip
 _MULTIPLICATIVE = {
-    "×": "U!times", "*": "U!times", "∗": "V!∗", "⋅": "V!⋅", "/": "O!divide", "÷": "O!divide", "∘": "O!compose",
+    "×": "U!times", "*": "U!times", "⋅": "V!⋅", "/": "O!divide", "÷": "O!divide", "∘": "O!compose",
     "⊗": "U!tensor-product", "⊙": "V!⊙", "⋊": "O!right-normal-factor-semidirect-product", "∙": "V!∙", "⋆": "V!⋆",
     "⋄": "V!⋄", "≀": "V!≀", "⨯": "U!times", "•": "V!∙", "·": "V!⋅", "∔": "V!∔",
 }  # fmt: skip
@@ -64,9 +64,12 @@ _BIG = {
     "∑": "O!sum", "∏": "O!product", "∐": "U!coproduct", "∫": "O!int", "∬": "O!double-integral",
     "∭": "O!triple-integral", "⨌": "O!quadruple-integral", "∮": "O!contour-integral", "⋃": "U!union", "⋂": "U!intersect",
     "⨁": "O!direct-sum", "⨂": "U!tensor-product", "⋁": "U!or", "⋀": "U!and", "⨆": "U!square-union", "⨄": "V!⨄",
-    "∂": "O!partialdiff", "∇": "V!∇", "∀": "O!forall", "∃": "O!exists", "∄": "O!not-exists", "¬": "O!not",
+    "∂": "O!partialdiff", "∀": "O!forall", "∃": "O!exists", "∄": "O!not-exists",
     "⨀": "V!⨀",
 }  # fmt: skip
+
+IFF, AST = "\ue002", "\ue003"
+"""Stand-ins for ``\\iff`` and ``\\ast``, which ``math-core`` writes like other symbols."""
 
 OPERATORS: dict[str, tuple[Role, str]] = {
     **{symbol: (Role.RELATION, label) for symbol, label in _RELATIONS.items()},
@@ -75,7 +78,17 @@ OPERATORS: dict[str, tuple[Role, str]] = {
     **{symbol: (Role.MUL, label) for symbol, label in _MULTIPLICATIVE.items()},
     **{symbol: (Role.BIG, label) for symbol, label in _BIG.items()},
     ":": (Role.COLON, "V!:"),
-    "∣": (Role.COLON, "O!conditional"),
+    "⇔": (Role.COLON, "V!⇔"),
+    IFF: (Role.COLON, "U!iff"),
+    AST: (Role.MUL, "V!∗"),
+    "∇": (Role.FUNCTION, "V!∇"),
+    "%": (Role.POSTFIX, "O!percent"),
+    "⟺": (Role.COLON, "V!⟺"),
+    "⊢": (Role.COLON, "O!proves"),
+    "∴": (Role.COLON, "O!therefore"),
+    "∵": (Role.COLON, "O!because"),
+    "∣": (Role.BETWEEN, "O!conditional"),
+    "∤": (Role.BETWEEN, "O!conditional"),
     ",": (Role.PUNCTUATION, ""),
     ";": (Role.PUNCTUATION, ""),
     "!": (Role.POSTFIX, "O!factorial"),
@@ -106,6 +119,9 @@ LIMITS = {
 }  # fmt: skip
 """Words that work as big operators; like those, they have no type in the layout tree."""
 
+NAMED = {"¬": ("V!¬", "O!not"), "𝟏": ("N!𝟏", "N!1"), "𝟙": ("N!𝟙", "N!1"), "𝟘": ("N!𝟘", "N!0"), "𝟎": ("N!𝟎", "N!0")}
+"""Symbols with a label of their own in each tree."""
+
 FUNCTIONS = {
     **{
         name: "F!" + name
@@ -122,7 +138,7 @@ FUNCTIONS = {
 }
 """Words that take an argument, with their label."""
 
-UNTYPED_FUNCTIONS = frozenset({"det"})
+UNTYPED_FUNCTIONS = frozenset({"det", "dim"})
 """Functions that the layout tree writes as operators."""
 
 ACCENTS = {
