@@ -73,6 +73,10 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         """Tell whether there is a finished store at the path."""
         return (Path(self.path) / META).is_file()
 
+    def unfinished(self) -> int:
+        """Count the graphs that a job which stopped half way has stored so far."""
+        return len(self.unfinished_ids())
+
     def unfinished_ids(self) -> frozenset[str]:
         """List what a job that stopped half way has stored; its next run needs only the others.
 
@@ -200,7 +204,7 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     def _open(self) -> _Opened:
         if self._opened is None:
             if not self.built():
-                raise NotBuiltError(Path(self.path), len(self.unfinished_ids()))
+                raise NotBuiltError(Path(self.path), self.unfinished())
             self._opened = _Opened(Path(self.path))
         return self._opened
 

@@ -164,7 +164,7 @@ def test_a_kill_while_replacing_or_adding_leaves_the_store_as_it_was(store):
             store.indexer(mode, shard_size=1).index(dies_after(rows(2, 3)))
         assert GraphStore(store.path).ids() == ["1"]
         store.discard()
-    assert store.unfinished_ids() == frozenset()
+    assert (store.unfinished(), store.unfinished_ids()) == (0, frozenset())
 
 
 def test_a_job_of_another_mode_is_not_mixed_in(store):
