@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.extras import require
@@ -27,7 +28,7 @@ from .tokens import STRONG_TOKENS, TokenOptions
 
 
 class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
-    """A BM25 index of posts with formulas, built and searched without Java.
+    """A BM25 index of posts with formulas, built and searched without Java; called directly it is its retriever.
 
     Args:
         path: the folder of the index; it need not exist yet.
@@ -43,10 +44,17 @@ class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     ARTIFACT_FORMAT = "mathamr_bm25"
     ARTIFACT_PACKAGE_HINT = "pyterrier-mathamr"
 
+    schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": "https://github.com/xhluca/bm25s"}
+
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._loaded: tuple[Postings, TokenOptions] | None = None
         self._engine: tuple[tuple[float, float], Any] | None = None
+
+    @staticmethod
+    def example() -> BM25Index:
+        """Give an index that is not built."""
+        return BM25Index("index.bm25")
 
     def built(self) -> bool:
         """Tell whether a whole index is at the path."""
@@ -117,6 +125,14 @@ class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         return BM25Retriever(self, num_results=num_results, k1=k1, b=b, query_weights=query_weights, verbose=verbose)
 
     bm25 = retriever
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search as :meth:`retriever` with its defaults does.
+
+        Args:
+            inp: ``qid`` with ``query``, or with ``title`` and ``body``.
+        """
+        return self.retriever().transform(inp)
 
     def postings(self) -> Postings:
         """Give the term counts, mapped into memory when first asked for.

@@ -219,9 +219,14 @@ def test_an_experiment_runs_without_java(index: BM25Index) -> None:
     assert not pt.java.started()
 
 
-@pt.testing.transformer_test_class
-def unbuilt_retriever() -> Any:
-    return BM25Index("unbuilt").retriever()
+def test_the_indexer_says_what_documents_bring() -> None:
+    wanted = [["docno", "html"], ["docno", "body"], ["docno", "text"]]
+    assert pt.inspect.indexer_inputs(BM25Index.example().indexer()) == wanted
 
 
-TestBM25Retriever = unbuilt_retriever
+def test_the_index_called_directly_searches(index: BM25Index) -> None:
+    assert index(queries("bounded")).equals(index.retriever()(queries("bounded")))
+
+
+TestBM25Retriever = pt.testing.transformer_test_class(lambda: BM25Index.example().retriever())
+TestBM25Index = pt.testing.transformer_test_class(BM25Index.example)

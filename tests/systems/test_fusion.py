@@ -1,6 +1,5 @@
 import pickle
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -75,9 +74,6 @@ def test_refuses_what_it_cannot_do() -> None:
         ZScoreFusion(one, one)(LEFT)
 
 
-@pt.testing.transformer_test_class
-def fusion_of_unbuilt() -> Any:
-    return ZScoreFusion(BM25Index("unbuilt").retriever(), BM25Index("unbuilt").retriever(k1=1.0))
-
-
-TestZScoreFusion = fusion_of_unbuilt
+TestZScoreFusion = pt.testing.transformer_test_class(
+    lambda: ZScoreFusion(BM25Index.example().retriever(), BM25Index.example().retriever(k1=1.0))
+)
