@@ -30,12 +30,15 @@ def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None
     """
     if scores.dim() != 2 or scores.size(0) > scores.size(1):
         raise ShapeError("scores", tuple(scores.shape), "[B, m] with m >= B")
+    blocked = torch.isneginf(scores)
     if allowed is not None:
         if allowed.shape != scores.shape:
             raise ShapeError("allowed", tuple(allowed.shape), str(tuple(scores.shape)))
         diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
-        scores = scores.masked_fill(~(allowed | diagonal), -math.inf)
-    return F.cross_entropy(scores / temperature, torch.arange(scores.size(0), device=scores.device))
+        blocked = blocked | ~(allowed | diagonal)
+    # Divided before it is masked: the temperature's gradient multiplies scores, and infinity times zero is no number.
+    logits = (scores.masked_fill(blocked, 0.0) / temperature).masked_fill(blocked, -math.inf)
+    return F.cross_entropy(logits, torch.arange(scores.size(0), device=scores.device))
 
 
 def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:

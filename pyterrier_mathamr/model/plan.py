@@ -1,11 +1,13 @@
 """The order in which an R-GCN layer visits the edges of a batch: made once, used by every layer and both passes.
 
-Edges are sorted by (relation, target). All edges of one relation into one target form a *pair*; the pairs of one
-relation lie together, so that one product serves them::
+The matrix W_r multiplies *rows*. A relation's rows are either the means of each target's sources (few targets, many
+sources: members to their virtual node) or the sources themselves (few sources, many targets: a virtual node to its
+members), whichever are fewer. Rows of one relation lie together, so that one product serves them::
 
-    edges   (r0,t1) (r0,t1) (r0,t4) (r1,t1) (r1,t2) (r1,t2)     sorted, e of them
-    pairs      └──── p0 ────┘ p1      p2      └──── p3 ────┘     p <= e
-    groups  └─────── W_r0 ───────┘ └───────── W_r1 ────────┘     one for each relation that occurs
+    states  [N, in]  ──collect──▶  rows  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]     p <= e
+
+    r0: a─▶x b─▶x c─▶y    rows mean(a, b), c   (targets x, y)     spread to x, y
+    r1: v─▶x v─▶y v─▶z    row  v               (source v)         spread to x, y, z
 """
 
 from __future__ import annotations
@@ -19,36 +21,46 @@ from .errors import ShapeError
 
 
 @dataclass(frozen=True)
+class Gather:
+    """A sparse matrix by rows: result ``i`` is the weighted sum of ``members[starts[i]:starts[i + 1]]``.
+
+    Attributes:
+        members: int64 ``[z]``.
+        starts: int64 ``[g + 1]``.
+        share: float ``[z]``, the weights of a mean.
+    """
+
+    members: Tensor
+    starts: Tensor
+    share: Tensor
+
+    @classmethod
+    def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
+        """Sort entries (result, member, weight) by result; ``size`` is the number of results."""
+        _, order = torch.sort(results, stable=True)
+        counts = torch.bincount(results, minlength=size)
+        return cls(members.index_select(0, order), _starts(counts), share.index_select(0, order))
+
+
+@dataclass(frozen=True)
 class RelationPlan:
     """Index arrays of one batch of graphs for :class:`~pyterrier_mathamr.model.RelationalGraphConv`.
 
     Attributes:
-        num_nodes: N.
         relations: int64 ``[k]``, the relations that occur, ascending.
-        ends: int32 ``[k]``, the end of each relation's pairs.
-        sizes: the number of pairs of each relation, k of them.
-        source: int64 ``[e]``, source of each sorted edge.
-        pair_ptr: int64 ``[p + 1]``, where the edges of each pair begin.
-        share: float ``[e]``, one divided by the number of edges of the edge's pair.
-        pair_target: int64 ``[p]``, target of each pair.
-        by_target: int64 ``[p]``, pairs sorted by target; ``target_ptr``: int64 ``[N + 1]``.
-        by_source: int64 ``[e]``, the pair of each edge, edges sorted by source; ``source_ptr``: int64 ``[N + 1]``.
-        source_share: float ``[e]``, ``share`` in the order of ``by_source``.
+        ends: int32 ``[k]``, the end of each relation's rows.
+        sizes: the number of rows of each relation, k of them.
+        collect: p rows from N states; ``collect_back``: its transpose.
+        spread: N results from p products; ``spread_back``: its transpose.
     """
 
-    num_nodes: int
     relations: Tensor
     ends: Tensor
     sizes: tuple[int, ...]
-    source: Tensor
-    pair_ptr: Tensor
-    share: Tensor
-    pair_target: Tensor
-    by_target: Tensor
-    target_ptr: Tensor
-    by_source: Tensor
-    source_ptr: Tensor
-    source_share: Tensor
+    collect: Gather
+    collect_back: Gather
+    spread: Gather
+    spread_back: Gather
 
     @classmethod
     def build(
@@ -69,30 +81,71 @@ class RelationPlan:
             raise ShapeError("edge_index", tuple(edge_index.shape), "[2, e]")
         if edge_type.shape != edge_index.shape[1:]:
             raise ShapeError("edge_type", tuple(edge_type.shape), f"[{edge_index.size(1)}], one relation for each edge")
-        key, order = torch.sort(edge_type * num_nodes + edge_index[1], stable=True)
-        pairs, pair_of_edge, counts = torch.unique_consecutive(key, return_inverse=True, return_counts=True)
-        relation_of_pair = torch.div(pairs, max(num_nodes, 1), rounding_mode="floor")
-        relations, sizes = torch.unique_consecutive(relation_of_pair, return_counts=True)
-        pair_target = pairs - relation_of_pair * num_nodes
-        source = edge_index[0].index_select(0, order)
-        share = counts.to(dtype).reciprocal().index_select(0, pair_of_edge)
-        sorted_source, by_source = torch.sort(source, stable=True)
-        sorted_target, by_target = torch.sort(pair_target, stable=True)
+        source, target = edge_index
+        relations, relation = torch.unique(edge_type, return_inverse=True)
+        by_source, by_target = (_Side.build(relation, node, num_nodes, len(relations)) for node in (source, target))
+        turned = by_source.sizes < by_target.sizes  # [k], relations whose rows are their sources
+        sizes = torch.where(turned, by_source.sizes, by_target.sizes)
+        first = _starts(sizes)[:-1]
+        share = by_target.counts.to(dtype).reciprocal().index_select(0, by_target.of_edge)  # [e]
+        late, early = turned[relation], ~turned[relation]  # edges of turned relations, and of the others
+        row = first[relation] + torch.where(late, by_source.within(relation), by_target.within(relation))  # [e]
+        sources = by_source.chosen(turned, first)  # the rows that are a source each
+        targets = by_target.chosen(~turned, first)  # the rows that are the mean for a target each
+        into = _entries((row[early], source[early], share[early]), (*sources, share.new_ones(len(sources[0]))))
+        out = _entries((row[late], target[late], share[late]), (*targets, share.new_ones(len(targets[0]))))
+        rows = int(sizes.sum())
         return cls(
-            num_nodes=num_nodes,
             relations=relations,
             ends=sizes.cumsum(0).to(torch.int32),
             sizes=tuple(sizes.tolist()),
-            source=source,
-            pair_ptr=_starts(counts),
-            share=share,
-            pair_target=pair_target,
-            by_target=by_target,
-            target_ptr=_starts(torch.bincount(sorted_target, minlength=num_nodes)),
-            by_source=pair_of_edge.index_select(0, by_source),
-            source_ptr=_starts(torch.bincount(sorted_source, minlength=num_nodes)),
-            source_share=share.index_select(0, by_source),
+            collect=Gather.build(into[0], into[1], into[2], rows),
+            collect_back=Gather.build(into[1], into[0], into[2], num_nodes),
+            spread=Gather.build(out[1], out[0], out[2], num_nodes),
+            spread_back=Gather.build(out[0], out[1], out[2], rows),
         )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The distinct (relation, node) of the edges' sources or targets, u of them, sorted.
+
+    Attributes:
+        relation, node: int64 ``[u]``.
+        counts: int64 ``[u]``, edges of each.
+        of_edge: int64 ``[e]``, which one an edge has.
+        sizes: int64 ``[k]``, how many each relation has; ``first``: int64 ``[k]``, where they begin.
+    """
+
+    relation: Tensor
+    node: Tensor
+    counts: Tensor
+    of_edge: Tensor
+    sizes: Tensor
+    first: Tensor
+
+    @classmethod
+    def build(cls, relation: Tensor, node: Tensor, num_nodes: int, num_relations: int) -> _Side:
+        keys, of_edge, counts = torch.unique(relation * num_nodes + node, return_inverse=True, return_counts=True)
+        each = torch.div(keys, max(num_nodes, 1), rounding_mode="floor")
+        sizes = torch.bincount(each, minlength=num_relations)
+        return cls(each, keys - each * num_nodes, counts, of_edge, sizes, _starts(sizes)[:-1])
+
+    def within(self, relation: Tensor) -> Tensor:
+        """Number each edge's (relation, node) within its relation: int64 ``[e]``."""
+        return self.of_edge - self.first[relation]
+
+    def chosen(self, wanted: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
+        """Give the rows and nodes of the wanted relations, whose rows begin at ``first``."""
+        kept = torch.nonzero(wanted[self.relation]).squeeze(1)
+        relation = self.relation[kept]
+        return first[relation] + kept - self.first[relation], self.node[kept]
+
+
+def _entries(*parts: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Put lists of (row, node, weight) end to end."""
+    rows, nodes, shares = zip(*parts, strict=True)
+    return torch.cat(rows), torch.cat(nodes), torch.cat(shares)
 
 
 def _starts(counts: Tensor) -> Tensor:

@@ -1,12 +1,12 @@
 """The relational graph convolution by relation-sorted segments (MathAMR+, equation 2.4).
 
 ``torch_geometric.nn.RGCNConv`` loops over all relations and searches the edges of each; ``FastRGCNConv`` holds one
-matrix for each edge. Here the neighbours are averaged first, for each (relation, target) pair that occurs, and then
-each relation that occurs multiplies its pairs at once (see :mod:`~pyterrier_mathamr.model.plan`)::
+matrix for each edge. Here each relation that occurs multiplies, at once, as few rows as can carry its messages (see
+:mod:`~pyterrier_mathamr.model.plan`)::
 
-    x[source]  ──mean──▶  [p, in]  ──W_r by group──▶  [p, out]  ──sum by target──▶  [N, out]
+    x [N, in]  ──collect──▶  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]
 
-Cost: O(e·in + p·in·out), memory O(p·(in + out)), where p <= e is the number of pairs.
+Cost: O(e·(in + out) + p·in·out), memory O(p·(in + out)), where p <= e is the number of rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.errors import ConfigError
 
 from .errors import ShapeError
-from .plan import RelationPlan
+from .plan import Gather, RelationPlan
 
 
 class RelationalGraphConv(nn.Module):
@@ -137,47 +137,46 @@ class RelationalGraphConv(nn.Module):
 
 
 class _RelationalSum(torch.autograd.Function):
-    """Σ_r mean_{j ∈ N_i^r} W_r (h_j + e_r) for all nodes, with its gradient; keeps only the ``[p, in]`` means."""
+    """Σ_r mean_{j ∈ N_i^r} W_r (h_j + e_r) for all nodes, with its gradient; keeps only the ``[p, in]`` rows."""
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weights: Tensor, attributes: Tensor | None, plan: RelationPlan, mean: bool
     ) -> Tensor:
-        messages = _bag_sum(x, plan.source, plan.pair_ptr, plan.share if mean else None)  # [p, in]
+        rows = _bag_sum(x, plan.collect, mean)  # [p, in]
         if attributes is not None:
             spread = attributes.repeat_interleave(plan.ends.diff(prepend=plan.ends.new_zeros(1)), 0)  # [p, in]
-            messages += spread if mean else spread * plan.pair_ptr.diff().unsqueeze(1)
-        products = _grouped(messages, weights, plan)  # [p, out]
-        ctx.save_for_backward(messages, weights)
+            rows += spread if mean else spread * plan.collect.starts.diff().unsqueeze(1)
+        products = _grouped(rows, weights, plan)  # [p, out]
+        ctx.save_for_backward(rows, weights)
         ctx.plan, ctx.mean = plan, mean
-        return _bag_sum(products, plan.by_target, plan.target_ptr)
+        return _bag_sum(products, plan.spread, mean)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         plan: RelationPlan = ctx.plan
-        messages, weights = ctx.saved_tensors
-        grad_products = grad.index_select(0, plan.pair_target)  # [p, out]
-        grad_messages = _grouped(grad_products, weights.transpose(1, 2), plan)  # [p, in]
-        grad_weights = _grouped_outer(messages, grad_products, plan) if ctx.needs_input_grad[1] else None
-        grad_x = None
-        if ctx.needs_input_grad[0]:
-            share = plan.source_share if ctx.mean else None
-            grad_x = _bag_sum(grad_messages, plan.by_source, plan.source_ptr, share)
+        rows, weights = ctx.saved_tensors
+        grad_products = _bag_sum(grad, plan.spread_back, ctx.mean)  # [p, out]
+        grad_rows = _grouped(grad_products, weights.transpose(1, 2), plan)  # [p, in]
+        grad_weights = _grouped_outer(rows, grad_products, plan) if ctx.needs_input_grad[1] else None
+        grad_x = _bag_sum(grad_rows, plan.collect_back, ctx.mean) if ctx.needs_input_grad[0] else None
         grad_attributes = None
         if ctx.needs_input_grad[2]:
-            each = grad_messages if ctx.mean else grad_messages * plan.pair_ptr.diff().unsqueeze(1)
-            starts = F.pad(plan.ends.long(), (1, 0))
-            grad_attributes = _bag_sum(each, torch.arange(each.size(0), device=each.device), starts)
+            each = grad_rows if ctx.mean else grad_rows * plan.collect.starts.diff().unsqueeze(1)
+            groups = Gather(torch.arange(len(each), device=each.device), F.pad(plan.ends.long(), (1, 0)), each[:, 0])
+            grad_attributes = _bag_sum(each, groups, False)
         return grad_x, grad_weights, grad_attributes, None, None
 
 
-def _bag_sum(rows: Tensor, members: Tensor, starts: Tensor, share: Tensor | None = None) -> Tensor:
-    """Add up the rows named by each run of ``members``, weighted: ``[g, width]``, without holding one row an edge."""
-    if members.numel() == 0:
-        return rows.new_zeros(starts.numel() - 1, rows.size(1))
-    weights = torch.ones_like(members, dtype=rows.dtype) if share is None else share.to(rows.dtype)
+def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
+    """Add up the members of each result, weighted for a mean: ``[g, width]``, without holding one row an edge."""
+    if gather.members.numel() == 0:
+        return rows.new_zeros(gather.starts.numel() - 1, rows.size(1))
     # Always with weights: torch's path without them is four times slower on a CPU.
-    return F.embedding_bag(members, rows, starts, mode="sum", include_last_offset=True, per_sample_weights=weights)
+    weights = gather.share.to(rows.dtype) if mean else rows.new_ones(gather.members.numel())
+    return F.embedding_bag(
+        gather.members, rows, gather.starts, mode="sum", include_last_offset=True, per_sample_weights=weights
+    )
 
 
 def _fused(*matrices: Tensor) -> bool:

@@ -37,6 +37,16 @@ def test_a_masked_document_counts_neither_in_the_loss_nor_in_the_gradient() -> N
     assert scores.grad[2, 2] < 0
 
 
+def test_the_temperature_s_gradient_is_the_slope_with_and_without_masked_documents() -> None:
+    for allowed in (None, torch.tensor([[True, False, True], [True, True, False], [False, True, True]])):
+        scores = torch.tensor(SCORES, dtype=torch.float64)
+        tau = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+        info_nce(scores, tau, allowed).backward()
+        step = 1e-6
+        slope = (info_nce(scores, 0.5 + step, allowed) - info_nce(scores, 0.5 - step, allowed)).item() / (2 * step)
+        assert tau.grad.item() == pytest.approx(slope, rel=1e-5)
+
+
 def test_the_temperature_learns_and_stays_positive() -> None:
     loss = ContrastiveLoss(MathAMRConfig(temperature=0.05))
     assert loss.temperature.item() == pytest.approx(0.05)
