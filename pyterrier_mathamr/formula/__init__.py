@@ -8,6 +8,7 @@ from .opt import opt_from_mathml
 from .slt import slt_from_mathml
 from .store import FormulaStore
 from .tables import FormulaRow, read_formula_table
+from .tex.source import definitions
 from .tree import FormulaPair, FormulaTree
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "FormulaStoreError",
     "FormulaTableError",
     "FormulaTree",
+    "definitions",
     "opt_from_latex",
     "opt_from_mathml",
     "read_formula_table",

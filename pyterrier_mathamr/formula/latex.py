@@ -1,59 +1,126 @@
-"""LaTeX → Presentation MathML → trees."""
+r"""LaTeX → both trees.
+
+``math-core`` (in Rust, 200,000 formulas a second) writes Presentation MathML; :mod:`.tex` reads it as symbols, matches
+fences, and an operator-precedence grammar makes the operator tree. What cannot be read as it stands is repaired, or
+given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
+"""
 
 from __future__ import annotations
 
-import functools
+import threading
 
 import math_core
 
+from .._common.errors import MissingExtraError
+from .._common.extras import require
 from . import mathml
 from .errors import FormulaError
-from .latex_atoms import Atom
-from .latex_mathml import RULES, _row
-from .opt import tree_of as opt_tree_of
-from .latex_source import prepare
-from .slt import tree_of as slt_tree_of
+from .opt import tree_of as opt_tree
+from .slt_symbol import tree_of as slt_tree
+from .tex.atoms import Atom
+from .tex.elements import RULES, unknown
+from .tex.repair import check_depth, repaired
+from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
 
-
-@functools.cache
-def _converter() -> math_core.LatexToMathML:
-    return math_core.LatexToMathML(ignore_unknown_commands=True, fancy_error=False, allow_unreliable_rendering=True)
+_APPLY = ("&ApplyFunction;", "\u2061")  # the one entity that math-core writes and XML does not know
 
 
-def _mathml(latex: str) -> str:
+class _Local(threading.local):
+    """One converter for each thread: a converter serves one call at a time."""
+
+    def __init__(self) -> None:
+        self.converter = math_core.LatexToMathML(
+            ignore_unknown_commands=True, fancy_error=False, allow_unreliable_rendering=True
+        )
+
+
+_LOCAL = _Local()
+
+
+def slt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
+    r"""Convert LaTeX to a symbol layout tree, as LaTeXML and Tangent-S would.
+
+    Args:
+        latex: one formula, without dollars.
+        macros: commands of the same post (``\newcommand``, ``\def``), see :func:`definitions`.
+
+    Returns:
+        The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
+
+    Raises:
+        FormulaError: no converter takes the formula; with the place.
+    """
+    atom, partial = _read(latex, macros)
+    return slt_tree(atom.symbol, latex, partial=partial)
+
+
+def opt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
+    """Convert LaTeX to an operator tree, as LaTeXML and Tangent-S would; see :func:`slt_from_latex`."""
+    atom, partial = _read(latex, macros)
+    return opt_tree(atom.node, latex, partial=partial)
+
+
+def trees_from_latex(latex: str, *, macros: str = "") -> FormulaPair:
+    """Convert LaTeX to both trees, reading it once. Never raises.
+
+    Args:
+        latex: one formula, without dollars.
+        macros: commands of the same post, see :func:`definitions`.
+
+    Returns:
+        Both trees, or ``None`` twice where no converter takes the formula.
+    """
     try:
-        return _converter().convert_with_local_state(latex, displaystyle=True).replace("&ApplyFunction;", "\u2061")
-    except math_core.LatexError as error:
-        raise FormulaError(str(error), latex) from error
+        atom, partial = _read(latex, macros)
+    except FormulaError:
+        return FormulaPair(None, None)
+    return FormulaPair(
+        slt_tree(atom.symbol, latex, partial=partial), opt_tree(atom.node, latex, partial=partial)
+    )
 
 
-def _read(latex: str) -> tuple[Atom, bool]:
-    root = mathml.parse(_mathml(prepare(latex)))
-    atom, known = mathml.fold(root, RULES, _row)
+def _read(latex: str, macros: str) -> tuple[Atom, bool]:
+    """Read a formula; tell whether part of it is a guess."""
+    source, mended = _presentation(macros + latex if macros else latex, latex)
+    atom, known = mathml.fold(mathml.parse(source), RULES, unknown)
     if atom is None:
         raise FormulaError("the formula is empty", latex)
-    return atom, known
+    return atom, mended or not known or "merror" in source
 
 
-def slt_from_latex(latex: str) -> FormulaTree:
-    """Convert LaTeX to a symbol layout tree."""
-    atom, known = _read(latex)
-    return slt_tree_of(atom.symbol, latex, partial=not known)
+def _presentation(text: str, latex: str) -> tuple[str, bool]:
+    """Convert LaTeX to Presentation MathML; tell whether it had to be mended."""
+    text = prepare(text)
+    check_depth(text)
+    try:
+        return _convert(text), False
+    except math_core.LatexError as error:
+        first = error
+    try:
+        return _convert(repaired(text)), True
+    except math_core.LatexError:
+        pass
+    source = _fallback(text)
+    if source is None:
+        place, _, message = str(first).partition(": ")
+        raise FormulaError(message or str(first), latex, int(place) if place.isdecimal() else 0) from first
+    return source, True
 
 
-def opt_from_latex(latex: str) -> FormulaTree:
-    """Convert LaTeX to an operator tree."""
-    atom, known = _read(latex)
-    return opt_tree_of(atom.node, latex, partial=not known)
+def _convert(text: str) -> str:
+    """Convert by ``math-core``."""
+    source: str = _LOCAL.converter.convert_with_local_state(text, displaystyle=True)
+    return source.replace(*_APPLY)
 
 
-def trees_from_latex(latex: str) -> FormulaPair:
-    """Convert LaTeX to both trees; ``None`` where there is none. Never raises."""
-    trees: list[FormulaTree | None] = []
-    for convert in (slt_from_latex, opt_from_latex):
-        try:
-            trees.append(convert(latex))
-        except FormulaError:
-            trees.append(None)
-    return FormulaPair(*trees)
+def _fallback(text: str) -> str | None:
+    """Convert by ``latex2mathml``; ``None`` when it is not installed or does not take the formula either."""
+    try:
+        converter = require("latex2mathml.converter", "latex")
+        source: str = converter.convert(text)
+    except MissingExtraError:
+        return None
+    except Exception:  # it has no base class of errors, and lets those of its parsing out
+        return None
+    return source

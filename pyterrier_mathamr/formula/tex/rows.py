@@ -6,12 +6,12 @@ A row that the grammar cannot read stays flat, as LaTeXML leaves it: no groups i
 
 from __future__ import annotations
 
-from . import slt
-from .latex_atoms import BLANK, Atom, operator
-from .latex_grammar import Unparsed, condition, fence_node, statement
-from .latex_symbols import OPERATORS, Role
-from .opt import Node, fragments
-from .slt import Symbol
+from .. import slt_symbol as slt
+from .atoms import BLANK, Atom, operator
+from .grammar import Unparsed, condition, fence_node, statement
+from .symbols import OPERATORS, Role
+from ..opt import Node, fragments
+from ..slt_symbol import Symbol
 
 _PAIRS = {"(": ")]", "[": "])", "{": "}", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩", "": ""}
 _MERGED = {(":", "="): ":=", ("!", "!"): "!!", ("|", "|"): "||", ("′", "′"): "′′", ("′′", "′"): "′′′"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from lxml import etree
 
-from . import mathml, slt
-from .latex_atoms import BLANK, Atom, identifier, number, operator, text
-from .latex_rows import WIDE, read_row, scripted, unit
-from .latex_source import ARRAY, SUPER_FIRST
-from .latex_symbols import ACCENTS, Role
-from .opt import Node, applied
-from .slt import Symbol
+from .. import mathml, slt_symbol as slt
+from .atoms import BLANK, Atom, identifier, number, operator, text
+from .rows import WIDE, read_row, scripted, unit
+from .source import ARRAY, SUPER_FIRST
+from .symbols import ACCENTS, Role
+from ..opt import Node, applied
+from ..slt_symbol import Symbol
 
 Atoms = list["Atom | None"]
 
@@ -119,7 +119,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
 
 
 def _marked(atom: Atom, mark: str) -> bool:
-    """Whether a row begins with a mark that :mod:`latex_source` set; the mark is taken out."""
+    """Whether a row begins with a mark that :mod:`source` set; the mark is taken out."""
     row = atom.raw if atom.role is Role.ROW else []
     found = bool(row) and row[0].text == mark
     if found:
@@ -200,10 +200,15 @@ def _table(element: etree._Element, atoms: Atoms) -> Atom:
     is_array = bool(rows and rows[0]) and rows[0][0].text == ARRAY
     if _after_brace(element):
         rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells
-    heads = [slt.table_row(element, [cell.symbol for cell in row]) for row in rows]
+    heads = [slt.table_row([cell.symbol for cell in row]) for row in rows]
     node = Node(f"M!M-{len(rows)}x{max((len(row) for row in rows), default=0)}")
     node.kids = [Node("M!R!", [cell.node for cell in row]) for row in rows]
-    return Atom(Role.ATOM, slt.table(element, list(heads)), node if is_array else Node("O!matrix", [node]), "table")
+    return Atom(Role.ATOM, slt.table(list(heads)), node if is_array else Node("O!matrix", [node]), "table")
+
+
+def unknown(element: etree._Element, atoms: Atoms) -> Atom:
+    """Any other element: its children join the row."""
+    return _row(element, atoms)
 
 
 RULES: dict[str, mathml.Rule[Atom]] = mathml.table(

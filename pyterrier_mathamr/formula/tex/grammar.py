@@ -5,10 +5,10 @@ From loosest to tightest: sequences of statements and lists, colon, relations, s
 
 from __future__ import annotations
 
-from .latex_atoms import Atom
-from .latex_symbols import Role
-from .opt import Node, applied
-from .slt import Symbol
+from .atoms import Atom
+from .symbols import Role
+from ..opt import Node, applied
+from ..slt_symbol import Symbol
 
 _INTEGRALS = frozenset("∫∬∭⨌∮")
 

@@ -6,11 +6,11 @@ official MathML: one minus sign, groups and function applications spliced into t
 
 from __future__ import annotations
 
-from . import slt
-from .mathml import clean
-from .latex_symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
-from .opt import Node
-from .slt import Symbol
+from .. import slt_symbol as slt
+from ..mathml import clean
+from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
+from ..opt import Node
+from ..slt_symbol import Symbol
 
 
 class Atom:

@@ -1,0 +1,236 @@
+"""Symbols of a layout tree under construction: rows, groups, scripts and tables.
+
+A row is a chain of ``n`` edges. Its first symbol knows its last one, so that rows grow in constant time.
+"""
+
+from __future__ import annotations
+
+from .tree import Edge, FormulaTree
+
+_ORDER = "aocnbudew"
+_RANK = {label: rank for rank, label in enumerate(_ORDER)}
+OPENING = frozenset("({|∥") | {"&lsqb;"}
+"""What may begin a group."""
+
+CLOSING = frozenset(")}|∥") | {"&rsqb;"}
+"""What may end a group."""
+
+_FENCED_TABLE = frozenset("({|&∥")
+
+
+class Symbol:
+    """A node under construction: its label, its children by edge label, and the end of the row it begins."""
+
+    __slots__ = ("kids", "label", "tail")
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.kids: dict[str, Symbol] = {}
+        self.tail: Symbol | None = None  # the last symbol of the row that begins here; None for the symbol itself
+
+
+Symbols = list[Symbol | None]
+
+
+def link(head: Symbol, follower: Symbol) -> None:
+    """Append a row to the row that begins with ``head``."""
+    (head.tail or head).kids["n"] = follower
+    head.tail = follower.tail or follower
+
+
+def ignorable(symbol: Symbol | None) -> bool:
+    """Whether a symbol is a blank or an invisible operator with nothing attached."""
+    return symbol is None or (not symbol.kids and symbol.label in ("", "W!"))
+
+
+def chain(symbols: Symbols) -> Symbol | None:
+    """Make one row of all symbols; blanks count only as the first one."""
+    if not symbols:
+        return None
+    head = symbols[0] or Symbol("W!")
+    for symbol in symbols[1:]:
+        if symbol is not None:
+            link(head, symbol)
+    return head
+
+
+def visible_chain(symbols: Symbols) -> Symbol | None:
+    """Make one row of all symbols that are visible; the fate of an element with a wrong number of children."""
+    return chain([symbol for symbol in symbols if not ignorable(symbol)])
+
+
+def row_of(row: list[Symbol]) -> Symbol | None:
+    """Link visible symbols into a row, or into a group when there are fences at both ends."""
+    if not row:
+        return None
+    if len(row) > 2 and row[0].label in OPENING and row[-1].label in CLOSING:
+        return group(row[0].label, row[1:-1], row[-1].label, ",")
+    last = head = row[0]
+    for symbol in row[1:]:
+        if last.label[:2] == "M!" and symbol.label[:2] == "M!" and _merge(last, symbol):
+            continue
+        (last.tail or last).kids["n"] = symbol
+        last = symbol if symbol.label[:2] == "M!" else symbol.tail or symbol
+    end = last.tail or last
+    head.tail = None if end is head else end
+    return head
+
+
+def group(opening: str, inner: list[Symbol], closing: str, separators: str) -> Symbol:
+    """Make a group ``M!()1x2``: elements split at separators, which end their element; the next hangs on ``e``."""
+    if len(inner) == 1 and _is_bare_table(inner[0]):
+        inner[0].label = f"M!{opening}{closing}{inner[0].label[2:]}"
+        return inner[0]
+    if inner and _separates(inner[0], separators):
+        inner = [Symbol("W!"), *inner]
+        link(inner[0], inner.pop(1)) if len(inner) == 2 else None
+    split = _split_row if len(inner) == 1 else _split_symbols
+    group = Symbol("")
+    group.label = f"M!{opening}{closing}" + (f"1x{split(inner, separators)}" if inner else "")
+    if inner:
+        group.kids["w"] = inner[0]
+    return group
+
+
+def _split_row(inner: list[Symbol], separators: str) -> int:
+    """Split the one row of a group after each separator but one that begins an element; count the elements."""
+    element = symbol = inner[0]
+    count = 1
+    while (follower := symbol.kids.get("n")) is not None:
+        symbol = follower
+        if _separates(follower, separators):
+            count += 1
+            rest = follower.kids.pop("n", None)
+            if rest is None:
+                break
+            element.kids["e"] = element = symbol = rest
+    return count
+
+
+def _split_symbols(inner: list[Symbol], separators: str) -> int:
+    """Link the symbols of a group, split after each separator; rows among them stay whole. Count the elements."""
+    element = inner[0]
+    count, ended = 1, False
+    for symbol in inner[1:]:
+        separates = _separates(symbol, separators)
+        count += separates
+        if ended and not separates:
+            element.kids["e"] = symbol
+            element = symbol
+        else:
+            link(element, symbol)
+        ended = separates
+    return count
+
+
+def _separates(symbol: Symbol, separators: str) -> bool:
+    """Whether a symbol ends an element of a group."""
+    return symbol.label in separators or (symbol.label == "&comma;" and "," in separators)
+
+
+def _is_bare_table(symbol: Symbol) -> bool:
+    """Whether a table has no fence and nothing attached yet."""
+    return (
+        symbol.label[:2] == "M!" and symbol.label[2:3] not in _FENCED_TABLE and symbol.kids.keys() <= {"w", "e"}
+    )
+
+
+def _merge(left: Symbol, right: Symbol) -> bool:
+    """Join two unfenced tables of as many rows that stand side by side; tell whether they were."""
+    rows, _, columns = left.label[2:].partition("x")
+    rows2, _, columns2 = right.label[2:].partition("x")
+    if not (rows.isdecimal() and rows == rows2 and columns.isdecimal() and columns2.isdecimal()):
+        return False
+    cells, cells2 = _cells(left), _cells(right)
+    width, width2 = int(columns), int(columns2)
+    merged: list[Symbol] = []
+    for row in range(int(rows)):
+        merged += cells[row * width : (row + 1) * width] + cells2[row * width2 : (row + 1) * width2]
+    for before, after in zip(merged, merged[1:], strict=False):
+        before.kids["e"] = after
+    left.label = f"M!{rows}x{width + width2}"
+    return True
+
+
+def _cells(table: Symbol) -> list[Symbol]:
+    """List the first symbols of a table's cells."""
+    cells, cell = [], table.kids.get("w")
+    while cell is not None:
+        cells.append(cell)
+        cell = cell.kids.get("e")
+    return cells
+
+
+def wrapped(symbol: Symbol) -> Symbol:
+    """Wrap a row in ``M!1x1``, so that a script belongs to all of it."""
+    box = Symbol("M!1x1")
+    box.kids["w"] = symbol
+    return box
+
+
+def scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
+    """Attach scripts to a base: by ``letters``, or by ``labels`` where the base is an operator (no type)."""
+    if len(symbols) != len(labels) + 1:
+        return visible_chain(symbols)
+    base = symbols[0]
+    if base is None or ignorable(base):
+        base = Symbol("W!")
+    edges = letters if base.label[:1] == "?" or base.label[1:2] == "!" else labels
+    if "n" in base.kids or any(edge in base.kids for edge in edges):
+        base = wrapped(base)
+    for edge, script in zip(edges, symbols[1:], strict=True):
+        if script is not None:
+            base.kids[edge] = script
+    return base
+
+
+def node(label: str, **children: Symbol | None) -> Symbol:
+    """Make a symbol with those of the children that exist."""
+    symbol = Symbol(label)
+    for edge, child in children.items():
+        if child is not None:
+            symbol.kids[edge] = child
+    return symbol
+
+
+def table_row(symbols: Symbols) -> Symbol:
+    """Link the cells of a row by ``e``."""
+    cells = [symbol or Symbol("W!") for symbol in symbols]
+    for before, after in zip(cells, cells[1:], strict=False):
+        before.kids["e"] = after
+    return cells[0] if cells else Symbol("W!")
+
+
+def table(symbols: Symbols) -> Symbol:
+    """Make ``M!<rows>x<columns of the first row>`` of rows, each the first symbol of its cells."""
+    rows = [symbol or Symbol("W!") for symbol in symbols]
+    width, end = 0, None
+    for number, row in enumerate(rows):
+        if end is not None:
+            end.kids["e"] = row
+        end, length = row, 1
+        while "e" in end.kids:
+            end, length = end.kids["e"], length + 1
+        width = width if number else length
+    return node(f"M!{len(rows)}x{width}", w=rows[0] if rows else None)
+
+
+def tree_of(root: Symbol, source: str, *, partial: bool) -> FormulaTree:
+    """Number the symbols below ``root`` depth first and freeze them into a tree."""
+    nodes: list[str] = []
+    edges: list[Edge] = []
+    stack: list[tuple[int, str, Symbol]] = [(-1, "", root)]
+    while stack:
+        parent, label, symbol = stack.pop()
+        index = len(nodes)
+        nodes.append(symbol.label)
+        if label:
+            edges.append((parent, index, label))
+        kids = symbol.kids
+        if len(kids) == 1:
+            for edge, kid in kids.items():
+                stack.append((index, edge, kid))
+        elif kids:
+            for edge in sorted(kids, key=_RANK.__getitem__, reverse=True):
+                stack.append((index, edge, kids[edge]))
+    return FormulaTree(tuple(nodes), tuple(edges), partial, source, "slt")

@@ -1,0 +1,1 @@
+"""Reading LaTeX formulas: source → MathML of ``math-core`` → atoms → rows → both trees."""

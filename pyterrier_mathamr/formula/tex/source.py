@@ -1,0 +1,119 @@
+r"""LaTeX as people type it, made ready for ``math-core``.
+
+Each rule says what it looks for, a quick test for most formulas, and what it puts in its place. Four private characters
+carry what MathML would lose: a superscript written before its subscript, an ``array`` (against a ``matrix``), ``\iff``
+and ``\ast``.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+
+from .symbols import AST, IFF
+
+SUPER_FIRST = "\ue000"
+"""Mark at the head of a superscript that was written before the subscript."""
+
+ARRAY = "\ue001"
+"""Mark in the first cell of an ``array``."""
+
+Replacement = str | Callable[[re.Match[str]], str]
+
+_GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
+_REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
+_DEFINITION = re.compile(
+    rf"\\(?:(?:re|provide)?newcommand\*?\s*\{{?\s*\\[a-zA-Z]+\s*\}}?\s*(?:\[\d\])?|def\s*\\[a-zA-Z]+(?:#\d)*)\s*{_GROUP}"
+)
+
+
+def _as_definition(match: re.Match[str]) -> str:
+    r"""Write ``\newcommand`` as ``\def``, which may define a command again."""
+    return rf"\def{match[1]}" + "".join(f"#{i + 1}" for i in range(int(match[2] or 0)))
+
+
+def _super_first(match: re.Match[str]) -> str:
+    """Mark a superscript before a subscript: the operator tree nests them in the order of writing."""
+    body = match[1][1:-1] if match[1][0] == "{" else match[1]
+    return match[0] if body.startswith(SUPER_FIRST) else f"^{{{SUPER_FIRST}{body}}}"
+
+
+def _primes_first(match: re.Match[str]) -> str:
+    """Write primes before a subscript as the superscript that they are."""
+    return "^{" + SUPER_FIRST + r"\prime" * len(match[1]) + "}"
+
+
+def _array(match: re.Match[str]) -> str:
+    """Mark an array, and spell out its repeated columns: ``*{3}{c}`` is ``ccc``."""
+    columns = _REPEATED.sub(lambda repeat: repeat[2] * min(int(repeat[1]), 100), match[1])
+    return rf"\begin{{array}}{{{columns}}}{ARRAY}"
+
+
+def _math_in_text(match: re.Match[str]) -> str:
+    r"""Take the formulas out of text: ``\text{if $x$ is}`` becomes ``\text{if }x\text{ is}``."""
+    parts = match[1].split("$")
+    return "".join(part if i % 2 else rf"\text{{{part}}}" for i, part in enumerate(parts) if part)
+
+
+_RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
+    # &lt; where a page's HTML was taken for LaTeX
+    ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
+    ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*\{?\s*(\\[a-zA-Z]+)\s*\}?\s*(?:\[(\d)\])?"), _as_definition),
+    ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
+    ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
+    ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*\$[^{}]*)\}"), _math_in_text),
+    ("$", re.compile(r"(?<!\\)\$"), ""),
+    ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
+    ("_", re.compile(r"('+)\s*(?=_)"), _primes_first),
+    ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
+    ("array", re.compile(r"\\begin\s*\{array\}\s*(?:\[\w?\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"), _array),
+    ("ig", re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])\s*(?:\{\s*(\\[a-zA-Z]+|\\?[^\sa-zA-Z{}])\s*\})?"),
+     lambda match: f"{match[1] or ''} "),
+    ("\\operatorname", re.compile(r"\\operatorname\*?\s*\{\s*(\\[a-zA-Z]+\s*(?:\{[^{}]*\})?)\s*\}"), r"{\1}"),
+    ("\\ast", re.compile(r"\\ast(?![a-zA-Z])"), AST),
+    ("\\iff", re.compile(r"\\iff(?![a-zA-Z])"), IFF),
+    ("\\dots", re.compile(r"\\dots[bmi](?![a-zA-Z])"), r"\\cdots "),
+    ("\\dots", re.compile(r"\\dots[co](?![a-zA-Z])"), r"\\ldots "),
+    ("\\mbox", re.compile(r"\\mbox(?![a-zA-Z])"), r"\\text"),
+    ("\\", re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"), " "),
+    ("#", re.compile(r"(?<!\\)#(?!\d)"), r"\\#{}"),
+)  # fmt: skip
+
+_OPENERS = re.compile(
+    r"""(?P<skip>\\(?:left|right|middle)\s*(?:\\[a-zA-Z]+|\\.|.)|\\(?:sqrt|x[a-z]+|\\)\s*\[
+        |\\(?:begin|def|text\w*)\s*\{[^{}]*\}\s*\[?)
+      |(?P<open>[(\[⟨⌊⌈⟦]|\\\{|\\l(?:paren|brack|brace|angle|floor|ceil|vert|Vert|group|moustache|lbracket)(?![a-zA-Z])
+        |\\(?:langle|lfloor|lceil|lvert|lVert|ulcorner|llcorner)(?![a-zA-Z]))""",
+    re.VERBOSE,
+)
+_MANY = 12  # fences; math-core takes time 2ⁿ for n that are not closed, and none for sized ones
+
+
+def prepare(latex: str) -> str:
+    """Undo what HTML, pages and habits put around and into LaTeX."""
+    for needle, pattern, replacement in _RULES:
+        if needle in latex:
+            latex = pattern.sub(replacement, latex)
+    if latex.count("(") + latex.count("[") + latex.count("\\") + latex.count("⟨") + latex.count("⌊") > _MANY:
+        latex = _sized(latex)
+    return latex
+
+
+def _sized(latex: str) -> str:
+    r"""Write ``\big`` before each opening fence when there are many."""
+    if sum(match["open"] is not None for match in _OPENERS.finditer(latex)) <= _MANY:
+        return latex
+    return _OPENERS.sub(lambda match: match[0] if match["open"] is None else rf"\big{match[0]}", latex)
+
+
+def definitions(formulas: Iterable[str]) -> str:
+    r"""Collect the commands that the formulas of one post define.
+
+    Args:
+        formulas: LaTeX in the order of the post.
+
+    Returns:
+        Their ``\newcommand`` and ``\def``, to be given as ``macros`` when the post's other formulas are converted.
+    """
+    return "".join(match[0] for latex in formulas if "\\" in latex for match in _DEFINITION.finditer(latex))
