@@ -83,13 +83,22 @@ class Vocabulary:
         return Vocabulary, (self.nodes, self.relations)
 
     @classmethod
-    def build(cls, graphs: Iterable[MathAMRGraph], *, size: int = 20_000, min_number_count: int = 5) -> Vocabulary:
+    def build(
+        cls,
+        graphs: Iterable[MathAMRGraph],
+        *,
+        size: int = 20_000,
+        min_number_count: int = 5,
+        min_role_count: int = 1,
+    ) -> Vocabulary:
         """Count the labels and roles of graphs and number them; the same graphs in any order give the same numbers.
 
         Args:
             graphs: the training graphs, read once.
             size: most node ids, special tokens included; the most frequent labels stay, ties in alphabetical order.
             min_number_count: numbers seen fewer times have no id of their own but one of the three UNKNUM.
+            min_role_count: roles seen fewer times are unknown ones. The paper keeps every role (1); a few long posts
+                and wide matrices have hundreds of roles of their own, such as ``:snt200``.
         """
         labels, roles = count_labels(graphs)
         counts: Counter[str] = Counter()
@@ -101,7 +110,9 @@ class Vocabulary:
             for text in ranked
             if text not in SPECIAL_NODES and (counts[text] >= min_number_count or number_token(text) is None)
         ]
-        common = sorted(roles, key=lambda role: (-roles[role], role))[:_MOST_ROLES]
+        common = sorted(
+            (role for role in roles if roles[role] >= min_role_count), key=lambda role: (-roles[role], role)
+        )[:_MOST_ROLES]
         names = [*SPECIAL_ROLES, *sorted(role for role in common if role not in SPECIAL_ROLES)]
         relations = tuple(name for role in names for name in (role, role + "*"))
         return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), relations)

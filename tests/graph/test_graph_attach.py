@@ -91,6 +91,14 @@ def test_a_post_of_300_formulas_has_all_its_trees():
     assert detach_formulas(attach_formulas(amr, (BOTH,) * 300), 300) == (amr, (BOTH,) * 300)
 
 
+def test_a_matrix_of_hundreds_of_operands_can_be_written_and_read():
+    # operand labels go on through the character table: 0-9, A-Z, a-z, then characters that no role may hold
+    labels = [*"0123456789", *map(chr, range(ord("A"), ord("A") + 290))]
+    matrix = FormulaTree(("M!M-1x300", *["N!1"] * 300), tuple((0, i, label) for i, label in enumerate(labels, 1)))
+    amr, pairs = decode_penman("(f / FORMULA_0)"), (FormulaPair(slt=None, opt=matrix),)
+    assert detach_formulas(decode_penman(encode_penman(attach_formulas(amr, pairs), None)), 1) == (amr, pairs)
+
+
 @st.composite
 def trees(draw, edge_labels):
     """A tree in depth-first order with hostile labels."""

@@ -116,6 +116,14 @@ def test_roles_are_followed_by_their_inverses_and_unknown_ones_share_an_id():
     assert (vocabulary.relation_id(":nope"), vocabulary.relation_id(":nope*")) == (0, 1)
 
 
+def test_rare_roles_are_unknown_where_that_is_wanted():
+    graphs = [graph("(a / b :ARG0 (c / d))"), graph("(a / b :ARG0 (c / d) :snt200 (e / f))")]
+    assert ":snt200" in Vocabulary.build(graphs).relations
+    vocabulary = Vocabulary.build(graphs, min_role_count=2)
+    assert vocabulary.relations[10:] == (":ARG0", ":ARG0*")
+    assert vocabulary.relation_id(":snt200") == 0
+
+
 def test_one_vocabulary_entry_serves_a_symbol_of_both_trees():
     vocabulary = Vocabulary.build([one_sentence()])
     assert vocabulary.node_id("V!𝑥", OPT) == vocabulary.node_id("V!x", SLT) != UNK_ID
