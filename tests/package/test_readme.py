@@ -1,6 +1,8 @@
 """Everything that the README shows is run."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,10 @@ def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch:
     table = names["table"]
     assert list(table["name"])[0] == "BM25"  # type: ignore[index]
     assert len(table) == 5  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("example", sorted((README.parent / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_each_example_runs_as_it_stands(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
