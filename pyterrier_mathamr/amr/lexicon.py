@@ -1,0 +1,158 @@
+"""What the conversion of dependencies to AMR knows about words: tables only."""
+
+from __future__ import annotations
+
+
+def _table(text: str) -> dict[str, str]:
+    """Read ``word:value`` pairs."""
+    return dict(pair.split(":") for pair in text.split())
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SENSES = (
+    "have:03 want:01 do:02 go:02 bear:02 develop:02 look:01 like:02 assume:02 consider:02 hold:01 work:01 act:01 "
+    "play:01 resemble:01 apply:02 differ:02 succeed:02 cross:02 paint:02 publish:01 admit:02 start:01 let:01 "
+    "correct:02 easy:05 hard:02 clear:06 high:02 wrong:02 good:02 low:04 large:01 long:03 right:06 useful:05 "
+    "distant:02 far:01 close:10 smart:06 real:04 independent:03 sure:02 new:01 simple:02 appear:02 follow:01 "
+    "seem:01 turn:02 mean:01 lead:03 deal:01 depend:01 come:01 confuse:01"
+)
+SENSES = _table(_SENSES)
+"""PropBank sense of a frame where it is not 01."""
+
+_NOMINAL_FRAMES = (
+    "proof:prove solution:solve definition:define assumption:assume explanation:explain answer:answer "
+    "question:question difference:differ multiplication:multiply convergence:converge divergence:diverge "
+    "derivation:derive integration:integrate differentiation:differentiate approximation:approximate "
+    "intersection:intersect calculation:calculate computation:compute existence:exist application:apply "
+    "substitution:substitute addition:add subtraction:subtract division:divide expansion:expand reduction:reduce "
+    "evaluation:evaluate estimation:estimate construction:construct composition:compose transformation:transform "
+    "classification:classify description:describe suggestion:suggest statement:state claim:claim attempt:attempt "
+    "help:help reason:reason thought:think use:use understanding:understand meaning:mean interpretation:interpret "
+    "simplification:simplify factorization:factorize manipulation:manipulate generalization:generalize "
+    "conclusion:conclude contradiction:contradict implication:imply equality:equal permutation:permute "
+    "rotation:rotate translation:translate reflection:reflect projection:project iteration:iterate "
+    "representation:represent comparison:compare observation:observe notation:notate proving:prove "
+    "population:populate elevation:elevate exchange:exchange price:price rate:rate discovery:discover death:die "
+    "birth:bear marriage:marry choice:choose dependence:depend growth:grow decomposition:decompose "
+    "completion:complete requirement:require relation:relate argument:argue"
+)
+NOMINAL_FRAMES = _table(_NOMINAL_FRAMES)
+"""Nouns that AMR writes as the verb's frame."""
+
+ADJECTIVE_FRAMES = _set(
+    "possible true correct equal easy hard clear wrong different similar same sure equivalent isomorphic "
+    "independent useful right good able necessary sufficient interesting high large tall long aware familiar "
+    "helpful related valid open close closed bounded"
+)
+"""Adjectives that are frames as predicates; their subject is :ARG1."""
+
+_ADJECTIVE_NAMES = (
+    "different:differ similar:resemble able:possible necessary:need sufficient:suffice related:relate "
+    "closed:close bounded:bound"
+)
+ADJECTIVE_NAMES = _table(_ADJECTIVE_NAMES)
+"""The frame of an adjective where it is not the adjective itself."""
+
+UNACCUSATIVE = _set(
+    "exist converge diverge happen occur appear vanish tend hold differ increase decrease grow fall rise follow "
+    "fail arise remain seem belong consist depend die commute coincide equal mean imply flow cost weigh come "
+    "result lie intersect terminate oscillate"
+)
+"""Verbs whose subject is :ARG1 where they have no object (see `SUBJECT_IS_THING` for those that keep it)."""
+
+SUBJECT_IS_THING = _set(
+    "equal mean differ belong consist exist converge diverge tend cost weigh contain resemble coincide"
+)
+"""Verbs whose subject is :ARG1 and whose object is :ARG2."""
+
+_MODALS = (
+    "can:possible could:possible may:possible might:possible must:obligate should:recommend ought:recommend ca:possible"
+)
+MODALS = _table(_MODALS)
+
+_PREPOSITIONS = (
+    "in::location on::location at::location inside::location within::location near::location between::location "
+    "under::location over::location above::location below::location along::location around::location "
+    "across::location outside::location behind::location beside::location throughout::location with::accompanier "
+    "from::source to::destination into::destination onto::destination toward::direction towards::direction "
+    "about::topic regarding::topic concerning::topic during::time before::time after::time since::time "
+    "until::time till::time by::manner via::manner through::path using::instrument like::manner for::purpose "
+    "because::cause despite::concession without::accompanier than::compared-to of::poss 's::poss except::except "
+    "per::frequency"
+)
+PREPOSITIONS = dict(pair.split(":", 1) for pair in _PREPOSITIONS.split())
+"""Roles of obliques by preposition; any other gives ``:prep-X``."""
+
+_MARKS = (
+    "if::condition when::time while::time whenever::time after::time before::time until::time once::time "
+    "because::cause since::cause as::cause so::purpose although::concession though::concession unless::condition "
+    "whether::mode where::location given::condition provided::condition assuming::condition suppose::condition "
+    "by::manner without::manner for::purpose to::purpose in::purpose iff::condition"
+)
+MARKS = dict(pair.split(":", 1) for pair in _MARKS.split())
+"""Roles of adverbial clauses by their first word."""
+
+_ADVERBS = (
+    "here::location there::location everywhere::location now::time then::time always::time often::frequency "
+    "sometimes::frequency never::time already::time still::mod again::mod also::mod too::mod only::mod even::mod "
+    "just::mod very::degree so::degree quite::degree really::degree more::degree most::degree less::degree "
+    "least::degree fairly::degree pretty::degree completely::degree almost::degree enough::degree however::mod "
+    "therefore::mod thus::mod hence::mod today::time tomorrow::time yesterday::time soon::time later::time "
+    "first::time finally::time next::time recently::time currently::time maybe::mod perhaps::mod rather::degree "
+    "somewhat::degree exactly::mod"
+)
+ADVERBS = dict(pair.split(":", 1) for pair in _ADVERBS.split())
+"""Roles of adverbs; any other is :manner under a verb, :degree or :mod elsewhere."""
+
+NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
+    )
+} | {"thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "thousand": "1000", "million": "1000000"}  # fmt: skip
+
+ORDINALS = {
+    word: str(value)
+    for value, word in enumerate(
+        ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"), 1
+    )
+}
+
+COUNTRIES = _set(
+    "canada france germany italy spain poland america usa us uk england britain china india japan russia brazil "
+    "mexico australia denmark sweden norway finland netherlands belgium austria switzerland greece turkey egypt "
+    "israel iran iraq ireland scotland wales portugal hungary romania bulgaria ukraine croatia czech argentina "
+    "chile peru colombia cuba korea vietnam thailand indonesia malaysia philippines pakistan afghanistan nigeria "
+    "kenya ethiopia africa iceland lithuania estonia latvia u.s u.s. u.s.a. cyprus singapore nepal"
+)
+CITIES = _set(
+    "paris london berlin rome madrid vienna moscow tokyo beijing york chicago boston amsterdam hamburg munich "
+    "heraklion sydney toronto seattle washington athens dublin brussels warsaw budapest prague barcelona florence "
+    "venice"
+)
+MONTHS = _set("january february march april may june july august september october november december")
+
+COMMON_NOUNS = _set(
+    "theorem lemma proposition corollary definition hint edit note proof question problem example exercise remark "
+    "solution answer chapter section case algebra calculus analysis topology geometry claim update axiom "
+    "conjecture theory formula induction equation inequality function integral matrix group ring field space set "
+    "series sequence limit probability statistics mathematics math physics logic thanks step method property law "
+    "rule lcm gcd pdf cdf iff rhs lhs wlog qed integer number prime vector polynomial graph"
+)
+"""Words that a capital at the start of a line does not make a name."""
+
+PRONOUNS = _table(
+    "i:i me:i my:i mine:i myself:i you:you your:you yours:you yourself:you he:he him:he his:he himself:he she:she her:she "
+    "hers:she it:it its:it itself:it we:we us:we our:we ours:we ourselves:we they:they them:they their:they theirs:they "
+    "themselves:they u:you"
+)
+DETERMINERS = _set("a an the")
+QUESTION_WORDS = _set("what which who whom whose how why where when what's")
+HAVE_ROLE = _set("president mayor governor capital minister king queen leader ceo director head member chairman")
+HAVE_RELATION = _set(
+    "wife husband son daughter child father mother brother sister parent spouse uncle aunt friend grandfather"
+)

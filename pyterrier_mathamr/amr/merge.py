@@ -1,0 +1,208 @@
+"""Parts (one for each sentence) to the one graph of a post, with everything that must hold made to hold.
+
+(m / multi-sentence            one sentence alone is the root itself; a post without text is (a / amr-empty)
+   :snt1 (p / prove-01 ...)
+   :snt2 (e / equal-01 ...)
+   :math (f3 / FORMULA_3))     a formula that the parser lost
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
+
+from .graph import AmrGraph
+from .penman_atoms import spell
+
+CHUNK_TOKENS = 500
+"""Longest text that a parser of whole passages is given at once (MathAMR+, section 3.1)."""
+
+_SNT = re.compile(r":snt\d+")
+
+
+@dataclass(slots=True)
+class Part:
+    """A graph in the making: nodes and edges in any order, everything within reach of the roots.
+
+    Attributes:
+        labels: concept or constant of each node.
+        constants: the nodes without variable.
+        edges: ``(source, role, target)`` as to be written.
+        roots: one node for each sentence.
+        spellings: atoms that are written otherwise than their label, such as names in quotes.
+    """
+
+    labels: list[str] = field(default_factory=list)
+    constants: set[int] = field(default_factory=set)
+    edges: list[tuple[int, str, int]] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+    spellings: dict[int, str] = field(default_factory=dict)
+
+    def add(self, label: str) -> int:
+        """Add a node with a variable; gives its number."""
+        self.labels.append(label)
+        return len(self.labels) - 1
+
+    def constant(self, label: str, spelling: str = "") -> int:
+        """Add a constant; gives its number."""
+        node = self.add(label)
+        self.constants.add(node)
+        if spelling:
+            self.spellings[node] = spelling
+        return node
+
+    def extend(self, other: Part) -> None:
+        """Put another part behind this one."""
+        shift = len(self.labels)
+        self.labels += other.labels
+        self.constants.update(node + shift for node in other.constants)
+        self.edges += [(source + shift, role, target + shift) for source, role, target in other.edges]
+        self.roots += [node + shift for node in other.roots]
+        self.spellings.update((node + shift, atom) for node, atom in other.spellings.items())
+
+
+def part_of(graph: AmrGraph) -> Part:
+    """Take a parser's graph as a part; the sentences under a multi-sentence root become its roots."""
+    constants = {node for node, variable in enumerate(graph.variables) if not variable}
+    from_root = [(role, target) for source, role, target in graph.edges if source == 0]
+    roots = [0]
+    edges = list(graph.edges)
+    if graph.labels[0] == "multi-sentence" and from_root and all(_SNT.fullmatch(role) for role, _ in from_root):
+        roots = [target for _, target in from_root]
+        edges = [edge for edge in edges if 0 not in edge[::2]]
+    return Part(list(graph.labels), constants, edges, roots, dict(graph.spellings))
+
+
+def chunked(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[str]:
+    """Join sentences to passages of at most ``limit`` tokens, cut at sentence borders."""
+    chunk: list[str] = []
+    size = 0
+    for sentence in sentences:
+        tokens = len(TOKEN.findall(sentence))
+        if chunk and size + tokens > limit:
+            yield " ".join(chunk)
+            chunk, size = [], 0
+        chunk.append(sentence)
+        size += tokens
+    if chunk:
+        yield " ".join(chunk)
+
+
+def merged(parts: Iterable[Part], formulas: Iterable[int]) -> AmrGraph:
+    """Merge parts into one graph.
+
+    Args:
+        parts: the parts, in order.
+        formulas: numbers of the placeholders that the graph must have; any other is no placeholder and renamed.
+
+    Returns:
+        A graph in writing order: connected, variables distinct, each placeholder exactly one node, those that no part
+        has under the root by ``:math``.
+    """
+    whole, place = _joined(parts, set(formulas))
+    roots = list(dict.fromkeys(whole.roots))
+    root = roots[0] if len(roots) == 1 else whole.add("multi-sentence" if roots else "amr-empty")
+    leaving: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+    if len(roots) > 1:
+        leaving[root] = [(f":snt{i}", node) for i, node in enumerate(roots, 1)]
+    entered = [0] * len(whole.labels)
+    for source, role, target in whole.edges:
+        if source != target:
+            leaving[source].append((role, target))
+            entered[target] += 1
+    bare = {node for node in whole.constants if node not in leaving and entered[node] < 2 and node != root}
+    reached = _reached(root, leaving)
+    for number in sorted(set(formulas)):
+        node = place[number] if number in place else whole.add(f"FORMULA_{number}")
+        if node not in reached:
+            leaving[root].append((":math", node))
+            reached |= _reached(node, leaving)
+    return _written(root, whole, leaving, bare)
+
+
+def _reached(start: int, leaving: Mapping[int, list[tuple[str, int]]]) -> set[int]:
+    """The nodes that edges lead to from one."""
+    reached = {start}
+    stack = [start]
+    while stack:
+        for _, target in leaving.get(stack.pop(), ()):
+            if target not in reached:
+                reached.add(target)
+                stack.append(target)
+    return reached
+
+
+def _written(root: int, whole: Part, leaving: Mapping[int, list[tuple[str, int]]], bare: set[int]) -> AmrGraph:
+    """Number nodes and edges in writing order, depth first, and name the variables."""
+    names = _Names()
+    order = {root: 0}
+    variables = [names.name(whole.labels[root])]
+    written: list[tuple[int, str, int]] = []
+    stack = [(0, iter(leaving.get(root, ())))]
+    while stack:
+        source, edges = stack[-1]
+        for role, node in edges:
+            known = node in order
+            target = order.setdefault(node, len(order))
+            written.append((source, role, target))
+            if not known:
+                variables.append("" if node in bare else names.name(whole.labels[node]))
+                stack.append((target, iter(leaving.get(node, ()))))
+                break
+        else:
+            stack.pop()
+    labels = tuple(whole.labels[node] for node in order)
+    taken = set(variables)
+    spellings = tuple(
+        sorted((order[node], atom) for node, atom in whole.spellings.items()
+               if node in order and atom != spell(whole.labels[node], taken if node in bare else ()))
+    )  # fmt: skip
+    return AmrGraph(labels, tuple(variables), tuple(written), spellings=spellings)
+
+
+def _joined(parts: Iterable[Part], formulas: set[int]) -> tuple[Part, dict[int, int]]:
+    """Put parts end to end, all nodes of one placeholder made one; also give the placeholders' nodes."""
+    whole = Part()
+    place: dict[int, int] = {}
+    for part in parts:
+        at: list[int] = []
+        for node, label in enumerate(part.labels):
+            if "FORMULA_" in label:
+                match = PLACEHOLDER.fullmatch(label)
+                if match and int(match[1]) in formulas:
+                    number = int(match[1])
+                    if number not in place:
+                        place[number] = whole.add(f"FORMULA_{number}")
+                    at.append(place[number])
+                    continue
+                label = label.replace("FORMULA_", "FORMULA-")
+            new = whole.constant(label) if node in part.constants else whole.add(label)
+            if node in part.spellings and label == part.labels[node]:
+                whole.spellings[new] = part.spellings[node]
+            at.append(new)
+        whole.edges += [(at[source], role, at[target]) for source, role, target in part.edges]
+        whole.roots += [at[node] for node in part.roots]
+    return whole, place
+
+
+class _Names:
+    """Gives variables: ``f3`` for FORMULA_3, the concept's letter and a number for all others."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def name(self, label: str) -> str:
+        """A variable that was not given before."""
+        if label.startswith("FORMULA_"):
+            return f"f{label[8:]}"
+        letter = label[:1].lower()
+        if not ("a" <= letter <= "z"):
+            letter = "x"
+        elif letter == "f":
+            letter = "ff"  # f alone belongs to the formulas
+        count = self.counts[letter] = self.counts.get(letter, 0) + 1
+        return letter if count == 1 else f"{letter}{count}"

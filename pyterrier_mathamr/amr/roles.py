@@ -1,0 +1,316 @@
+"""From dependency relations to AMR roles, and the edges of a sentence's graph.
+
+nsubj       :ARG0, :ARG1 in the passive, of verbs such as "converge" and of adjectives, :domain of nouns
+obj, iobj   :ARG1, :ARG2
+xcomp ...   :ARG1, :ARG2 beside an object; the subject that an infinitive shares is a second edge
+obl, nmod   by preposition          advcl   by conjunction          advmod   by adverb
+acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   :mod
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .conversion import Conversion
+from .lexicon import (
+    ADVERBS,
+    CITIES,
+    COUNTRIES,
+    MARKS,
+    MONTHS,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    SUBJECT_IS_THING,
+    UNACCUSATIVE,
+)
+from .merge import Part
+from .syntax import Syntax
+
+_SETS = frozenset(
+    {"set", "sequence", "sum", "product", "family", "collection", "list", "pair", "union", "series", "tuple"}
+)
+_PLACE_OR_TIME = ("in", "on", "at")
+_QUESTION_ROLES = {"how": ":manner", "where": ":location", "when": ":time", "why": ":ARG1-of"}
+_AUXILIARY_STARTS = frozenset({"M", "V"})
+
+
+def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
+    """Convert one analysed sentence.
+
+    Args:
+        syntax: tokens, tags, heads and relations.
+        lemmas: lemmas by ``letter:word``.
+
+    Returns:
+        A part with one root and each placeholder as a node; without roots where the sentence holds no word.
+    """
+    conversion = Conversion(syntax, lemmas)
+    conversion.make_nodes()
+    root = _root(conversion)
+    if root < 0:
+        return Part()
+    conversion.make_wrappers()
+    root = _ask(conversion, root)
+    for token, node in enumerate(conversion.inner):
+        if node >= 0 and token != root and conversion.relations[token] != "done":
+            head = conversion.anchor(token)
+            if conversion.relations[token] != "conj" or head < 0:
+                _attach(conversion, token, head if head >= 0 else root)
+            elif conversion.is_verb(token):
+                _share_subject(conversion, token, head)
+    _mood(conversion, root)
+    conversion.part.roots = [conversion.outer[root]]
+    return conversion.part
+
+
+def _root(c: Conversion) -> int:
+    """The token that the graph hangs on, or -1 where no token has a node."""
+    level = [token for token, head in enumerate(c.heads) if head < 0]
+    while level:
+        for token in level:
+            if c.inner[token] >= 0:
+                return token
+        level = [child for token in level for child in c.children[token]]
+    return -1
+
+
+def _ask(c: Conversion, root: int) -> int:
+    """Turn "What is X?" round, so that X is the root: (x :domain amr-unknown); gives the root."""
+    if c.label(root) != "amr-unknown" or c.tags[root][0] != "W":
+        return root
+    subject = c.subject(root)
+    if subject < 0 or c.inner[subject] < 0 or c.outer[root] != c.inner[root]:
+        return root
+    place = {"where": "be-located-at-91", "when": "be-temporally-at-91"}.get(c.lower[root])
+    if place:
+        node = c.part.add(place)
+        c.edge(node, ":ARG2", c.inner[root])
+        c.predicate[root] = c.outer[root] = node
+        return root
+    holds = c.role_frame(subject)
+    if holds >= 0 and c.outer[subject] == c.inner[subject]:
+        person = c.inner[subject]
+        c.part.labels[person] = "amr-unknown"
+        c.part.edges = [edge for edge in c.part.edges if edge != (person, ":ARG0-of", holds)]
+        c.edge(holds, ":ARG0", person)
+        c.outer[subject], c.inner[root] = holds, -1
+    else:
+        c.edge(c.inner[subject], ":ARG2" if c.has_frame(subject) else ":domain", c.inner[root])
+        c.inner[root] = -1
+    return subject
+
+
+def _mood(c: Conversion, root: int) -> None:
+    """Mark commands and questions to be answered by yes or no."""
+    first = next((i for i, word in enumerate(c.lower) if word[0].isalnum() and word not in ("please", "so", "also")), 0)
+    if (
+        c.tags[root] in ("VB", "VBP")
+        and c.subject(root) < 0
+        and c.marker(root, "mark") != "to"
+        and root - first < 2
+        and not c.asks
+    ):
+        if c.child(root, "aux") < 0:
+            c.edge(c.inner[root], ":mode", c.part.constant("imperative"))
+            c.edge(c.inner[root], ":ARG0", c.shared("you"))
+        if "please" in c.lower:
+            c.edge(c.inner[root], ":polite", c.part.constant("+"))
+    elif c.tags[first][0] in _AUXILIARY_STARTS and first != root and not QUESTION_WORDS & set(c.lower):
+        if c.relations[first] in ("aux", "cop", "aux:pass") and c.heads[first] == root:
+            c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
+    elif c.asks and c.tags[root][:2] == "VB" and first == root and c.label(root) == "exist-01":
+        c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
+
+
+def _attach(c: Conversion, token: int, head: int) -> None:
+    """Add the edge or edges between a token and the nearest token with a node above it."""
+    relation = c.relations[token].partition(":")[0]
+    source, target = c.inner[head], c.outer[token]
+    if relation in ("nsubj", "csubj"):
+        if c.predicate[head] >= 0:
+            c.edge(c.predicate[head], ":ARG1", target)
+        else:
+            c.edge(source, _subject_role(c, head, passive=c.relations[token].endswith("pass")), target)
+    elif relation in ("ccomp", "xcomp"):
+        c.edge(source, _complement_role(c, head), target)
+        if relation == "xcomp" and c.is_verb(token) and c.subject(token) < 0:
+            _control(c, token, head)
+    elif relation in ("advcl", "advmod") and _is_cause(c, token, relation):
+        cause = c.part.add("cause-01")
+        c.edge(c.outer[head] if c.outer[head] != source else source, ":ARG1-of", cause)
+        c.edge(cause, ":ARG0", target)
+    elif (
+        relation in ("nmod", "compound", "obl")
+        and c.role_frame(head) >= 0
+        and _preposition(c, token) in ("", "of", "'s")
+    ):
+        c.edge(c.role_frame(head), ":ARG1", target)
+    elif relation == "acl":
+        c.edge(source, _clause_role(c, token), target)
+    elif relation == "obl" and _preposition(c, token) == "than" and c.predicate[head] >= 0:
+        c.edge(c.predicate[head], ":ARG4", target)
+    elif relation == "amod" and c.predicate[token] >= 0:
+        c.edge(source, ":ARG1-of", target)
+    else:
+        c.edge(source, _plain_role(c, token, head, relation), target)
+
+
+def _is_cause(c: Conversion, token: int, relation: str) -> bool:
+    word = c.marker(token, "mark") if relation == "advcl" else c.lower[token]
+    return word == "why" or (relation == "advcl" and MARKS.get(word) == ":cause" and word != "as")
+
+
+def _subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
+    """:ARG0 of an agent, :ARG1 of what something happens to or is said of, :domain of nouns and plain adjectives."""
+    if not c.is_verb(head) or c.formula[head]:
+        return ":ARG1" if c.has_frame(head) else ":domain"
+    name = c.label(head)[:-3]
+    if passive or name in SUBJECT_IS_THING or name == "be" or c.label(head) == "exist-01":
+        return ":ARG1"
+    return ":ARG1" if name in UNACCUSATIVE and c.child(head, "obj") < 0 else ":ARG0"
+
+
+def _complement_role(c: Conversion, head: int) -> str:
+    if c.has_frame(head):
+        taken = c.child(head, "obj", "nsubj:pass") >= 0 or c.label(head)[:-3] in SUBJECT_IS_THING
+        return ":ARG2" if taken else ":ARG1"
+    return ":ARG1" if c.is_verb(head) else ":mod"
+
+
+def _control(c: Conversion, token: int, head: int) -> None:
+    """Give an infinitive the subject that it shares with the verb above it."""
+    controller = c.child(head, "obj")
+    controller = controller if controller >= 0 else c.subject(head)
+    if controller >= 0 and c.inner[controller] >= 0 and c.inner[controller] != c.inner[token]:
+        c.edge(c.inner[token], _subject_role(c, token), c.inner[controller])
+
+
+def _share_subject(c: Conversion, token: int, head: int) -> None:
+    """Give a second verb the subject of the first."""
+    subject = c.subject(head)
+    if c.subject(token) < 0 and subject >= 0 and c.inner[subject] >= 0 and c.is_verb(head):
+        passive = c.child(token, "aux:pass") >= 0
+        c.edge(c.inner[token], _subject_role(c, token, passive=passive), c.inner[subject])
+
+
+def _preposition(c: Conversion, token: int) -> str:
+    word = c.marker(token, "case")
+    return "'s" if word == "'" else word
+
+
+def _clause_role(c: Conversion, token: int) -> str:
+    """The role of a clause that describes a noun: what the noun is in the clause, inverted."""
+    relative = c.relations[token] == "acl:relcl"
+    if relative:
+        for child in c.children[token]:
+            if c.inner[child] < 0 and c.lower[child] in ("which", "that", "who", "whom"):
+                what = c.relations[child]
+                if what in ("nsubj", "nsubj:pass"):
+                    role = _subject_role(c, token, passive=what == "nsubj:pass")
+                    return ":mod" if role == ":domain" else f"{role}-of"
+                if what == "obj":
+                    return ":ARG1-of"
+            elif c.inner[child] < 0 and c.lower[child] == "where":
+                return ":location-of"
+    if not c.is_verb(token):
+        return ":mod"
+    if relative:
+        return ":ARG0-of" if c.subject(token) < 0 else ":ARG1-of"
+    if c.tags[token] == "VBN" or c.tags[token] == "VBD":
+        return ":ARG1-of"
+    if c.tags[token] == "VBG":
+        return f"{_subject_role(c, token)}-of"
+    return ":purpose" if c.marker(token, "mark") == "to" else ":mod"
+
+
+def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
+    """The role of a dependent that is one edge."""
+    if relation == "obj":
+        return ":ARG2" if c.has_frame(head) and c.label(head)[:-3] in SUBJECT_IS_THING else ":ARG1"
+    if relation == "iobj":
+        return ":ARG2"
+    if relation == "obl":
+        return _oblique_role(c, token, head)
+    if relation == "nmod":
+        return _nominal_role(c, token, head)
+    if relation == "nummod":
+        return ":quant"
+    if relation == "advmod":
+        return _adverb_role(c, token, head)
+    if relation == "advcl":
+        return _adverbial_role(c, token)
+    if relation == "amod" and c.tags[token] in ("VBN", "VBD"):
+        return ":ARG1-of"
+    if relation == "amod" and c.tags[token] == "VBG":
+        return ":ARG0-of"
+    if relation == "amod" and c.label(token) == "ordinal-entity":
+        return ":ord"
+    if relation == "amod" and c.lower[token] in ("many", "much", "few", "several"):
+        return ":quant"
+    if relation == "compound" and c.has_frame(head) and not c.formula[token]:
+        return ":ARG1"
+    return ":mod"
+
+
+def _oblique_role(c: Conversion, token: int, head: int) -> str:
+    word = _preposition(c, token)
+    if not word:
+        return ":time" if c.relations[token] in ("obl:tmod", "obl:unmarked") else ":mod"
+    if word == "by" and (c.child(head, "aux:pass", "nsubj:pass") >= 0 or c.tags[head] == "VBN"):
+        return ":ARG0"
+    if word in ("to", "of", "on", "into") and c.has_frame(head):
+        return (
+            ":ARG2"
+            if word in ("to", "into")
+            else ":ARG1"
+            if word == "of" or c.label(head) == "depend-01"
+            else ":location"
+        )
+    return _prepositional(c, token, word)
+
+
+def _prepositional(c: Conversion, token: int, word: str) -> str:
+    if word in _PLACE_OR_TIME and (c.lower[token] in MONTHS or (len(c.lower[token]) == 4 and c.lower[token].isdigit())):
+        return ":time"
+    if word == "for" and c.formula[token]:
+        return ":prep-for"
+    role = PREPOSITIONS.get(word)
+    return role or (f":prep-{word}" if word.isalpha() else ":mod")
+
+
+def _nominal_role(c: Conversion, token: int, head: int) -> str:
+    word = _preposition(c, token)
+    if c.relations[token] == "nmod:poss":
+        return (
+            ":ARG0" if c.has_frame(head) and c.tags[token][:3] == "PRP" else ":ARG1" if c.has_frame(head) else ":poss"
+        )
+    if word == "of":
+        if c.has_frame(head):
+            return ":ARG1"
+        return ":consist-of" if c.label(head) in _SETS else ":poss"
+    if not word:
+        return ":mod"
+    if word == "to" and c.has_frame(head):
+        return ":ARG2"
+    if word == "in" and c.lower[token] not in COUNTRIES | CITIES and c.formula[token]:
+        return ":location"
+    return _prepositional(c, token, word)
+
+
+def _adverb_role(c: Conversion, token: int, head: int) -> str:
+    word = c.lower[token]
+    if word in _QUESTION_ROLES and c.label(token) == "amr-unknown":
+        return ":degree" if word == "how" and c.tags[head][0] in "JR" else _QUESTION_ROLES[word]
+    role = ADVERBS.get(word)
+    return role or (":manner" if c.is_verb(head) else ":degree" if c.tags[head][0] in "JR" else ":mod")
+
+
+def _adverbial_role(c: Conversion, token: int) -> str:
+    word = c.marker(token, "mark")
+    if not word:
+        first = min([token, *c.children[token]])
+        word = c.lower[first] if c.lower[first] in MARKS else ""
+        if not word:
+            return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
+    role = MARKS.get(word, f":prep-{word}" if word.isalpha() else ":mod")
+    return ":prep-as" if role == ":cause" else role
