@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Field, Numbers
 from .scan import QueryBatch
-from .shard import Field, Numbers
 from .snapshot import Snapshot
 
 EF_SEARCH = 128

@@ -40,6 +40,15 @@ class IndexFile(Enum):
     OFFSETS = ("offsets.npy", "int64", 1, ("documents",))
     """``[m + 1]``: document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``; lengths never fall. (Formulas own one.)"""
 
+    CODES = ("codes.npy", "int8", 2, ("documents",))
+    """``[r, d]``: the rows as bytes, which the scan reads first."""
+
+    SCALES = ("scales.npy", "float32", 1, ("documents",))
+    """``[d]``: what a code of each dimension is multiplied with."""
+
+    CODE_BOUNDS = ("code_bounds.npy", "float64", 1, ("documents",))
+    """``[2]``: the greatest length of a row's rounding error, in units of the scales, and of a row of codes."""
+
     DOCUMENT_VECTORS = ("document_vectors.npy", "float32", 2, ("documents",))
     """``[m, d]``: the last row of each document, its VIRTUAL_DOCUMENT, again, to be read alone."""
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
 
+from .arrays import Rows, Weights
 from .errors import ModelMismatchError, QueryError
-from .records import Rows
-from .scan import QueryBatch, Weights
+from .scan import QueryBatch
 from .snapshot import Snapshot
 
 MODEL_COLUMN = "query_model"

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Rows
 from .errors import EmbeddingError
-
-Rows = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

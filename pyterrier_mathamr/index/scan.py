@@ -15,15 +15,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .records import Rows
-from .shard import Numbers
+from .arrays import Numbers, Rows, Scores, Weights
 
 BLOCK_ROWS = 4096
 """Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
 
-Weights = npt.NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
-Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,9 @@ def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[in
             best = _long_document(rows[offsets[first] : offsets[last]], transposed)
         else:
             best = _best(rows[offsets[first] : offsets[last]] @ transposed, offsets[first : last + 1])
-        yield first, _sum(best, queries)
+        if queries.weights is not None:
+            best *= queries.weights
+        yield first, sum_rows(best, queries)
 
 
 def blocks(offsets: Numbers) -> Iterator[tuple[int, int]]:
@@ -115,10 +114,8 @@ def _long_document(rows: Rows, transposed: npt.NDArray[np.float32]) -> npt.NDArr
     return best
 
 
-def _sum(best: npt.NDArray[np.float32], queries: QueryBatch) -> Scores:
-    """Sum over each query's rows: ``[documents, T]`` to ``[documents, queries]``."""
-    if queries.weights is not None:
-        best *= queries.weights
+def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch) -> Scores:
+    """Sum over each query's rows: float32 ``[documents, T]`` to ``[documents, queries]``."""
     if len(queries.offsets) == len(queries.rows) + 1:
         return best  # one row each
     sums: Scores = (

@@ -13,11 +13,11 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.progress import progress
 
+from .arrays import Numbers
 from .options import IndexTransformer, Search
 from .queries import query_batch
 from .scan import QueryBatch
 from .search import score
-from .shard import Numbers
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:

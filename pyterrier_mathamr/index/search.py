@@ -1,8 +1,8 @@
 """From scores to the best documents: provably the true ones, in a documented order.
 
-The scan rounds, so it only chooses: every document whose scanned score is within twice the greatest possible error of
-the k-th best is scored again in double precision, and the best ``k`` of these are the answer. Equal scores (as float32)
-are ordered by docno, rising.
+A scan rounds, so it only chooses. Its greatest possible error is known; every document that can be among the best ``k``
+by it is left, and those are scored again in double precision, the most promising first, until what is left cannot be
+better. Equal scores (as float32) are ordered by docno, rising.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Field, Numbers, Scores, Weights
 from .scan import QueryBatch, exact_scores, scan
-from .shard import Field, Numbers
+from .scan_codes import QUERY_ROWS, scan_shards, usable
 from .snapshot import Snapshot
 
 _RESCORED_ROWS = 1 << 16
@@ -24,7 +24,7 @@ class Hits:
     """The best documents of one query: int64 numbers and float32 scores, best first, ties by docno."""
 
     numbers: Numbers
-    scores: npt.NDArray[np.float32]
+    scores: Scores
 
 
 def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[Hits]:
@@ -37,19 +37,55 @@ def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) 
         field: which vectors are searched; with ``doc`` the queries' last rows are used.
     """
     asked = queries.last_rows() if field == "doc" else queries
-    margins = 2 * float32_error(asked, snapshot.max_norm, snapshot.meta.dimensions)
-    best = [_Best(k, margin) for margin in margins.tolist()]
+    coded = field == "all" and snapshot.meta.layout == "documents" and len(asked.rows) <= QUERY_ROWS
+    if coded and usable(snapshot.meta.dimensions):
+        left = _scan_codes(snapshot, asked, k)
+    else:
+        left = _scan_rows(snapshot, asked, k, field)
+    return [_settle(snapshot, asked.one(query), of_query, k, field) for query, of_query in enumerate(left)]
+
+
+def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[_Best]:
+    """For each query, the documents among which its best ``k`` are, by a scan in float32."""
+    errors = float32_error(queries, snapshot.max_norm, snapshot.meta.dimensions).tolist()
+    best = [_Best(k) for _ in errors]
     for base, shard in zip(snapshot.bases.tolist(), snapshot.shards, strict=False):
         rows, offsets = shard.field(field)
-        scores = np.empty((len(asked), len(shard)), dtype=np.float32)
-        for first, block in scan(rows, offsets, asked):
+        scores = np.empty((len(queries), len(shard)), dtype=np.float32)
+        for first, block in scan(rows, offsets, queries):
             scores[:, first : first + len(block)] = block.T
-        for of_query, found in zip(best, scores, strict=True):
-            of_query.add(base, found)
-    return [rank(snapshot, asked.one(query), kept.numbers(), k, field) for query, kept in enumerate(best)]
+        for of_query, found, error in zip(best, scores, errors, strict=True):
+            of_query.add(base, found, error)
+    return best
 
 
-def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> npt.NDArray[np.float64]:
+def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[_Best]:
+    """For each query, the documents among which its best ``k`` are, by a scan over bytes."""
+    best = [_Best(k) for _ in range(len(queries))]
+    bases = snapshot.bases.tolist()
+    for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries), strict=False):
+        for of_query, found, error in zip(best, scores.T, coded.errors.tolist(), strict=True):
+            of_query.add(base, found, error)
+    return best
+
+
+def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int, field: Field) -> Hits:
+    """Score what is left in double precision, the most promising first, until no other can be among the best ``k``."""
+    order = np.argsort(-left.most, kind="stable")
+    numbers, most = left.numbers[order], left.most[order]
+    scores = np.empty(len(numbers), dtype=np.float32)
+    done, floor = 0, -np.inf
+    while done < len(numbers) and most[done] >= floor:
+        possible = int(np.searchsorted(-most, -floor, side="right"))
+        stop = min(possible, done + k + k // 4 + 16)
+        scores[done:stop] = score(snapshot, query, numbers[done:stop], field)
+        done = stop
+        if done >= k:  # one step lower, for what is a little less may round to the same float32
+            floor = float(np.nextafter(np.partition(scores[:done], done - k)[done - k], np.float32(-np.inf)))
+    return _best_of(snapshot, numbers[:done], scores[:done], k)
+
+
+def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:
     """How far a score computed in float32, in any order of summation, can be from the true one.
 
     A product of ``d`` terms is within ``d u |q| |d|`` of the truth (``u`` = 2⁻²⁴), and summing ``q`` of them adds at
@@ -68,32 +104,35 @@ def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> npt.
 
 
 class _Best:
-    """The documents of one query that can still be among the best ``k``, shard after shard."""
+    """The documents of one query that can still be among the best ``k``, and the most that each can score.
 
-    def __init__(self, k: int, margin: float) -> None:
-        self.k, self.margin = k, margin
+    The scan knows each score within an error; the floor is the ``k``-th best of the least that scores can be, and a
+    document is left while the most that it can score reaches the floor.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.numbers: Numbers = np.empty(0, dtype=np.int64)
+        self.most: Weights = np.empty(0)
+        self._least: Weights = np.empty(0)
         self._floor = -np.inf
-        self._numbers: Numbers = np.empty(0, dtype=np.int64)
-        self._scores: npt.NDArray[np.float32] = np.empty(0, dtype=np.float32)
 
-    def add(self, base: int, scores: npt.NDArray[np.float32]) -> None:
-        """Take the scores of a whole shard whose first document is ``base``."""
-        local = np.flatnonzero(scores >= self._floor)
-        self._numbers = np.concatenate([self._numbers, local + base])
-        self._scores = np.concatenate([self._scores, scores[local]])
-        if len(self._scores) > self.k:
-            place = len(self._scores) - self.k
-            self._floor = float(np.partition(self._scores, place)[place]) - self.margin
-            keep = self._scores >= self._floor
-            self._numbers, self._scores = self._numbers[keep], self._scores[keep]
-
-    def numbers(self) -> Numbers:
-        """The documents that are left, rising."""
-        return self._numbers
+    def add(self, base: int, scores: Scores, error: float) -> None:
+        """Take the scores of a whole shard whose first document is ``base``, each within ``error`` of the truth."""
+        exact = scores.astype(np.float64)
+        local = np.flatnonzero(exact + error >= self._floor)
+        self.numbers = np.concatenate([self.numbers, local + base])
+        self._least = np.concatenate([self._least, exact[local] - error])
+        self.most = np.concatenate([self.most, exact[local] + error])
+        if len(self._least) > self.k:
+            place = len(self._least) - self.k
+            self._floor = float(np.partition(self._least, place)[place])
+            keep = self.most >= self._floor
+            self.numbers, self._least, self.most = self.numbers[keep], self._least[keep], self.most[keep]
 
 
 def rank(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:
-    """Score some documents again in double precision and take the best ``k``.
+    """Score some documents in double precision and take the best ``k``.
 
     Args:
         snapshot: the index.
@@ -102,8 +141,12 @@ def rank(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, k: int, field:
         k: how many at most.
         field: which vectors; with ``doc`` the query has one row.
     """
-    scores = score(snapshot, query, numbers, field)
-    if len(scores) > k:  # docnos are read only of what can still be in the answer
+    return _best_of(snapshot, numbers, score(snapshot, query, numbers, field), k)
+
+
+def _best_of(snapshot: Snapshot, numbers: Numbers, scores: Scores, k: int) -> Hits:
+    """The best ``k`` of scored documents, ties by docno; docnos are read only where there are ties."""
+    if len(scores) > k:
         place = len(scores) - k
         keep = scores >= np.partition(scores, place)[place]
         numbers, scores = numbers[keep], scores[keep]
@@ -115,7 +158,7 @@ def rank(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, k: int, field:
     return Hits(numbers[order[:k]], scores[order[:k]])
 
 
-def score(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field = "all") -> npt.NDArray[np.float32]:
+def score(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field = "all") -> Scores:
     """Score some documents against one query in double precision, in bounded memory.
 
     Args:

@@ -6,23 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from .arrays import Array, Field, Numbers, Rows
+from .codes import encode_rows
 from .disk import file_digest, sync_folder, write_array
 from .errors import DuplicateDocnoError, EmbeddingError, IndexCorruptError
 from .files import TEXTS, IndexFile, Layout, texts_of
 from .meta import ShardMeta
-from .records import Entry, Rows
+from .records import Entry
 from .texts import Hashes, hash_texts, pack_texts, unpack_texts
-
-Field = Literal["all", "doc"]
-"""Which vectors are read: all of a document, or its VIRTUAL_DOCUMENT alone (MathAMR+, section 3.5.1)."""
-
-Array = npt.NDArray[Any]
-Numbers = npt.NDArray[np.int64]
 
 
 def write_shard(path: Path, index: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMeta:
@@ -48,6 +43,8 @@ def write_shard(path: Path, index: Path, layout: Layout, entries: Sequence[Entry
         IndexFile.OFFSETS: offsets,
         IndexFile.DOCUMENT_VECTORS: rows[offsets[1:] - 1],
     }
+    if layout == "documents":
+        arrays.update(zip((IndexFile.CODES, IndexFile.SCALES, IndexFile.CODE_BOUNDS), encode_rows(rows), strict=True))
     for column, name in enumerate(texts_of(layout)):
         arrays.update(zip(TEXTS[name], pack_texts([entry.texts[column] for entry in ordered]), strict=True))
     hashes = hash_texts(entry.docno for entry in ordered)
@@ -112,8 +109,9 @@ class Shard:
         size, _ = self.meta.files.get(file.filename, (-1, ""))
         if path.stat().st_size != size:
             raise IndexCorruptError(path, f"it has {path.stat().st_size} bytes where {size} were written")
+        mode: Literal["r", "c"] = "c" if file is IndexFile.CODES else "r"  # torch takes none that is read-only
         try:
-            array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            array: Array = np.load(path, mmap_mode=mode, allow_pickle=False)
         except ValueError:
             array = np.load(path, allow_pickle=False)  # nothing can be mapped of an array without elements
         if array.dtype != np.dtype(file.dtype) or array.ndim != file.ndim:

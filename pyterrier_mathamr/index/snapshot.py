@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import Field, Numbers, Rows
 from .errors import IndexCorruptError, UnknownDocnoError
 from .files import META_NAME, texts_of
 from .meta import IndexMeta, read_meta
-from .records import Entry, Rows
-from .shard import Field, Numbers, Shard
+from .records import Entry
+from .shard import Shard
 from .texts import hash_texts
 
 _READ = 4096

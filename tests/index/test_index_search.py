@@ -22,7 +22,7 @@ def assert_same_ranking(found: list[tuple[str, float]], true: list[tuple[str, fl
     assert [score for _, score in found] == pytest.approx([score for _, score in true], abs=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(lengths=SHAPES, queries=st.lists(st.integers(1, 5), min_size=1, max_size=4), k=st.integers(1, 50))
 def test_the_exact_search_returns_what_the_plain_loop_returns(
     tmp_path_factory, documents, topics, judge, lengths, queries, k
@@ -37,7 +37,7 @@ def test_the_exact_search_returns_what_the_plain_loop_returns(
         assert_same_ranking(pairs(single, qid), judge(query[-1:], last)[:k])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(lengths=SHAPES, k=st.integers(1, 10), candidates=st.integers(1, 20))
 def test_two_stages_rank_the_first_stage_s_best_by_maxsim(
     tmp_path_factory, documents, topics, judge, lengths, k, candidates

@@ -1,0 +1,121 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyterrier_mathamr.index import MathAMRIndex, build, codes, scan, scan_codes, search
+
+
+def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> scan.QueryBatch:
+    rows = rng.standard_normal((sum(lengths), d)).astype(np.float32)
+    weights = rng.uniform(-1, 2, len(rows)) if weighted else None
+    return scan.QueryBatch(rows, np.cumsum([0, *lengths]), weights)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=30),
+    queries=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    d=st.sampled_from((2, 3, 8, 31, 32, 40)),
+    scale=st.floats(-12, 12),
+    weighted=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_a_score_from_bytes_is_within_its_stated_error(lengths, queries, d, scale, weighted, seed):
+    rng = np.random.default_rng(seed)
+    rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d) * 10.0**scale).astype(np.float32)
+    offsets = np.cumsum([0, *lengths])
+    asked = batch(rng, queries, d, weighted)
+    as_bytes, scales, bounds = codes.encode_rows(rows)
+    coded = codes.encode_queries(asked, scales, bounds)
+    found = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
+    products = rows.astype(float) @ asked.rows.astype(float).T
+    best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
+    weights = 1.0 if asked.weights is None else asked.weights
+    true = np.add.reduceat(best * weights, asked.offsets[:-1], axis=1)
+    assert (np.abs(found - true) <= coded.errors).all()
+
+
+def test_the_error_of_unit_rows_is_small_enough_to_choose_by():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((5000, 32)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    _, scales, bounds = codes.encode_rows(rows)
+    query = scan.QueryBatch(rows[:13], np.array([0, 13]))
+    assert codes.encode_queries(query, scales, bounds).errors[0] < 13 * 0.02
+
+
+def test_a_dimension_that_is_always_zero_is_no_trouble():
+    rows = np.array([[0.6, 0.0, 0.8], [0.0, 0.0, -1.0]], np.float32)
+    as_bytes, scales, bounds = codes.encode_rows(rows)
+    assert as_bytes.tolist() == [[127, 0, 102], [0, 0, -127]]
+    assert np.isfinite(scales).all()
+    assert bounds[0] < 1
+
+
+@pytest.mark.parametrize("faster", [True, False])
+@pytest.mark.parametrize("k", [1, 7, 1000])
+def test_both_scans_find_what_brute_force_finds(monkeypatch, tmp_path, documents, topics, judge, faster, k):
+    monkeypatch.setattr(search, "usable", lambda d: faster)
+    monkeypatch.setattr(build, "SHARD_ROWS", 60)
+    docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
+    found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
+    for qid, query in zip(frame["qid"], frame["query_embs"], strict=True):
+        rows = found[found["qid"] == qid]
+        true = judge(query, docs)[:k]
+        assert rows["docno"].tolist() == [docno for docno, _ in true]
+        assert rows["score"].tolist() == pytest.approx([score for _, score in true], abs=1e-6)
+
+
+def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tmp_path, judge):
+    monkeypatch.setattr(search, "usable", lambda d: True)
+    angles = 1.0 + np.random.default_rng(3).permutation(300) * 1e-5
+    docs = [
+        {"docno": f"d{i}", "doc_embs": np.array([[np.cos(a), np.sin(a)]], np.float32)} for i, a in enumerate(angles)
+    ]
+    query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
+    index = MathAMRIndex(tmp_path / "x").index(docs)
+    hits = search.search_exact(index.snapshot(), scan.QueryBatch(query, np.array([0, 2])), 10, "all")[0]
+    assert index.snapshot().texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:10]]
+
+
+def test_a_long_document_is_scanned_in_pieces(monkeypatch, tmp_path, documents, topics):
+    monkeypatch.setattr(search, "usable", lambda d: True)
+    docs, frame = documents([20_000, 2, 3]), topics([4])
+    found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
+    monkeypatch.setattr(search, "usable", lambda d: False)
+    assert found.equals(MathAMRIndex(tmp_path / "x").colbert()(frame))
+
+
+def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
+    import torch
+
+    def absent(*operands):
+        raise NotImplementedError("no kernel for this processor")
+
+    monkeypatch.setattr(torch, "_int_mm", absent)
+    assert scan_codes.usable.__wrapped__(32) is False
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
+    assert scan_codes.usable.__wrapped__(32) is False  # a wrong answer
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 32])
+def test_an_integer_product_is_used_only_where_it_is_right(d, tmp_path, documents, topics, judge):
+    docs, frame = documents([2, 1, 3], d=d), topics([2], d=d)
+    found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
+    assert found["docno"].tolist() == [docno for docno, _ in judge(frame["query_embs"][0], docs)]
+    if d == 1:
+        frame = frame.assign(query_embs=[np.array([[1.0], [0.5], [-2.0]], np.float32)])
+        found = MathAMRIndex(tmp_path / "x").colbert()(frame)
+        assert found["score"].tolist() == [score for _, score in judge(frame["query_embs"][0], docs)]
+
+
+def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, documents, topics):
+    import torch
+
+    before = torch.get_num_threads()
+    monkeypatch.setattr(search, "usable", lambda d: True)
+    MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
+    assert torch.get_num_threads() == before
