@@ -1,9 +1,9 @@
-"""The artifacts of a run on a local ARQMath folder, each made once.
+"""The artifacts of a run on a local ARQMath folder, each made once::
 
 formulas.sqlite         official trees of the collection's formulas
 topic-formulas.sqlite   and of the topics'
 graphs.mathamr          graphs of all posts
-model                   weights, vocabulary, configuration (training/ keeps the state after each epoch)
+model                   weights, vocabulary, configuration (until then training/ keeps the state of each epoch)
 answers.mathamr         vectors of the answers
 answers.bm25            their tokens
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
@@ -41,7 +42,7 @@ class ARQMathStages:
     ) -> None:
         self.collection, self.year, self.workdir = collection, year, workdir
         self.stages, self.verbose = stages, verbose
-        self._source = {"collection": str(collection.path.resolve())}
+        self._source = {"collection": str(collection.path.resolve()), "version": __version__}
 
     def formulas(self) -> FormulaStore:
         """Make the store of the collection's official formula trees."""
@@ -101,8 +102,9 @@ class ARQMathStages:
     def _train(self, graphs: GraphStore, config: MathAMRConfig, path: Path) -> None:
         """Train; questions of the test part are never seen, those of validation only stop the training."""
         shutil.rmtree(path, ignore_errors=True)  # of a run that lost its record
-        pairs = read_training_pairs(self.collection.path)
-        train_on_pairs([pairs], graphs, config, self.workdir / "training", verbose=self.verbose).save(path)
+        pairs, checkpoint = read_training_pairs(self.collection.path), self.workdir / "training"
+        train_on_pairs([pairs], graphs, config, checkpoint, verbose=self.verbose).save(path)
+        shutil.rmtree(checkpoint)
 
     def answers(self, graphs: GraphStore, model: MathAMR) -> MathAMRIndex:
         """Encode and index the answers.
