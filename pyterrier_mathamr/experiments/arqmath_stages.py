@@ -1,11 +1,13 @@
-"""The artifacts of a run on a local ARQMath folder, each made once::
+"""The artifacts of a run on a local ARQMath folder, each made once.
 
-formulas.sqlite         official trees of the collection's formulas
-topic-formulas.sqlite   and of the topics'
-graphs.mathamr          graphs of all posts
-model                   weights, vocabulary, configuration (until then training/ keeps the state of each epoch)
-answers.mathamr         vectors of the answers
-answers.bm25            their tokens
+The folder of a run::
+
+    formulas.sqlite         official trees of the collection's formulas
+    topic-formulas.sqlite   and of the topics'
+    graphs.mathamr          graphs of all posts
+    model                   weights, vocabulary, configuration (until then training/ keeps the state of each epoch)
+    answers.mathamr         vectors of the answers
+    answers.bm25            their tokens
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Long work in stages: what is finished is not done again, and what it was made with is not forgotten.
 
-workdir/stages/graphs.json     settings, seconds and peak memory of a finished stage; written after its artifact
-workdir/graphs.mathamr         the artifact of the stage
+The folder of a run::
+
+    stages/graphs.json     settings of a stage; once it is finished, also its seconds and peak memory
+    graphs.mathamr         the artifact of the stage
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Which virtual nodes of a post made its score: the best match of each of the query's.
 
-query                     document                   similarity   share of the score
-FORMULA_0  ∫ x ln x  ───▶ FORMULA_2  ∫ x ln x dx        0.98         0.21
-sentence 1           ───▶ sentence 3                    0.71         0.15
+A row for each virtual node of the query::
+
+    query                     document                   similarity   share of the score
+    FORMULA_0  ∫ x ln x  ───▶ FORMULA_2  ∫ x ln x dx        0.98         0.21
+    sentence 1           ───▶ sentence 3                    0.71         0.15
 """
 
 from __future__ import annotations
