@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError
 
 _SHOWN = 60  # characters of the source shown on each side of the caret
 

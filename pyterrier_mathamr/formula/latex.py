@@ -11,8 +11,9 @@ import threading
 
 import math_core
 
-from .._common.errors import MissingExtraError
-from .._common.extras import require
+from pyterrier_mathamr._common.errors import MissingExtraError
+from pyterrier_mathamr._common.extras import require
+
 from . import mathml
 from .errors import FormulaError
 from .opt import tree_of as opt_tree
@@ -75,9 +76,7 @@ def trees_from_latex(latex: str, *, macros: str = "") -> FormulaPair:
         atom, partial = _read(latex, macros)
     except FormulaError:
         return FormulaPair(None, None)
-    return FormulaPair(
-        slt_tree(atom.symbol, latex, partial=partial), opt_tree(atom.node, latex, partial=partial)
-    )
+    return FormulaPair(slt_tree(atom.symbol, latex, partial=partial), opt_tree(atom.node, latex, partial=partial))
 
 
 def _read(latex: str, macros: str) -> tuple[Atom, bool]:
@@ -91,7 +90,9 @@ def _read(latex: str, macros: str) -> tuple[Atom, bool]:
 
 def _presentation(text: str, latex: str) -> tuple[str, bool]:
     """Convert LaTeX to Presentation MathML; tell whether it had to be mended."""
-    text = prepare(text)
+    if not text.strip():
+        raise FormulaError("the formula is empty", latex)
+    text = prepare(mathml.NOT_XML.sub(" ", text))
     check_depth(text)
     try:
         return _convert(text), False

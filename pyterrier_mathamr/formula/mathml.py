@@ -27,18 +27,31 @@ _DEEPEST = 2048  # levels that libxml2 reads
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _ENTITY = re.compile(r"&(\w+);")
 _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_ESCAPES = str.maketrans({"\t": r"\t", "\n": r"\n", "\r": r"\r", "?": "&quest;", ",": "&comma;", "[": "&lsqb;", "]": "&rsqb;"})
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ESCAPES = str.maketrans(
+    {"\t": r"\t", "\n": r"\n", "\r": r"\r", "?": "&quest;", ",": "&comma;", "[": "&lsqb;", "]": "&rsqb;"}
+)
 _INVISIBLE = frozenset("\u2061\u2062\u2063\u2064")
 _ATTRIBUTE = re.compile(r"""=\s*("[^"]*"|'[^']*')""")
+"""Characters that XML does not allow."""
+
 _BARE = re.compile(r"<(?![/a-zA-Z!?])")
-# Nothing from outside the text itself: no network, no document type, no entity.
-_SAFE = {
-    "resolve_entities": False, "no_network": True, "load_dtd": False,
-    "huge_tree": True, "remove_comments": True, "remove_pis": True,
-}  # fmt: skip
-_PARSER = etree.XMLParser(**_SAFE)
-_RECOVERING = etree.XMLParser(recover=True, **_SAFE)
+
+
+def _parser(recover: bool) -> etree.XMLParser:
+    """Make a parser that takes nothing from outside the text itself: no network, no document type, no entity."""
+    return etree.XMLParser(
+        recover=recover,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+
+
+_PARSER, _RECOVERING = _parser(False), _parser(True)
 
 
 def clean(text: str | None) -> str:
@@ -71,7 +84,7 @@ def parse(source: str) -> etree._Element:
 
 def _parse_broken(text: str, source: str) -> etree._Element:
     """Parse what is not well-formed: named characters, a bare ``<`` (33 official cells), too deep, or just broken."""
-    text = _NOT_XML.sub("", _ENTITY.sub(_unescape, text))
+    text = NOT_XML.sub("", _ENTITY.sub(_unescape, text))
     text = _BARE.sub("&lt;", _ATTRIBUTE.sub(lambda match: match[0].replace("<", "&lt;"), text))
     if text.count("</") > _DEEPEST and (root := _parse_deep(text)) is not None:
         return root
@@ -96,7 +109,7 @@ def _parse_deep(text: str) -> etree._Element | None:
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
 
-    def start(name: str, attributes: dict[str, str]) -> None:
+    def start(name: str, attributes: dict[str | bytes, str | bytes]) -> None:
         builder.start("{" + name if "}" in name else name, attributes)
 
     parser.StartElementHandler = start

@@ -16,7 +16,7 @@ from lxml import etree
 from . import mathml
 from .errors import FormulaError
 from .mathml import clean
-from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, POSITIONS, SYMBOLS, UNORDERED
+from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED, position
 from .tree import Edge, FormulaTree
 
 _MOST = 500  # operands of one unordered node
@@ -283,5 +283,5 @@ def tree_of(root: Node, source: str, *, partial: bool) -> FormulaTree:
             if node.label[0] == "U":
                 stack += [(index, "0", kid) for kid in reversed(kids)]
             else:
-                stack += [(index, POSITIONS[i], kids[i]) for i in range(len(kids) - 1, -1, -1)]
+                stack += [(index, position(i), kids[i]) for i in range(len(kids) - 1, -1, -1)]
     return FormulaTree(tuple(nodes), tuple(edges), partial, source, "opt")

@@ -87,7 +87,9 @@ def _first(_: etree._Element, symbols: Symbols) -> Symbol | None:
 
 def _row(_: etree._Element, symbols: Symbols) -> Symbol | None:
     """``mrow``, ``mpadded``: a row; a group when it begins and ends with fences that have something in between."""
-    return row_of([symbol for symbol in symbols if symbol is not None and (symbol.kids or symbol.label not in ("", "W!"))])
+    return row_of(
+        [symbol for symbol in symbols if symbol is not None and (symbol.kids or symbol.label not in ("", "W!"))]
+    )
 
 
 def _fenced(element: etree._Element, symbols: Symbols) -> Symbol:

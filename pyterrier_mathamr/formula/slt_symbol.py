@@ -5,6 +5,8 @@ A row is a chain of ``n`` edges. Its first symbol knows its last one, so that ro
 
 from __future__ import annotations
 
+import itertools
+
 from .tree import Edge, FormulaTree
 
 _ORDER = "aocnbudew"
@@ -65,12 +67,17 @@ def row_of(row: list[Symbol]) -> Symbol | None:
         return None
     if len(row) > 2 and row[0].label in OPENING and row[-1].label in CLOSING:
         return group(row[0].label, row[1:-1], row[-1].label, ",")
-    last = head = row[0]
+    head = last = row[0]
+    run = [head]  # tables of as many rows side by side are one
     for symbol in row[1:]:
-        if last.label[:2] == "M!" and symbol.label[:2] == "M!" and _merge(last, symbol):
+        if _merges(run[0], symbol):
+            run.append(symbol)
             continue
+        _merge(run)
         (last.tail or last).kids["n"] = symbol
         last = symbol if symbol.label[:2] == "M!" else symbol.tail or symbol
+        run = [symbol]
+    _merge(run)
     end = last.tail or last
     head.tail = None if end is head else end
     return head
@@ -130,26 +137,38 @@ def _separates(symbol: Symbol, separators: str) -> bool:
 
 def _is_bare_table(symbol: Symbol) -> bool:
     """Whether a table has no fence and nothing attached yet."""
-    return (
-        symbol.label[:2] == "M!" and symbol.label[2:3] not in _FENCED_TABLE and symbol.kids.keys() <= {"w", "e"}
-    )
+    return symbol.label[:2] == "M!" and symbol.label[2:3] not in _FENCED_TABLE and symbol.kids.keys() <= {"w", "e"}
 
 
-def _merge(left: Symbol, right: Symbol) -> bool:
-    """Join two unfenced tables of as many rows that stand side by side; tell whether they were."""
-    rows, _, columns = left.label[2:].partition("x")
-    rows2, _, columns2 = right.label[2:].partition("x")
-    if not (rows.isdecimal() and rows == rows2 and columns.isdecimal() and columns2.isdecimal()):
+def _size(symbol: Symbol) -> tuple[int, int] | None:
+    """Give rows and columns of a table without fences; ``None`` for any other symbol."""
+    rows, _, columns = symbol.label[2:].partition("x")
+    if symbol.label[:2] == "M!" and rows.isdecimal() and columns.isdecimal():
+        return int(rows), int(columns)
+    return None
+
+
+def _merges(left: Symbol, right: Symbol) -> bool:
+    """Whether two symbols side by side are tables of as many rows, which are one table."""
+    if left.label[:2] != "M!" or right.label[:2] != "M!":
         return False
-    cells, cells2 = _cells(left), _cells(right)
-    width, width2 = int(columns), int(columns2)
+    size, size2 = _size(left), _size(right)
+    return size is not None and size2 is not None and size[0] == size2[0]
+
+
+def _merge(tables: list[Symbol]) -> None:
+    """Join tables of as many rows into the first of them."""
+    if len(tables) == 1:
+        return
+    sizes = [size for size in map(_size, tables) if size is not None]
+    cells = [_cells(table) for table in tables]
     merged: list[Symbol] = []
-    for row in range(int(rows)):
-        merged += cells[row * width : (row + 1) * width] + cells2[row * width2 : (row + 1) * width2]
-    for before, after in zip(merged, merged[1:], strict=False):
+    for row in range(sizes[0][0]):
+        for (_, width), content in zip(sizes, cells, strict=True):
+            merged += content[row * width : (row + 1) * width]
+    for before, after in itertools.pairwise(merged):
         before.kids["e"] = after
-    left.label = f"M!{rows}x{width + width2}"
-    return True
+    tables[0].label = f"M!{sizes[0][0]}x{sum(width for _, width in sizes)}"
 
 
 def _cells(table: Symbol) -> list[Symbol]:
@@ -196,7 +215,7 @@ def node(label: str, **children: Symbol | None) -> Symbol:
 def table_row(symbols: Symbols) -> Symbol:
     """Link the cells of a row by ``e``."""
     cells = [symbol or Symbol("W!") for symbol in symbols]
-    for before, after in zip(cells, cells[1:], strict=False):
+    for before, after in itertools.pairwise(cells):
         before.kids["e"] = after
     return cells[0] if cells else Symbol("W!")
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from .._common.types import FormulaId
+from pyterrier_mathamr._common.types import FormulaId
+
 from .errors import FormulaStoreError
 from .store_build import build_store
 from .store_format import FORMAT_VERSION, decode, number_of
@@ -115,7 +116,9 @@ class FormulaStore:
     def __enter__(self) -> FormulaStore:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:

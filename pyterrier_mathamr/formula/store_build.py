@@ -1,4 +1,4 @@
-"""Building a formula store: a stream from tables to a file beside the final one, in steps that can be taken up again."""
+"""Building a formula store: a stream from tables to a file beside the final one, in steps that resume."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from .._common.errors import MathAMRWarning
-from .._common.progress import progress
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.progress import progress
+
 from .errors import FormulaError, FormulaStoreError
 from .opt import opt_from_mathml
 from .slt import slt_from_mathml
@@ -127,7 +128,7 @@ def _converted(step: list[FormulaRow], convert: Converter) -> Iterator[tuple[For
                 failed += 1
         yield row, tree
     if failed:
-        message = f"{failed} of {len(step)} formulas up to id {step[-1].id} have MathML that gives no tree; stored without"
+        message = f"{failed} of {len(step)} formulas up to id {step[-1].id} have MathML without a tree; stored so"
         warnings.warn(message, MathAMRWarning, stacklevel=2)
 
 

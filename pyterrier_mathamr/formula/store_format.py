@@ -36,7 +36,10 @@ def decode(body: bytes) -> FormulaTree:
     """Read what :func:`encode` wrote."""
     head, nodes, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
     steps = [int(distance or 1) for distance in distances.split(_UNIT)] if labels else []
-    edges = tuple((child - step, child, label) for child, step, label in zip(range(1, 1 << 60), steps, labels))
+    edges = tuple(
+        (child - step, child, label)
+        for child, step, label in zip(range(1, len(labels) + 1), steps, labels, strict=True)
+    )
     return FormulaTree(tuple(nodes.split(_UNIT)), edges, head[3:] == "!", "", "slt" if head[:3] == "slt" else "opt")
 
 
@@ -50,4 +53,8 @@ def tree_number(body: bytes) -> int:
 
 def number_of(text: str) -> Any:
     """Give an id as SQLite keeps it: as an integer where that loses nothing, half the bytes of text."""
-    return int(text) if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19 else text
+    return (
+        int(text)
+        if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19
+        else text
+    )

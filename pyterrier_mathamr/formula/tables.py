@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from .._common.errors import MathAMRWarning
-from .._common.types import FormulaId
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.types import FormulaId
+
 from .errors import FormulaTableError
 
 _FORMULA_COLUMNS = ("formula", "latex", "slt", "opt")

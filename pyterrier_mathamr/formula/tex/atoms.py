@@ -6,11 +6,12 @@ official MathML: one minus sign, groups and function applications spliced into t
 
 from __future__ import annotations
 
-from .. import slt_symbol as slt
-from ..mathml import clean
+from pyterrier_mathamr.formula import slt_symbol as slt
+from pyterrier_mathamr.formula.mathml import clean
+from pyterrier_mathamr.formula.opt import Node
+from pyterrier_mathamr.formula.slt_symbol import Symbol
+
 from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
-from ..opt import Node
-from ..slt_symbol import Symbol
 
 
 class Atom:
@@ -39,7 +40,12 @@ class Atom:
 _WHITE = str.maketrans({"\ufe00": None, "\ufe01": None})
 _SAME = {"−": "-", "∗": "*", "∶": ":", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "⊥": "⟂"}
 
-_SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗"}  # the norm's bar looks like the sign of parallels and is another symbol
+_SPELLED = {
+    "‖": "∥",
+    "⨆": "⊔",
+    IFF: "⇔",
+    AST: "∗",
+}  # the norm's bar looks like the sign of parallels and is another symbol
 
 
 def operator(text: str) -> Atom:
@@ -60,7 +66,9 @@ def identifier(text: str, *, upright: bool = False) -> Atom:
     if text in LIMITS:
         return Atom(Role.BIG, Symbol(text), Node(LIMITS[text]), text)
     if text in FUNCTIONS:
-        return Atom(Role.FUNCTION, Symbol(text if text in UNTYPED_FUNCTIONS else "V!" + text), Node(FUNCTIONS[text]), text)
+        return Atom(
+            Role.FUNCTION, Symbol(text if text in UNTYPED_FUNCTIONS else "V!" + text), Node(FUNCTIONS[text]), text
+        )
     if text in NAMED:
         layout, meaning = NAMED[text]
         return Atom(Role.ATOM, Symbol(layout), Node(meaning), text)
@@ -76,7 +84,7 @@ def number(text: str) -> Atom:
 
 def text(content: str) -> Atom:
     """Make the atom of text; the operator tree leaves its place empty."""
-    content = clean(content.strip().replace(" ", "\xa0"))
+    content = clean(" ".join(content.split()))
     return Atom(Role.TEXT, Symbol("T!" + content), Node("W!"), content) if content else BLANK
 
 

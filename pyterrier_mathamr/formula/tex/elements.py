@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from lxml import etree
 
-from .. import mathml, slt_symbol as slt
+from pyterrier_mathamr.formula import mathml
+from pyterrier_mathamr.formula import slt_symbol as slt
+from pyterrier_mathamr.formula.opt import Node, applied
+from pyterrier_mathamr.formula.slt_symbol import Symbol
+
 from .atoms import BLANK, Atom, identifier, number, operator, text
-from .rows import WIDE, read_row, scripted, unit
+from .fences import WIDE
+from .rows import read_row, unit
+from .scripts import scripted
 from .source import ARRAY, SUPER_FIRST
 from .symbols import ACCENTS, Role
-from ..opt import Node, applied
-from ..slt_symbol import Symbol
 
 Atoms = list["Atom | None"]
 
@@ -18,6 +22,7 @@ _APPLY = "\u2061"
 
 
 def _present(atoms: Atoms) -> list[Atom]:
+    """List the atoms of the children that have one."""
     return [atom for atom in atoms if atom is not None]
 
 
@@ -27,7 +32,12 @@ def _identifier(element: etree._Element, _: Atoms) -> Atom:
     if content == "mod":
         return Atom(Role.MOD, Symbol("mod"), Node("O!rem"), "mod")
     if len(content) > 1 and 0x1D49C <= ord(content[0]) <= 0x1D537:  # script and fraktur letters stand for themselves
-        return Atom(Role.ROW, Symbol(""), Node(""), raw=[identifier(letter) for letter in content if letter not in "\ufe00\ufe01"])
+        return Atom(
+            Role.ROW,
+            Symbol(""),
+            Node(""),
+            raw=[identifier(letter) for letter in content if letter not in "\ufe00\ufe01"],
+        )
     return identifier(content, upright=element.get("mathvariant") == "normal") if content else BLANK
 
 
@@ -46,9 +56,14 @@ def _operator(element: etree._Element, _: Atoms) -> Atom:
     return operator(content)
 
 
+def _all_text(element: etree._Element) -> str:
+    """Give the text of an element and of all in it."""
+    return "".join(str(part) for part in element.itertext())
+
+
 def _text(element: etree._Element, _: Atoms) -> Atom:
     """``mtext``: text."""
-    return text("".join(element.itertext()))
+    return text(_all_text(element))
 
 
 def _blank(_: etree._Element, __: Atoms) -> Atom:
@@ -57,7 +72,7 @@ def _blank(_: etree._Element, __: Atoms) -> Atom:
 
 
 def _space(element: etree._Element, _: Atoms) -> Atom:
-    """``mspace``: nothing, or as good as a comma when it is as wide as a ``\\quad``."""
+    r"""``mspace``: nothing, or as good as a comma when it is as wide as a ``\\quad``."""
     return Atom(Role.PUNCTUATION, Symbol(""), Node(""), WIDE) if element.get("width") in ("1em", "2em") else BLANK
 
 
@@ -82,7 +97,7 @@ def _cases(brace: Atom, table: Atom) -> Atom:
 
 def _error(element: etree._Element, _: Atoms) -> Atom:
     """``merror``: an unknown command; ``E!`` in the layout tree and its name in the operator tree."""
-    return Atom(Role.ATOM, Symbol("E!"), Node("T!" + "".join(element.itertext()).strip()))
+    return Atom(Role.ATOM, Symbol("E!"), Node("T!" + _all_text(element).strip()))
 
 
 def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
@@ -131,8 +146,12 @@ def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
     """``mover accent``: the accent is a function of what is below it."""
     name = accent.text if accent is not None else ""
     name = ACCENTS.get(name, name)
-    made = scripted(base, Atom(Role.ATOM, Symbol(name), Node("")) if under else None,
-                    None if under else Atom(Role.ATOM, Symbol(name), Node("")), limits=True)
+    made = scripted(
+        base,
+        Atom(Role.ATOM, Symbol(name), Node("")) if under else None,
+        None if under else Atom(Role.ATOM, Symbol(name), Node("")),
+        limits=True,
+    )
     made.node = Node("F!" + name, [base.node])
     made.role = Role.ATOM
     return made

@@ -5,16 +5,11 @@ From loosest to tightest: sequences of statements and lists, colon, relations, s
 
 from __future__ import annotations
 
+from pyterrier_mathamr.formula.opt import Node, applied
+
 from .atoms import Atom
+from .factors import Unparsed, product
 from .symbols import Role
-from ..opt import Node, applied
-from ..slt_symbol import Symbol
-
-_INTEGRALS = frozenset("∫∬∭⨌∮")
-
-
-class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept as fragments
-    """The grammar does not read this row."""
 
 
 def pieces(atoms: list[Atom], role: Role) -> list[list[Atom]]:
@@ -39,7 +34,9 @@ def statement(atoms: list[Atom]) -> Node:
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
     node: Node | None = None
-    for place in reversed(range(len(related))):  # what has no relation belongs to the side of a relation that it is nearest to
+    for place in reversed(
+        range(len(related))
+    ):  # what has no relation belongs to the side of a relation that it is nearest to
         begin = 0 if place == 0 else related[place]
         end = related[place + 1] if place + 1 < len(related) else len(parts)
         before = [formula(part) for part in parts[begin : related[place]]]
@@ -53,10 +50,10 @@ def _relates(part: list[Atom]) -> bool:
     """Whether a part of a sequence is a statement: it has a relation, or is a remark in parentheses that has."""
     if len(part) == 1 and part[0].role is Role.FENCE and part[0].text == "(":
         part = part[0].raw
-    return any(atom.role in _RELATING for atom in part)
+    return any(atom.role in RELATING for atom in part)
 
 
-_RELATING = frozenset({Role.RELATION, Role.COLON})
+RELATING = frozenset({Role.RELATION, Role.COLON})
 
 
 def listed(nodes: list[Node]) -> Node:
@@ -93,7 +90,7 @@ def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
     start = 0
     for end in [*signs, len(atoms)]:
         part = atoms[start:end]
-        if not part and 0 < start and end < len(atoms):
+        if not part and start > 0 and end < len(atoms):
             raise Unparsed
         sides.append([conditional(part)] if part else [])
         start = end + 1
@@ -180,196 +177,3 @@ def expression(atoms: list[Atom]) -> Node:
             node = applied([signs[0].node, node, side])
             last = label
     return node or Node("W!")
-
-
-def product(atoms: list[Atom]) -> Node:
-    """``factor (sign? factor)*``, left to right; a big operator takes what is to its right."""
-    for place in range(len(atoms) - 1, -1, -1):
-        if atoms[place].role is Role.BIG:
-            big, rest = atoms[place], atoms[place + 1 :]
-            if rest:
-                rest = _differentials(rest) if big.text in _INTEGRALS else rest
-                node = applied([big.node, _factors(rest)])
-            else:
-                node = big.node
-            atoms = [*atoms[:place], Atom(Role.ATOM, big.symbol, node)]
-    return _factors(atoms)
-
-
-def _differentials(atoms: list[Atom]) -> list[Atom]:
-    """Read ``d`` and the variable after it, below an integral, as a differential."""
-    found: list[Atom] = []
-    for atom in atoms:
-        before = found[-1] if found else None
-        if before is not None and before.text == "d" and before.role is Role.ATOM and not before.symbol.kids:
-            if atom.role is Role.ATOM and _begins_with_letter(atom.node):
-                before.text = "𝑑" if before.node.label == "V!𝑑" else "d·"
-                found[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
-                continue
-        found.append(atom)
-    return found
-
-
-def _begins_with_letter(node: Node) -> bool:
-    """Whether an operand is a variable, with or without scripts."""
-    while node.label in ("O!SUB", "O!SUP"):
-        node = node.kids[0]
-    return node.label[:2] == "V!"
-
-
-def _factors(atoms: list[Atom]) -> Node:
-    """Apply functions, then multiply from left to right."""
-    factors = _with_functions(atoms)
-    if len(factors) == 1:
-        return factors[0].node
-    node: Node | None = None
-    sign: Atom | None = None
-    last = ""
-    for atom in factors:
-        if atom.role is Role.MUL:
-            if sign is not None:
-                raise Unparsed
-            node, sign = node or Node("W!"), atom
-            continue
-        if atom.role not in _FACTORS:
-            raise Unparsed
-        if node is None:
-            node = atom.node
-            continue
-        if sign is None and last == "" and _mixed(node, atom.node):
-            node, last = Node("U!plus", [node, atom.node]), "mixed"
-            continue
-        label = "implicit" if sign is None else sign.text
-        if label == last:
-            node.kids.append(atom.node)
-        else:
-            node = applied([sign.node if sign is not None else Node("U!times"), node, atom.node])
-            last = label
-        sign = None
-    if sign is not None:
-        raise Unparsed
-    return node or Node("W!")
-
-
-def _mixed(whole: Node, part: Node) -> bool:
-    """Whether a number and a fraction of numbers stand for their sum: ``1\\frac{2}{3}``."""
-    numbers = (whole, *part.kids)
-    return part.label == "O!divide" and all(node.label[:2] == "N!" for node in numbers)
-
-
-_FACTORS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.FUNCTION, Role.POSTFIX})
-
-
-def _with_functions(atoms: list[Atom]) -> list[Atom]:
-    """Replace each function and its argument, and each operand and its factorial, by one atom."""
-    done: list[Atom] = []
-    for atom in atoms:
-        if atom.role is Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
-            done[-1] = Atom(Role.ATOM, Symbol(""), applied([atom.node, done[-1].node]))
-        else:
-            done.append(atom)
-    for place in range(len(done) - 1, -1, -1):
-        if done[place].role is Role.FUNCTION:
-            end = _argument_end(done, place)
-            argument = done[place + 1 : end]
-            if not argument:
-                continue
-            first = argument[0]
-            items = first.items if len(argument) == 1 and first.role is Role.FENCE and first.items else [_factors(argument)]
-            done[place:end] = [Atom(Role.ATOM, Symbol(""), applied([done[place].node, *items]), _VALUE)]
-    return done
-
-
-_VALUE = "()"
-
-
-def _argument_end(atoms: list[Atom], place: int) -> int:
-    """Find where the argument of a function ends: one fence, or the factors up to the next function."""
-    end = place + 1
-    if end < len(atoms) and atoms[end].role is Role.FENCE and atoms[end].items:
-        return end + 1
-    while end < len(atoms):
-        atom = atoms[end]
-        quotient = atom.role is Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms)
-        if quotient:
-            end += 1
-        elif atom.role not in _FACTORS or (end > place + 1 and (atom.text == _VALUE or _stops(atoms, place, end))):
-            break
-        end += 1
-    return end
-
-
-def _stops(atoms: list[Atom], place: int, end: int) -> bool:
-    """Whether parentheses after a bare letter are no part of a function's argument: ``sin n(x)`` is ``(sin n)(x)``."""
-    if atoms[place].text == "∇":
-        return True
-    before = atoms[end - 1]
-    return atoms[end].role is Role.FENCE and bool(atoms[end].items) and not before.symbol.kids and bool(before.symbol.label)
-
-
-_ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
-
-
-def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, list[Node]]:
-    """Read a fence by its kind: the node it is, and its elements where a function takes them as arguments."""
-    if inner[0].role is Role.MOD and len(inner) > 1:
-        node = Node("F!pmod", [statement(inner[1:])])
-        return node, [node]
-    if opening == "{" and condition(inner):
-        return _conditional_set(inner)
-    if any(atom.text == ";" for atom in inner):
-        node = listed([formula(part) for part in pieces(inner, Role.PUNCTUATION)])
-        return node, [node]
-    if opening == "{" and any(atom.role in _RELATING for atom in inner):
-        node = statement(inner)
-        return Node("M!S-1", [node]), [node]
-    parts = pieces(inner, Role.PUNCTUATION)
-    if any(not part for part in parts):
-        raise Unparsed
-    items = [formula(part) for part in parts]
-    return _by_kind(opening, items, closing), items if opening in _ARGUMENTS else []
-
-
-_ARGUMENTS = frozenset("([{")
-
-
-def condition(inner: list[Atom]) -> int:
-    """Find the sign before the condition of a set; 0 for none."""
-    for place, atom in enumerate(inner):
-        if atom.role is Role.BETWEEN or (atom.role is Role.COLON and atom.text == ":"):
-            return place
-    return 0
-
-
-def _conditional_set(inner: list[Atom]) -> tuple[Node, list[Node]]:
-    """``{ pattern : condition }``."""
-    place = condition(inner)
-    if place == len(inner) - 1:
-        raise Unparsed
-    parts = [statement(inner[:place]), statement(inner[place + 1 :])]
-    return Node("O!conditional-set", parts), [Node("F!:", list(parts))]
-
-
-def _by_kind(opening: str, items: list[Node], closing: str) -> Node:
-    """Make the node of a fence from its elements."""
-    count, pair = len(items), opening + closing
-    if opening in "([" and closing in ")]":
-        if count == 1 and (pair == "()" or items[0].label == "O!matrix"):
-            return items[0]
-        if count == 2:
-            return Node(f"O!interval({_ENDS[opening]}-{_ENDS[closing]})", items)
-        if pair == "()":
-            return Node(f"M!V-{count}", items)
-        if pair == "[]":
-            return Node("M!D-lsqb;&rsqb;", items) if count == 1 else listed(items)
-        raise Unparsed
-    if pair == "{}":
-        return Node(f"M!S-{count}", items)
-    if pair == "⟨⟩":
-        return Node(f"M!L-{count}", items) if count > 1 else Node("O!expectation", items)
-    if pair == "||" and items[0].label == "O!matrix":
-        return Node("F!det", items)
-    label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(pair)
-    if label is None:
-        raise Unparsed
-    return Node(label, [listed(items)])

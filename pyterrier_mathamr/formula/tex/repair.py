@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ..errors import FormulaError
+from pyterrier_mathamr.formula.errors import FormulaError
 
 DEEPEST = 150
 """Levels of braces, fences and bare arguments that a formula may nest."""
@@ -28,19 +28,23 @@ def check_depth(latex: str) -> None:
     """
     if latex.count("{") + latex.count("\\") <= DEEPEST:
         return
-    depth = bare = 0
+    depth = bare = 0  # braces and fences that are open; commands in a row, each perhaps the argument of the one before
     for match in _TOKEN.finditer(latex):
         token = match[0]
-        if token == "{" or token in (r"\left", r"\begin"):
-            depth, bare = depth + 1, bare + (token == "{" and 0)
-        elif token == "}" or token in (r"\right", r"\end"):
+        if token in _DEEPER:
+            depth += 1
+        elif token in _SHALLOWER:
             depth, bare = max(depth - 1, 0), 0
-        elif token[0] == "\\":  # its argument may be the next command, and so on
-            bare += 1
-        elif len(token.strip()) > 1 or not token.strip(" ^_").isalnum():
-            bare = bare if token.isspace() or not token.strip(" ^_") else 0
+        elif token[0] == "\\":
+            bare += token[1:].isalpha()
+        elif len(token.strip(" ^_")) > 1 or not token.strip(" ^_").isalnum():
+            bare = bare if not token.strip(" ^_") else 0
         if depth + bare > DEEPEST:
             raise FormulaError(f"the formula nests deeper than {DEEPEST} levels", latex, match.start())
+
+
+_DEEPER = frozenset({"{", r"\left", r"\begin"})
+_SHALLOWER = frozenset({"}", r"\right", r"\end"})
 
 
 def repaired(latex: str) -> str:

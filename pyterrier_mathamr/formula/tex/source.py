@@ -22,6 +22,7 @@ ARRAY = "\ue001"
 Replacement = str | Callable[[re.Match[str]], str]
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
+_FONT_SIZE = re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![a-zA-Z])")
 _REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
 _DEFINITION = re.compile(
     rf"\\(?:(?:re|provide)?newcommand\*?\s*\{{?\s*\\[a-zA-Z]+\s*\}}?\s*(?:\[\d\])?|def\s*\\[a-zA-Z]+(?:#\d)*)\s*{_GROUP}"
@@ -52,6 +53,8 @@ def _array(match: re.Match[str]) -> str:
 
 def _math_in_text(match: re.Match[str]) -> str:
     r"""Take the formulas out of text: ``\text{if $x$ is}`` becomes ``\text{if }x\text{ is}``."""
+    if "$" not in match[1]:
+        return match[0]
     parts = match[1].split("$")
     return "".join(part if i % 2 else rf"\text{{{part}}}" for i, part in enumerate(parts) if part)
 
@@ -62,7 +65,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*\{?\s*(\\[a-zA-Z]+)\s*\}?\s*(?:\[(\d)\])?"), _as_definition),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
-    ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*\$[^{}]*)\}"), _math_in_text),
+    ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
     ("$", re.compile(r"(?<!\\)\$"), ""),
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
     ("_", re.compile(r"('+)\s*(?=_)"), _primes_first),
@@ -76,7 +79,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("\\dots", re.compile(r"\\dots[bmi](?![a-zA-Z])"), r"\\cdots "),
     ("\\dots", re.compile(r"\\dots[co](?![a-zA-Z])"), r"\\ldots "),
     ("\\mbox", re.compile(r"\\mbox(?![a-zA-Z])"), r"\\text"),
-    ("\\", re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![a-zA-Z])"), " "),
+    ("\\", _FONT_SIZE, " "),
     ("#", re.compile(r"(?<!\\)#(?!\d)"), r"\\#{}"),
 )  # fmt: skip
 

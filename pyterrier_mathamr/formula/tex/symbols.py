@@ -33,7 +33,8 @@ class Role(IntEnum):
 
 _RELATIONS = {
     "=": "U!eq", "≠": "U!neq", "<": "O!lt", ">": "O!gt", "≤": "O!leq", "≥": "O!geq", "⩽": "O!leq", "⩾": "O!geq",
-    "≦": "O!leq", "≧": "O!geq", "≡": "U!equivalent", "≈": "U!approx", "∼": "U!similar-to", "≃": "U!similar-to-or-equals",
+    "≦": "O!leq", "≧": "O!geq", "≡": "U!equivalent", "≈": "U!approx", "∼": "U!similar-to",
+    "≃": "U!similar-to-or-equals",
     "≅": "U!approx", "≍": "O!asymptotically-equals", "∈": "O!in", "∉": "O!notin", "∋": "O!contains",
     "⊂": "O!subset", "⊆": "O!subset", "⊊": "O!prsubset", "⫋": "O!prsubset", "⊃": "O!superset-of",
     "⊇": "O!superset-of-or-equals", "⊄": "O!not-subset-of", "⊈": "O!not-subset-of-or-equals",
@@ -52,7 +53,8 @@ _RELATIONS = {
 _ARROWS = "→←↔⇒⇐⟶⟵⟷↑↓↕⇑⇓↪↩↠↣↛⇝⇀⇁⇌↗↘↙↖⇉⇄"
 _ADDITIVE = {
     "+": "U!plus", "-": "O!minus", "±": "O!plus-or-minus", "∓": "O!minus-or-plus", "∪": "U!union", "∩": "U!intersect",
-    "∖": "O!setdiff", "⊕": "O!direct-sum", "∨": "U!or", "∧": "U!and", "⊔": "U!square-union", "⊓": "U!square-intersection",
+    "∖": "O!setdiff", "⊕": "O!direct-sum", "∨": "U!or", "∧": "U!and", "⊔": "U!square-union",
+    "⊓": "U!square-intersection",
     "⊖": "V!⊖", "△": "V!△", "⊎": "V!⊎", "⊻": "U!exclusive-or",
 }  # fmt: skip
 _MULTIPLICATIVE = {
@@ -62,7 +64,8 @@ _MULTIPLICATIVE = {
 }  # fmt: skip
 _BIG = {
     "∑": "O!sum", "∏": "O!product", "∐": "U!coproduct", "∫": "O!int", "∬": "O!double-integral",
-    "∭": "O!triple-integral", "⨌": "O!quadruple-integral", "∮": "O!contour-integral", "⋃": "U!union", "⋂": "U!intersect",
+    "∭": "O!triple-integral", "⨌": "O!quadruple-integral", "∮": "O!contour-integral", "⋃": "U!union",
+    "⋂": "U!intersect",
     "⨁": "O!direct-sum", "⨂": "U!tensor-product", "⋁": "U!or", "⋀": "U!and", "⨆": "U!square-union", "⨄": "V!⨄",
     "∂": "O!partialdiff", "∀": "O!forall", "∃": "O!exists", "∄": "O!not-exists",
     "⨀": "V!⨀",
@@ -125,8 +128,30 @@ NAMED = {"¬": ("V!¬", "O!not"), "𝟏": ("N!𝟏", "N!1"), "𝟙": ("N!𝟙", 
 FUNCTIONS = {
     **{
         name: "F!" + name
-        for name in """sin cos tan cot sec csc sinh cosh tanh coth sech csch arcsin arccos arctan exp log ln min max arg gcd
-                       """.split()
+        for name in [
+            "sin",
+            "cos",
+            "tan",
+            "cot",
+            "sec",
+            "csc",
+            "sinh",
+            "cosh",
+            "tanh",
+            "coth",
+            "sech",
+            "csch",
+            "arcsin",
+            "arccos",
+            "arctan",
+            "exp",
+            "log",
+            "ln",
+            "min",
+            "max",
+            "arg",
+            "gcd",
+        ]
     },
     "det": "F!det",
     "ker": "O!kernel",
