@@ -7,8 +7,6 @@ given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
 
 from __future__ import annotations
 
-import threading
-
 import math_core
 
 from pyterrier_mathamr._common.errors import MissingExtraError
@@ -20,23 +18,10 @@ from .opt import tree_of as opt_tree
 from .slt_symbol import tree_of as slt_tree
 from .tex.atoms import Atom
 from .tex.elements import RULES, unknown
-from .tex.repair import check_depth, repaired
+from .tex.native import to_mathml
+from .tex.repair import repaired
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
-
-_APPLY = ("&ApplyFunction;", "\u2061")  # the one entity that math-core writes and XML does not know
-
-
-class _Local(threading.local):
-    """One converter for each thread: a converter serves one call at a time."""
-
-    def __init__(self) -> None:
-        self.converter = math_core.LatexToMathML(
-            ignore_unknown_commands=True, fancy_error=False, allow_unreliable_rendering=True
-        )
-
-
-_LOCAL = _Local()
 
 
 def slt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
@@ -93,13 +78,12 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
     if not text.strip():
         raise FormulaError("the formula is empty", latex)
     text = prepare(mathml.NOT_XML.sub(" ", text))
-    check_depth(text)
     try:
-        return _convert(text), False
+        return to_mathml(text), False
     except math_core.LatexError as error:
         first = error
     try:
-        return _convert(repaired(text)), True
+        return to_mathml(repaired(text)), True
     except math_core.LatexError:
         pass
     source = _fallback(text)
@@ -107,12 +91,6 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
         place, _, message = str(first).partition(": ")
         raise FormulaError(message or str(first), latex, int(place) if place.isdecimal() else 0) from first
     return source, True
-
-
-def _convert(text: str) -> str:
-    """Convert by ``math-core``."""
-    source: str = _LOCAL.converter.convert_with_local_state(text, displaystyle=True)
-    return source.replace(*_APPLY)
 
 
 def _fallback(text: str) -> str | None:

@@ -75,7 +75,9 @@ def parse(source: str) -> etree._Element:
     Raises:
         FormulaError: there is no element in it.
     """
-    text = _DECLARATION.sub("", source, count=1)  # lxml refuses a declared encoding in text that is decoded already
+    # lxml refuses a declared encoding in text that is decoded already
+    declaration = _DECLARATION.match(source)
+    text = source[declaration.end() :] if declaration else source
     try:
         return etree.fromstring(text, _PARSER)
     except (etree.XMLSyntaxError, ValueError):
@@ -109,8 +111,8 @@ def _parse_deep(text: str) -> etree._Element | None:
     parser = expat.ParserCreate(namespace_separator="}")
     parser.buffer_text = True
 
-    def start(name: str, attributes: dict[str | bytes, str | bytes]) -> None:
-        builder.start("{" + name if "}" in name else name, attributes)
+    def start(name: str, attributes: dict[str, str]) -> None:
+        builder.start("{" + name if "}" in name else name, dict(attributes.items()))
 
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda name: builder.end("{" + name if "}" in name else name)

@@ -23,7 +23,7 @@ class Atom:
 
     __slots__ = ("end", "items", "node", "raw", "role", "scripts", "symbol", "text")
 
-    def __init__(self, role: Role, symbol: Symbol, node: Node, text: str = "", raw: list[Atom] | None = None) -> None:
+    def __init__(self, role: int, symbol: Symbol, node: Node, text: str = "", raw: list[Atom] | None = None) -> None:
         self.role, self.symbol, self.node, self.text = role, symbol, node, text
         self.end = symbol.tail or symbol
         self.raw: list[Atom] = [] if raw is None else raw
@@ -55,7 +55,7 @@ def operator(text: str) -> Atom:
     text = _SAME.get(text, text)
     role, label = OPERATORS.get(text, (Role.ATOM, ""))
     spelled = clean(_SPELLED.get(text, text))
-    return Atom(role, Symbol(spelled), Node("V!" + spelled if role is Role.ATOM else label), text)
+    return Atom(role, Symbol(spelled), Node("V!" + spelled if role == Role.ATOM else label), text)
 
 
 def identifier(text: str, *, upright: bool = False) -> Atom:

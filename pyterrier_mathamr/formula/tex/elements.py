@@ -83,7 +83,7 @@ def _row(element: etree._Element, atoms: Atoms) -> Atom:
         return row[0]
     if len(row) == 2 and row[0].text == "{" and row[1].text == "table":
         return _cases(row[0], row[1])
-    if row and row[0].role is Role.ATOM and any(child.text == _APPLY for child in element):
+    if row and row[0].role == Role.ATOM and any(child.text == _APPLY for child in element):
         row[0].role = Role.FUNCTION
     return Atom(Role.ROW, Symbol(""), Node(""), raw=row) if row else BLANK
 
@@ -117,9 +117,9 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
             made = scripted(base, low, high, limits=False, super_first=super_first)
             made.role, made.text, made.scripts = base.role, base.text, (low, high, super_first)
             bare = operator(base.text)
-            made.node = bare.node if base.role is Role.CLOSE else made.node
+            made.node = bare.node if base.role == Role.CLOSE else made.node
             return made
-        if base.role is Role.ROW:
+        if base.role == Role.ROW:
             base = read_row(base.raw)
         elif base is BLANK:
             base = Atom(Role.ATOM, Symbol("W!"), Node("W!"))
@@ -135,7 +135,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
 
 def _marked(atom: Atom, mark: str) -> bool:
     """Whether a row begins with a mark that :mod:`source` set; the mark is taken out."""
-    row = atom.raw if atom.role is Role.ROW else []
+    row = atom.raw if atom.role == Role.ROW else []
     found = bool(row) and row[0].text == mark
     if found:
         del row[0]

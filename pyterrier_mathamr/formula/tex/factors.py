@@ -20,16 +20,16 @@ class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept a
 
 def product(atoms: list[Atom]) -> Node:
     """``factor (sign? factor)*``, left to right; a big operator takes what is to its right."""
-    if all(atom.role is not Role.BIG for atom in atoms):
+    if all(atom.role != Role.BIG for atom in atoms):
         return _factors(atoms)
     rest: list[Atom] = []  # to the right of the operator, reversed
     for atom in reversed(atoms):
-        if atom.role is Role.BIG and rest:
+        if atom.role == Role.BIG and rest:
             operands = rest[::-1]
             operands = _differentials(operands) if atom.text in _INTEGRALS else operands
             rest = [Atom(Role.ATOM, atom.symbol, applied([atom.node, _factors(operands)]))]
         else:
-            rest.append(atom if atom.role is not Role.BIG else Atom(Role.ATOM, atom.symbol, atom.node))
+            rest.append(atom if atom.role != Role.BIG else Atom(Role.ATOM, atom.symbol, atom.node))
     return _factors(rest[::-1])
 
 
@@ -38,7 +38,7 @@ def _differentials(atoms: list[Atom]) -> list[Atom]:
     found: list[Atom] = []
     for atom in atoms:
         before = found[-1] if found else None
-        is_variable = atom.role is Role.ATOM and _begins_with_letter(atom.node)
+        is_variable = atom.role == Role.ATOM and _begins_with_letter(atom.node)
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
             before.text = DIFFERENTIAL if before.node.label == "V!𝑑" else UPRIGHT_DIFFERENTIAL
             found[-1] = Atom(Role.ATOM, Symbol(""), Node("O!differential-d", [atom.node]))
@@ -63,7 +63,7 @@ def _factors(atoms: list[Atom]) -> Node:
     sign: Atom | None = None
     last = ""
     for atom in factors:
-        if atom.role is Role.MUL:
+        if atom.role == Role.MUL:
             if sign is not None:
                 raise Unparsed
             node, sign = node or Node("W!"), atom
@@ -101,19 +101,19 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
     """Replace each function and its argument, and each operand and its factorial, by one atom."""
     done: list[Atom] = []
     for atom in atoms:
-        if atom.role is Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
+        if atom.role == Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
             done[-1] = Atom(Role.ATOM, Symbol(""), applied([atom.node, done[-1].node]))
         else:
             done.append(atom)
     for place in range(len(done) - 1, -1, -1):
-        if done[place].role is Role.FUNCTION:
+        if done[place].role == Role.FUNCTION:
             end = _argument_end(done, place)
             argument = done[place + 1 : end]
             if not argument:
                 continue
             first = argument[0]
             items = (
-                first.items if len(argument) == 1 and first.role is Role.FENCE and first.items else [_factors(argument)]
+                first.items if len(argument) == 1 and first.role == Role.FENCE and first.items else [_factors(argument)]
             )
             done[place:end] = [Atom(Role.ATOM, Symbol(""), applied([done[place].node, *items]), _VALUE)]
     return done
@@ -125,11 +125,11 @@ _VALUE = "()"
 def _argument_end(atoms: list[Atom], place: int) -> int:
     """Find where the argument of a function ends: one fence, or the factors up to the next function."""
     end = place + 1
-    if end < len(atoms) and atoms[end].role is Role.FENCE and atoms[end].items:
+    if end < len(atoms) and atoms[end].role == Role.FENCE and atoms[end].items:
         return end + 1
     while end < len(atoms):
         atom = atoms[end]
-        quotient = atom.role is Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms)
+        quotient = atom.role == Role.MUL and atom.text == "/" and end > place + 1 and end + 1 < len(atoms)
         if quotient:
             end += 1
         elif atom.role not in _FACTORS or (end > place + 1 and (atom.text == _VALUE or _stops(atoms, place, end))):
@@ -144,7 +144,7 @@ def _stops(atoms: list[Atom], place: int, end: int) -> bool:
         return True
     before = atoms[end - 1]
     return (
-        atoms[end].role is Role.FENCE
+        atoms[end].role == Role.FENCE
         and bool(atoms[end].items)
         and not before.symbol.kids
         and bool(before.symbol.label)

@@ -14,7 +14,7 @@ _ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
 
 def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, list[Node]]:
     """Read a fence by its kind: the node it is, and its elements where a function takes them as arguments."""
-    if inner[0].role is Role.MOD and len(inner) > 1:
+    if inner[0].role == Role.MOD and len(inner) > 1:
         node = Node("F!pmod", [statement(inner[1:])])
         return node, [node]
     if opening == "{" and condition(inner):
@@ -38,7 +38,7 @@ _ARGUMENTS = frozenset("([{")
 def condition(inner: list[Atom]) -> int:
     """Find the sign before the condition of a set; 0 for none."""
     for place, atom in enumerate(inner):
-        if atom.role is Role.BETWEEN or (atom.role is Role.COLON and atom.text == ":"):
+        if atom.role == Role.BETWEEN or (atom.role == Role.COLON and atom.text == ":"):
             return place
     return 0
 

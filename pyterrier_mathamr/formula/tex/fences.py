@@ -25,10 +25,10 @@ def matched(row: list[Atom]) -> list[Atom]:
     paired = _paired_bars(row)
     for place, atom in enumerate(row):
         opener, level = levels[-1]
-        if atom.role is Role.OPEN:
+        if atom.role == Role.OPEN:
             levels.append((atom, []))
-        elif atom.role is Role.CLOSE:
-            while opener is not None and opener.role is Role.BAR:  # a bar that nothing closed stands between
+        elif atom.role == Role.CLOSE:
+            while opener is not None and opener.role == Role.BAR:  # a bar that nothing closed stands between
                 levels.pop()
                 levels[-1][1].extend([_between(opener), *level])
                 opener, level = levels[-1]
@@ -36,9 +36,9 @@ def matched(row: list[Atom]) -> list[Atom]:
                 raise Unparsed
             levels.pop()
             levels[-1][1].append(_fence(opener, level, atom))
-        elif atom.role is Role.BAR:
+        elif atom.role == Role.BAR:
             ended = bool(level) and level[-1].role in _OPERANDS
-            if opener is not None and opener.role is Role.BAR and opener.text == atom.text and ended:
+            if opener is not None and opener.role == Role.BAR and opener.text == atom.text and ended:
                 levels.pop()
                 levels[-1][1].append(_fence(opener, level, atom))
             elif not ended or place in paired:
@@ -47,7 +47,7 @@ def matched(row: list[Atom]) -> list[Atom]:
                 level.append(_between(atom))
         else:
             level.append(atom)
-    while (last := levels[-1][0]) is not None and last.role is Role.BAR and levels[-2][1]:
+    while (last := levels[-1][0]) is not None and last.role == Role.BAR and levels[-2][1]:
         _, level = levels.pop()
         levels[-1][1].extend([_between(last), *level])
     if len(levels) > 1:
@@ -61,12 +61,12 @@ def _paired_bars(row: list[Atom]) -> set[int]:
     levels: list[set[str]] = [set()]
     for place in range(len(row) - 1, -1, -1):
         atom = row[place]
-        if atom.role is Role.CLOSE:
+        if atom.role == Role.CLOSE:
             levels.append(set())
-        elif atom.role is Role.OPEN:
+        elif atom.role == Role.OPEN:
             levels.pop()
             levels = levels or [set()]
-        elif atom.role is Role.BAR:
+        elif atom.role == Role.BAR:
             if atom.text in levels[-1]:
                 paired.add(place)
             levels[-1].add(atom.text)
@@ -95,7 +95,7 @@ def _fence(opener: Atom, inner: list[Atom], closer: Atom) -> Atom:
         symbol = head
     fence = Atom(Role.FENCE, symbol, node, opener.text, raw=inner)
     fence.items = items
-    if inner[0].role is Role.MOD and opener.text == "(":
+    if inner[0].role == Role.MOD and opener.text == "(":
         fence.role = Role.MOD
     below, above, super_first = closer.scripts
     if below is not None or above is not None:
@@ -114,14 +114,14 @@ def _elements(opener: Atom, inner: list[Atom]) -> list[Symbol]:
 
 def unread(row: list[Atom]) -> tuple[list[Atom], Node]:
     """Read a row that the grammar does not: only fences are matched, and the operator tree is ``E!`` of the symbols."""
-    if len(row) == 1 and row[0].role is not Role.ROW:
+    if len(row) == 1 and row[0].role != Role.ROW:
         return row, Node("V!" + row[0].symbol.label)
     levels: list[list[Atom]] = [[]]
     for atom in row:
         opener = levels[-1][0].text if len(levels) > 1 else ""
-        if atom.role is Role.OPEN:
+        if atom.role == Role.OPEN:
             levels.append([atom])
-        elif atom.role is Role.CLOSE and opener and atom.text in _PAIRS[opener]:
+        elif atom.role == Role.CLOSE and opener and atom.text in _PAIRS[opener]:
             levels[-2].append(_unread_fence(levels.pop(), atom))
         else:
             levels[-1].append(atom)
@@ -142,7 +142,7 @@ def _unread_fence(inner: list[Atom], closer: Atom) -> Atom:
 
 def _fragment(atom: Atom) -> Node:
     """Make the node of a symbol in a row that is not read: a letter has an unknown role, ``-!x``."""
-    if atom.role is Role.ATOM and not atom.symbol.kids and atom.node.label[:2] == "V!" and atom.text.isalpha():
+    if atom.role == Role.ATOM and not atom.symbol.kids and atom.node.label[:2] == "V!" and atom.text.isalpha():
         return Node("-!" + atom.text.lower())
     if atom.role in (Role.OPEN, Role.CLOSE, Role.PUNCTUATION, Role.BAR) and not atom.node.kids:
         return Node("V!" + atom.symbol.label)

@@ -12,7 +12,7 @@ from .factors import Unparsed, product
 from .symbols import Role
 
 
-def pieces(atoms: list[Atom], role: Role) -> list[list[Atom]]:
+def pieces(atoms: list[Atom], role: int) -> list[list[Atom]]:
     """Split a row at the atoms of a role."""
     parts: list[list[Atom]] = [[]]
     for atom in atoms:
@@ -48,7 +48,7 @@ def statement(atoms: list[Atom]) -> Node:
 
 def _relates(part: list[Atom]) -> bool:
     """Whether a part of a sequence is a statement: it has a relation, or is a remark in parentheses that has."""
-    if len(part) == 1 and part[0].role is Role.FENCE and part[0].text == "(":
+    if len(part) == 1 and part[0].role == Role.FENCE and part[0].text == "(":
         part = part[0].raw
     return any(atom.role in RELATING for atom in part)
 
@@ -65,7 +65,7 @@ def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Nod
     """``relation (':' relation)*``, left to right."""
     if len(atoms) == 1:
         return listed([*(before or []), atoms[0].node, *(after or [])])
-    colons = [i for i, atom in enumerate(atoms) if atom.role is Role.COLON]
+    colons = [i for i, atom in enumerate(atoms) if atom.role == Role.COLON]
     if not colons:
         return relation(atoms, before or [], after or [])
     start, node, sign = 0, None, None
@@ -81,7 +81,7 @@ def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Nod
 
 def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
     """``expression (relation expression)*``; a chain is an ``U!and`` whose later relations lack the shared operand."""
-    signs = [i for i, atom in enumerate(atoms) if atom.role is Role.RELATION]
+    signs = [i for i, atom in enumerate(atoms) if atom.role == Role.RELATION]
     if not signs:
         return listed([*before, conditional(atoms), *after])
     if len(atoms) == 1 and not before and not after:
@@ -118,7 +118,7 @@ def conditional(atoms: list[Atom]) -> Node:
     """``expression ('|' expression)*``."""
     if len(atoms) == 1:
         return atoms[0].node
-    places = [i for i, atom in enumerate(atoms) if atom.role is Role.BETWEEN]
+    places = [i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN]
     if not places:
         return modular(atoms)
     node = modular(atoms[: places[0]])
@@ -129,7 +129,7 @@ def conditional(atoms: list[Atom]) -> Node:
 
 def modular(atoms: list[Atom]) -> Node:
     """``expression ('mod' expression | '(mod n)')*``."""
-    places = [i for i, atom in enumerate(atoms) if atom.role is Role.MOD]
+    places = [i for i, atom in enumerate(atoms) if atom.role == Role.MOD]
     if not places:
         return expression(atoms)
     node = expression(atoms[: places[0]])
@@ -152,7 +152,7 @@ def expression(atoms: list[Atom]) -> Node:
     terms: list[tuple[list[Atom], list[Atom]]] = [([], [])]
     for atom in atoms:
         signs, term = terms[-1]
-        if atom.role is not Role.ADD:
+        if atom.role != Role.ADD:
             term.append(atom)
         elif term:
             terms.append(([atom], []))

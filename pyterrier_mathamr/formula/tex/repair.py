@@ -1,50 +1,14 @@
-r"""LaTeX that is broken or dangerous: how deep it nests, and what mends it.
-
-``math-core`` recurses over depth in native code, where an overflow ends the process; so depth is measured before.
-"""
+r"""LaTeX that is broken: what mends it."""
 
 from __future__ import annotations
 
 import re
 
-from pyterrier_mathamr.formula.errors import FormulaError
-
-DEEPEST = 150
-"""Levels of braces, fences and bare arguments that a formula may nest."""
-
-_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[{}]|[^\\{}]+", re.DOTALL)
 _STRUCTURE = re.compile(r"\\(?:left|right|begin|end|middle)\b|\\.|[{}&]|\$", re.DOTALL)
 _DANGLING = re.compile(r"(?:[\^_]|\\)\s*$")
 _EMPTY_SCRIPT = re.compile(r"[\^_]\s*(?=[\^_}&]|$)")
 _AND = re.compile(r"(?<!\\)&")
 _TABLE = re.compile(r"\\begin\b|\\cr\b|matrix")
-
-
-def check_depth(latex: str) -> None:
-    """Refuse a formula that nests too deep.
-
-    Raises:
-        FormulaError: with the place where it gets too deep.
-    """
-    if latex.count("{") + latex.count("\\") <= DEEPEST:
-        return
-    depth = bare = 0  # braces and fences that are open; commands in a row, each perhaps the argument of the one before
-    for match in _TOKEN.finditer(latex):
-        token = match[0]
-        if token in _DEEPER:
-            depth += 1
-        elif token in _SHALLOWER:
-            depth, bare = max(depth - 1, 0), 0
-        elif token[0] == "\\":
-            bare += token[1:].isalpha()
-        elif len(token.strip(" ^_")) > 1 or not token.strip(" ^_").isalnum():
-            bare = bare if not token.strip(" ^_") else 0
-        if depth + bare > DEEPEST:
-            raise FormulaError(f"the formula nests deeper than {DEEPEST} levels", latex, match.start())
-
-
-_DEEPER = frozenset({"{", r"\left", r"\begin"})
-_SHALLOWER = frozenset({"}", r"\right", r"\end"})
 
 
 def repaired(latex: str) -> str:

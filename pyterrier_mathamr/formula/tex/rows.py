@@ -23,7 +23,7 @@ _DOTS = {".": "…", "·": "⋯", "⋅": "⋯"}
 
 def unit(atom: Atom) -> Atom:
     """Read the content of a script, a fraction or a cell as a row of its own; an operand stands for itself."""
-    if atom.role is Role.ATOM:
+    if atom.role == Role.ATOM:
         return atom
     return read_row(atom.raw if atom.role in (Role.ROW, Role.BLANK) else [atom])
 
@@ -34,7 +34,7 @@ def read_row(atoms: list[Atom]) -> Atom:
     if not row:
         return Atom(Role.ATOM, Symbol("W!"), Node("W!"))
     end = len(row)  # the mark at the end of a sentence is no part of the formula's meaning
-    while end > 1 and row[end - 1].role is Role.PUNCTUATION:
+    while end > 1 and row[end - 1].role == Role.PUNCTUATION:
         end -= 1
     try:
         parts = matched(row[:end])
@@ -60,7 +60,7 @@ def _flat(atoms: list[Atom]) -> list[Atom]:
         atom = next(stack[-1], None)
         if atom is None:
             stack.pop()
-        elif atom.role is Role.ROW:
+        elif atom.role == Role.ROW:
             stack.append(iter(atom.raw))
         elif atom is not BLANK and not (row and _joined(row, atom)):
             row.append(atom)
@@ -70,7 +70,7 @@ def _flat(atoms: list[Atom]) -> list[Atom]:
 def _joined(row: list[Atom], atom: Atom) -> bool:
     """Join a symbol to the one before it (``:=``, dots, ``.5``, scripts before their base); tell whether it was."""
     before = row[-1]
-    if before.text == "{}" and atom.role is Role.ATOM and atom.text != "{}":
+    if before.text == "{}" and atom.role == Role.ATOM and atom.text != "{}":
         row[-1] = with_prescripts(before, atom)
         return True
     if before.symbol.kids:
@@ -108,7 +108,7 @@ def _without_idle_spaces(row: list[Atom]) -> list[Atom]:
     for place, atom in enumerate(row):
         if atom.text is WIDE:
             after = row[place + 1] if place + 1 < len(row) else None
-            modulus = place + 2 < len(row) and row[place + 2].role is Role.MOD
+            modulus = place + 2 < len(row) and row[place + 2].role == Role.MOD
             if not kept or after is None or modulus or _IDLE & {kept[-1].role, after.role}:
                 continue
         kept.append(atom)

@@ -5,11 +5,9 @@ The roles are those of LaTeXML's grammar, which the official operator trees come
 
 from __future__ import annotations
 
-from enum import IntEnum
 
-
-class Role(IntEnum):
-    """What a symbol may do in a row."""
+class Role:
+    """What a symbol may do in a row: plain numbers, because a row is asked for them many times."""
 
     ATOM = 0  # identifier, number, fraction, group: an operand
     FUNCTION = 1  # sin, log, \\operatorname: takes the factors after it, or the fence
@@ -74,7 +72,7 @@ _BIG = {
 IFF, AST = "\ue002", "\ue003"
 """Stand-ins for ``\\iff`` and ``\\ast``, which ``math-core`` writes like other symbols."""
 
-OPERATORS: dict[str, tuple[Role, str]] = {
+OPERATORS: dict[str, tuple[int, str]] = {
     **{symbol: (Role.RELATION, label) for symbol, label in _RELATIONS.items()},
     **{symbol: (Role.RELATION, "V!" + symbol) for symbol in _ARROWS},
     **{symbol: (Role.ADD, label) for symbol, label in _ADDITIVE.items()},

@@ -1,0 +1,95 @@
+"""How fast formulas become trees, against the floor: the same MathML only parsed by lxml.
+
+    python benchmarks/formula.py DATA [--repeat 5] [--store]
+
+``DATA`` is a folder with ``formula-conformance/topics.jsonl.gz`` and ``arqmath-mini/``. Each figure is the best of several
+runs over the same formulas on one core; floor and conversion alternate, so that both see the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lxml import etree
+
+from pyterrier_mathamr.formula import (
+    FormulaError,
+    FormulaStore,
+    opt_from_mathml,
+    read_formula_table,
+    slt_from_mathml,
+    trees_from_latex,
+)
+
+_RELEASE_ROWS = 28_000_000  # formulas of the ARQMath release
+
+
+def best(run: Callable[[str], object], formulas: Sequence[str]) -> float:
+    """Time one pass over the formulas, in seconds."""
+    start = time.perf_counter()
+    for formula in formulas:
+        try:
+            run(formula)
+        except FormulaError:
+            pass
+    return time.perf_counter() - start
+
+
+def floor(source: str) -> object:
+    """Parse MathML and do nothing with it."""
+    return etree.fromstring(source.encode(), _PARSER)
+
+
+_PARSER = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
+
+
+def row(name: str, run: Callable[[str], object], formulas: Sequence[str], parsed: Sequence[str], repeat: int) -> None:
+    """Print formulas a second, the floor of the same run, and the ratio."""
+    times = [(best(run, formulas), best(floor, parsed)) for _ in range(repeat)]
+    seconds, bare = min(t for t, _ in times), min(t for _, t in times)
+    rate, ceiling = len(formulas) / seconds, len(parsed) / bare
+    print(f"{name:34s} {rate:10,.0f} /s   bare parse {ceiling:10,.0f} /s   {ceiling / rate:5.1f} x the floor")
+
+
+def store(data: Path) -> None:
+    """Build a store of the small collection; print rows a second, bytes a formula, and what that makes for the release."""
+    slt, opt = (data / f"arqmath-mini/{kind}_representation_v3/1.tsv.gz" for kind in ("slt", "opt"))
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        built = FormulaStore.build(Path(folder) / "mini.formulas", [slt], [opt])
+        seconds, count, size = time.perf_counter() - start, len(built), built.path.stat().st_size
+        ids = [formula.id for formula in read_formula_table(data / "arqmath-mini/latex_representation_v3/1.tsv")][:20_000]
+        start = time.perf_counter()
+        found = len(built.get_many(ids))
+        lookups = found / (time.perf_counter() - start)
+    hours = 2 * _RELEASE_ROWS / (2 * count / seconds) / 3600
+    print(f"store: {2 * count / seconds:,.0f} table rows/s, {size / count:.0f} bytes a formula, {lookups:,.0f} lookups/s")
+    print(f"release on paper ({_RELEASE_ROWS:,} formulas): {hours:.1f} h, {_RELEASE_ROWS * size / count / 1e9:.1f} GB at most")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--store", action="store_true", help="also build and measure a FormulaStore")
+    options = parser.parse_args()
+    with gzip.open(options.data / "formula-conformance/topics.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    rows = [r for r in rows if r["year"] == 2022 and r["pmml"] and r["cmml"]]
+    pmml, cmml, latex = ([r[key] for r in rows] for key in ("pmml", "cmml", "latex"))
+    row("SLT from Presentation MathML", slt_from_mathml, pmml, pmml, options.repeat)
+    row("OPT from Content MathML", opt_from_mathml, cmml, cmml, options.repeat)
+    row("SLT + OPT from LaTeX", trees_from_latex, latex, pmml, options.repeat)
+    if options.store:
+        store(options.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+r"""Calling ``math-core`` safely: one converter a thread, and a stack that is large enough.
+
+``math-core`` recurses over depth in native code (1 to 2 KB a level), where an overflow ends the process. Each level
+takes a brace or a command; a formula that has many of them is converted on a thread with a stack for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import math_core
+
+from pyterrier_mathamr.formula.errors import FormulaError
+
+_SHALLOW = 200  # braces and commands that any thread's stack has room for; macOS gives 512 KB
+_MOST = 100_000
+_STACK = 512 << 20  # bytes of address space; memory is used only where the depth needs it
+_APPLY = ("&ApplyFunction;", "\u2061")  # the one entity that it writes and XML does not know
+
+
+class _Local(threading.local):
+    """One converter for each thread: a converter serves one call at a time."""
+
+    def __init__(self) -> None:
+        self.converter = math_core.LatexToMathML(
+            ignore_unknown_commands=True, fancy_error=False, allow_unreliable_rendering=True
+        )
+
+
+_LOCAL = _Local()
+_STARTING = threading.Lock()
+
+
+def to_mathml(latex: str) -> str:
+    """Convert LaTeX to Presentation MathML.
+
+    Raises:
+        math_core.LatexError: it is no LaTeX that ``math-core`` takes.
+        FormulaError: it has more braces and commands than any formula.
+    """
+    levels = latex.count("{") + latex.count("\\")
+    if levels <= _SHALLOW:
+        return _convert(latex)
+    if levels > _MOST:
+        raise FormulaError(f"{levels:,} braces and commands, more than the {_MOST:,} of the longest formula", latex)
+    return _on_large_stack(latex)
+
+
+def _convert(latex: str) -> str:
+    """Convert on the stack of this thread."""
+    source: str = _LOCAL.converter.convert_with_local_state(latex, displaystyle=True)
+    return source.replace(*_APPLY)
+
+
+def _on_large_stack(latex: str) -> str:
+    """Convert on a thread of its own with a large stack."""
+    made: list[str] = []
+    failed: list[Exception] = []
+
+    def run() -> None:
+        try:
+            made.append(_convert(latex))
+        except Exception as error:  # whatever it is, it belongs to the thread that asked
+            failed.append(error)
+
+    with _STARTING:  # the size of a stack is a setting of the process
+        usual = threading.stack_size(_STACK)
+        try:
+            thread = threading.Thread(target=run)
+            thread.start()
+        except RuntimeError as error:
+            raise FormulaError("no memory for the stack of so deep a formula", latex) from error
+        finally:
+            threading.stack_size(usual)
+    thread.join()
+    if failed:
+        raise failed[0]
+    return made[0]
