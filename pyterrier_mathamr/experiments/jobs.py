@@ -56,7 +56,7 @@ def complete_store(
     """Build graphs into a store; one that a stopped job left half way is completed.
 
     Args:
-        documents: ``{docno, title, html}`` or ``{docno, text}``, in the same order each time.
+        documents: ``{docno, title, html}`` or ``{docno, text}``.
         builder: makes the graphs.
         store: where they are kept; a finished one is replaced once the new one is whole.
         verbose: show progress.
@@ -65,7 +65,8 @@ def complete_store(
         ``store``.
     """
     mode: Literal["create", "overwrite"] = "overwrite" if store.built() else "create"
-    rest = itertools.islice(documents, store.unfinished(), None)
+    done = set(store.unfinished_ids())
+    rest = (document for document in documents if document["docno"] not in done)
     (builder >> store.indexer(mode, verbose=verbose)).index(rest)
     return store
 

@@ -18,7 +18,7 @@ def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch:
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
     table = names["table"]
-    assert list(table["name"])[0] == "BM25"  # type: ignore[index]
+    assert next(iter(table["name"])) == "BM25"  # type: ignore[index]
     assert len(table) == 5  # type: ignore[arg-type]
 
 
