@@ -44,11 +44,24 @@ class QueryBatch:
         """Each query by its document's vector alone, with weight 1."""
         return QueryBatch(self.rows[self.offsets[1:] - 1], np.arange(len(self) + 1, dtype=np.int64))
 
+    def part(self, first: int, last: int) -> QueryBatch:
+        """Some of the queries, from ``first`` to the one before ``last``."""
+        offsets = self.offsets[first : last + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        return QueryBatch(self.rows[rows], offsets - offsets[0], None if self.weights is None else self.weights[rows])
+
     def one(self, query: int) -> QueryBatch:
         """One of the queries."""
-        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
-        weights = None if self.weights is None else self.weights[rows]
-        return QueryBatch(self.rows[rows], np.array([0, rows.stop - rows.start]), weights)
+        return self.part(query, query + 1)
+
+    def groups(self, rows: int) -> Iterator[QueryBatch]:
+        """All queries in groups of at most so many rows, or of one query that has more."""
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + rows, side="right")) - 1
+            last = max(last, first + 1)
+            yield self.part(first, last)
+            first = last
 
     def weighted_lengths(self) -> npt.NDArray[np.float64]:
         """float64 ``[queries]``: Σᵢ |wᵢ| |qᵢ|, what a score can be at most over documents of unit rows."""
@@ -124,25 +137,28 @@ def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch) -> Scores:
     return sums
 
 
-def exact_scores(rows: Rows, offsets: Numbers, query: QueryBatch) -> npt.NDArray[np.float32]:
-    """Score documents against one query in double precision, rounded once to float32.
+def document_scores(
+    rows: Rows, offsets: Numbers, query: QueryBatch, dtype: type[np.float32] | type[np.float64] = np.float64
+) -> Scores:
+    """Score documents against one query, in double precision unless told, rounded once to float32.
 
-    The result depends on the query and the document alone, not on what else was scored with them, so that retrievers
-    and scorers give the same document the same score, in any batch.
+    In double precision the result depends on the query and the document alone, not on what else was scored with them,
+    so that retrievers and scorers give the same document the same score, in any batch.
 
     Args:
         rows: float32 ``[r, d]``.
         offsets: int64 ``[m + 1]``, each document at least one row; fast where equal lengths lie together.
         query: one query of ``q`` rows.
+        dtype: what is computed in.
 
     Returns:
         float32 ``[m]``.
     """
     if len(offsets) == 1:
         return np.empty(0, dtype=np.float32)
-    products = rows.astype(np.float64) @ query.rows.astype(np.float64).T
+    products = rows.astype(dtype, copy=False) @ query.rows.astype(dtype, copy=False).T
     best = _best(products, offsets)
     if query.weights is not None:
         best *= query.weights
-    scores: npt.NDArray[np.float32] = best.sum(axis=1).astype(np.float32)
+    scores: Scores = best.sum(axis=1).astype(np.float32)
     return scores

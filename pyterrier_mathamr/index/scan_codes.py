@@ -24,7 +24,7 @@ from .scan import BLOCK_ROWS, QueryBatch, blocks, sum_rows
 from .shard import Shard
 
 QUERY_ROWS = 128
-"""Above so many query rows at once the product in float32 is the faster one, for its arithmetic is."""
+"""Query rows at once: with more the products leave the processor's caches."""
 
 
 def scan_shards(shards: Sequence[Shard], queries: QueryBatch) -> Iterator[tuple[Scores, CodedQueries]]:

@@ -1,8 +1,8 @@
 """From scores to the best documents: provably the true ones, in a documented order.
 
 A scan rounds, so it only chooses. Its greatest possible error is known; every document that can be among the best ``k``
-by it is left, and those are scored again in double precision, the most promising first, until what is left cannot be
-better. Equal scores (as float32) are ordered by docno, rising.
+by it is left, and those are scored from their rows, the most promising first, until what is left cannot be better; the
+best of these are scored in double precision. Equal scores (as float32) are ordered by docno, rising.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import Field, Numbers, Scores, Weights
-from .scan import QueryBatch, exact_scores, scan
+from .scan import QueryBatch, document_scores, scan
 from .scan_codes import QUERY_ROWS, scan_shards, usable
 from .snapshot import Snapshot
+
+PAYS_FOR_FEW, PAYS_FOR_MANY = 32, 256
+"""Documents for each result above which the scan over bytes pays: for a few query rows at once, and for many."""
 
 _RESCORED_ROWS = 1 << 16
 
@@ -37,12 +40,18 @@ def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) 
         field: which vectors are searched; with ``doc`` the queries' last rows are used.
     """
     asked = queries.last_rows() if field == "doc" else queries
-    coded = field == "all" and snapshot.meta.layout == "documents" and len(asked.rows) <= QUERY_ROWS
-    if coded and usable(snapshot.meta.dimensions):
-        left = _scan_codes(snapshot, asked, k)
+    if field == "all" and _bytes_pay(snapshot, asked, k):
+        left = [best for group in asked.groups(QUERY_ROWS) for best in _scan_codes(snapshot, group, k)]
     else:
         left = _scan_rows(snapshot, asked, k, field)
     return [_settle(snapshot, asked.one(query), of_query, k, field) for query, of_query in enumerate(left)]
+
+
+def _bytes_pay(snapshot: Snapshot, queries: QueryBatch, k: int) -> bool:
+    """Whether the scan over bytes is the faster: it saves on each document, but leaves more to settle."""
+    if snapshot.meta.layout != "documents" or not usable(snapshot.meta.dimensions):
+        return False
+    return len(snapshot) >= k * (PAYS_FOR_FEW if len(queries.rows) <= QUERY_ROWS else PAYS_FOR_MANY)
 
 
 def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[_Best]:
@@ -70,7 +79,8 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[_Best]:
 
 
 def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int, field: Field) -> Hits:
-    """Score what is left in double precision, the most promising first, until no other can be among the best ``k``."""
+    """Score what is left from its rows, the most promising first, until no other can be among the best ``k``."""
+    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
     order = np.argsort(-left.most, kind="stable")
     numbers, most = left.numbers[order], left.most[order]
     scores = np.empty(len(numbers), dtype=np.float32)
@@ -78,11 +88,11 @@ def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int, field: F
     while done < len(numbers) and most[done] >= floor:
         possible = int(np.searchsorted(-most, -floor, side="right"))
         stop = min(possible, done + k + k // 4 + 16)
-        scores[done:stop] = score(snapshot, query, numbers[done:stop], field)
+        scores[done:stop] = score(snapshot, query, numbers[done:stop], field, precise=False)
         done = stop
-        if done >= k:  # one step lower, for what is a little less may round to the same float32
-            floor = float(np.nextafter(np.partition(scores[:done], done - k)[done - k], np.float32(-np.inf)))
-    return _best_of(snapshot, numbers[:done], scores[:done], k)
+        if done >= k:
+            floor = float(np.partition(scores[:done], done - k)[done - k]) - 2 * error
+    return rank(snapshot, query, numbers[:done][scores[:done] >= floor], k, field)
 
 
 def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:
@@ -158,14 +168,17 @@ def _best_of(snapshot: Snapshot, numbers: Numbers, scores: Scores, k: int) -> Hi
     return Hits(numbers[order[:k]], scores[order[:k]])
 
 
-def score(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field = "all") -> Scores:
-    """Score some documents against one query in double precision, in bounded memory.
+def score(
+    snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field = "all", *, precise: bool = True
+) -> Scores:
+    """Score some documents against one query from their rows, in bounded memory.
 
     Args:
         snapshot: the index.
         query: one query.
         numbers: int64 ``[m]``.
         field: which vectors; with ``doc`` the query has one row.
+        precise: compute in double precision and round once; else in float32, within :func:`float32_error`.
 
     Returns:
         float32 ``[m]``.
@@ -175,5 +188,7 @@ def score(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field 
     cuts = np.flatnonzero(np.diff(np.cumsum(lengths[order]) // _RESCORED_ROWS)) + 1
     scores = np.empty(len(numbers), dtype=np.float32)
     for some in np.split(order, cuts):
-        scores[some] = exact_scores(*snapshot.rows(numbers[some], field), query)
+        scores[some] = document_scores(
+            *snapshot.rows(numbers[some], field), query, np.float64 if precise else np.float32
+        )
     return scores

@@ -74,7 +74,7 @@ class Snapshot:
     def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
         """Each shard that holds some of the documents, their places in ``numbers``, and their numbers in the shard."""
         owners = np.searchsorted(self.bases, numbers, side="right") - 1
-        for owner in np.unique(owners).tolist():
+        for owner in np.flatnonzero(np.bincount(owners)).tolist():
             places = np.flatnonzero(owners == owner)
             yield self.shards[owner], places, numbers[places] - self.bases[owner]
 

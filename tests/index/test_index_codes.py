@@ -58,7 +58,7 @@ def test_a_dimension_that_is_always_zero_is_no_trouble():
 @pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_both_scans_find_what_brute_force_finds(monkeypatch, tmp_path, documents, topics, judge, faster, k):
-    monkeypatch.setattr(search, "usable", lambda d: faster)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: faster)
     monkeypatch.setattr(build, "SHARD_ROWS", 60)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
@@ -70,7 +70,7 @@ def test_both_scans_find_what_brute_force_finds(monkeypatch, tmp_path, documents
 
 
 def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tmp_path, judge):
-    monkeypatch.setattr(search, "usable", lambda d: True)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
     angles = 1.0 + np.random.default_rng(3).permutation(300) * 1e-5
     docs = [
         {"docno": f"d{i}", "doc_embs": np.array([[np.cos(a), np.sin(a)]], np.float32)} for i, a in enumerate(angles)
@@ -82,11 +82,22 @@ def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tm
 
 
 def test_a_long_document_is_scanned_in_pieces(monkeypatch, tmp_path, documents, topics):
-    monkeypatch.setattr(search, "usable", lambda d: True)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
     docs, frame = documents([20_000, 2, 3]), topics([4])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
-    monkeypatch.setattr(search, "usable", lambda d: False)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: False)
     assert found.equals(MathAMRIndex(tmp_path / "x").colbert()(frame))
+
+
+def test_many_queries_are_scanned_in_groups(monkeypatch, tmp_path, documents, topics):
+    docs, frame = documents([3, 1, 4] * 20), topics([2, 5, 1, 9, 3])
+    index = MathAMRIndex(tmp_path / "x").index(docs)
+    plain = index.colbert(num_results=6)(frame)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(search, "QUERY_ROWS", 6)
+    assert index.colbert(num_results=6)(frame).equals(plain)
+    groups = list(search.QueryBatch(np.ones((20, 8), np.float32), np.array([0, 2, 7, 8, 17, 20])).groups(6))
+    assert [np.diff(group.offsets).tolist() for group in groups] == [[2], [5, 1], [9], [3]]
 
 
 def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
@@ -102,7 +113,8 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 32])
-def test_an_integer_product_is_used_only_where_it_is_right(d, tmp_path, documents, topics, judge):
+def test_an_integer_product_is_used_only_where_it_is_right(monkeypatch, d, tmp_path, documents, topics, judge):
+    monkeypatch.setattr(search, "PAYS_FOR_FEW", 0)
     docs, frame = documents([2, 1, 3], d=d), topics([2], d=d)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
     assert found["docno"].tolist() == [docno for docno, _ in judge(frame["query_embs"][0], docs)]
@@ -116,6 +128,6 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr(search, "usable", lambda d: True)
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
     MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
     assert torch.get_num_threads() == before
