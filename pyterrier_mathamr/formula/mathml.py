@@ -8,7 +8,7 @@ recursion.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from html.entities import html5
 from typing import TypeVar
 from xml.parsers import expat
@@ -96,6 +96,7 @@ def _parse_broken(text: str, source: str) -> etree._Element:
         raise FormulaError(f"not MathML: {error.msg}", source) from error
     if root is None:
         raise FormulaError("no MathML", source)
+    etree.strip_tags(root, etree.Entity)  # an entity that nobody knows
     return root
 
 
@@ -137,7 +138,7 @@ def fold(root: etree._Element, rules: Mapping[str, Rule[S]], unknown: Rule[S]) -
     """
     made: list[S | None] = []
     known = True
-    for element in reversed(list(_elements(root))):
+    for element in reversed(list(root.iter())):
         rule = rules.get(element.tag)
         if rule is None:
             rule, known = unknown, False
@@ -149,8 +150,3 @@ def fold(root: etree._Element, rules: Mapping[str, Rule[S]], unknown: Rule[S]) -
         else:
             made.append(rule(element, []))
     return made[0], known
-
-
-def _elements(root: etree._Element) -> Iterable[etree._Element]:
-    """List the elements in document order, without the nodes that an unknown entity leaves."""
-    return root.iter(etree.Element)

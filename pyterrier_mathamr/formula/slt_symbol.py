@@ -70,14 +70,16 @@ def row_of(row: list[Symbol]) -> Symbol | None:
     head = last = row[0]
     run = [head]  # tables of as many rows side by side are one
     for symbol in row[1:]:
-        if _merges(run[0], symbol):
+        if symbol.label[:2] == "M!" and _merges(run[0], symbol):
             run.append(symbol)
             continue
-        _merge(run)
+        if len(run) > 1:
+            _merge(run)
         (last.tail or last).kids["n"] = symbol
         last = symbol if symbol.label[:2] == "M!" else symbol.tail or symbol
         run = [symbol]
-    _merge(run)
+    if len(run) > 1:
+        _merge(run)
     end = last.tail or last
     head.tail = None if end is head else end
     return head
@@ -150,16 +152,12 @@ def _size(symbol: Symbol) -> tuple[int, int] | None:
 
 def _merges(left: Symbol, right: Symbol) -> bool:
     """Whether two symbols side by side are tables of as many rows, which are one table."""
-    if left.label[:2] != "M!" or right.label[:2] != "M!":
-        return False
     size, size2 = _size(left), _size(right)
     return size is not None and size2 is not None and size[0] == size2[0]
 
 
 def _merge(tables: list[Symbol]) -> None:
     """Join tables of as many rows into the first of them."""
-    if len(tables) == 1:
-        return
     sizes = [size for size in map(_size, tables) if size is not None]
     cells = [_cells(table) for table in tables]
     merged: list[Symbol] = []

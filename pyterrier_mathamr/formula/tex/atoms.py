@@ -6,12 +6,17 @@ official MathML: one minus sign, groups and function applications spliced into t
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula import slt_symbol as slt
+from functools import lru_cache
+from typing import NamedTuple
+
 from pyterrier_mathamr.formula.mathml import clean
 from pyterrier_mathamr.formula.opt import Node
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
+
+_BARE = (None, None, False)
+_NONE: list[Atom] = []
 
 
 class Atom:
@@ -26,9 +31,9 @@ class Atom:
     def __init__(self, role: int, symbol: Symbol, node: Node, text: str = "", raw: list[Atom] | None = None) -> None:
         self.role, self.symbol, self.node, self.text = role, symbol, node, text
         self.end = symbol.tail or symbol
-        self.raw: list[Atom] = [] if raw is None else raw
-        self.items: list[Node] = []  # what a fence holds, one node for each element
-        self.scripts: tuple[Atom | None, Atom | None, bool] = (None, None, False)  # of a closing fence: the fence's
+        self.raw: list[Atom] = raw or _NONE
+        self.items: list[Node] | None = None  # the elements of a fence that may be arguments
+        self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # of a closing fence: the fence's
 
     def loose(self) -> None:
         """Undo what linking the row did to the layout tree."""
@@ -39,41 +44,49 @@ class Atom:
 
 _WHITE = str.maketrans({"\ufe00": None, "\ufe01": None})
 _SAME = {"−": "-", "∗": "*", "∶": ":", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "⊥": "⟂"}
-
-_SPELLED = {
-    "‖": "∥",
-    "⨆": "⊔",
-    IFF: "⇔",
-    AST: "∗",
-}  # the norm's bar looks like the sign of parallels and is another symbol
+# The bar of a norm looks like the sign of parallels, and is another symbol.
+_SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗"}
 
 
-def operator(text: str) -> Atom:
-    """Make the atom of an operator symbol."""
-    if text in NAMED or text in LIMITS or text in FUNCTIONS:
-        return identifier(text)
+class _Kind(NamedTuple):
+    """What a symbol is: its role, its two labels, and the text that the grammar knows it by."""
+
+    role: int
+    layout: str
+    meaning: str
+    text: str
+
+
+@lru_cache(maxsize=4096)
+def _kind(text: str, upright: bool) -> _Kind:
+    """Look up what a symbol, a letter or a word is."""
+    text = " ".join(text.translate(_WHITE).split())
+    if text in NAMED:
+        return _Kind(Role.ATOM, *NAMED[text], text)
+    if text in LIMITS:
+        return _Kind(Role.BIG, text, LIMITS[text], text)
+    if text in FUNCTIONS:
+        return _Kind(Role.FUNCTION, text if text in UNTYPED_FUNCTIONS else "V!" + text, FUNCTIONS[text], text)
     text = _SAME.get(text, text)
-    role, label = OPERATORS.get(text, (Role.ATOM, ""))
-    spelled = clean(_SPELLED.get(text, text))
-    return Atom(role, Symbol(spelled), Node("V!" + spelled if role == Role.ATOM else label), text)
+    if text in OPERATORS:
+        role, label = OPERATORS[text]
+        return _Kind(role, clean(_SPELLED.get(text, text)), label, text)
+    label = "V!" + clean(text)
+    return _Kind(Role.ATOM, label, label if upright else ITALIC.get(text, label), text)
 
 
 def identifier(text: str, *, upright: bool = False) -> Atom:
-    """Make the atom of a letter or a word."""
-    text = " ".join(text.translate(_WHITE).split())
-    if text in OPERATORS:
-        return operator(text)
-    if text in LIMITS:
-        return Atom(Role.BIG, Symbol(text), Node(LIMITS[text]), text)
-    if text in FUNCTIONS:
-        return Atom(
-            Role.FUNCTION, Symbol(text if text in UNTYPED_FUNCTIONS else "V!" + text), Node(FUNCTIONS[text]), text
-        )
-    if text in NAMED:
-        layout, meaning = NAMED[text]
-        return Atom(Role.ATOM, Symbol(layout), Node(meaning), text)
-    label = "V!" + clean(text)
-    return Atom(Role.ATOM, Symbol(label), Node(label if upright else ITALIC.get(text, label)), text)
+    """Make the atom of a letter, a word or a symbol by what it is."""
+    role, layout, meaning, text = _kind(text, upright)
+    return Atom(role, Symbol(layout), Node(meaning), text)
+
+
+def operator(text: str) -> Atom:
+    """Make the atom of an operator symbol; one without a role of its own has no type in the layout tree."""
+    role, layout, meaning, text = _kind(text, False)
+    if role == Role.ATOM and text not in NAMED:
+        layout = layout[2:]
+    return Atom(role, Symbol(layout), Node(meaning), text)
 
 
 def number(text: str) -> Atom:
@@ -90,8 +103,3 @@ def text(content: str) -> Atom:
 
 BLANK = Atom(Role.BLANK, Symbol("W!"), Node("W!"))
 """What leaves nothing in the row."""
-
-
-def chained(atoms: list[Atom]) -> Symbol | None:
-    """Link the layout trees of a row."""
-    return slt.chain([atom.symbol for atom in atoms])

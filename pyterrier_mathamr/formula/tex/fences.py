@@ -21,6 +21,8 @@ _OPERANDS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.POSTFIX, Role.CLOS
 
 def matched(row: list[Atom]) -> list[Atom]:
     """Replace each fence with its content by one atom."""
+    if all(atom.role not in _FENCING for atom in row):
+        return list(row)
     levels: list[tuple[Atom | None, list[Atom]]] = [(None, [])]
     paired = _paired_bars(row)
     for place, atom in enumerate(row):
@@ -53,6 +55,9 @@ def matched(row: list[Atom]) -> list[Atom]:
     if len(levels) > 1:
         raise Unparsed
     return levels[0][1]
+
+
+_FENCING = frozenset({Role.OPEN, Role.CLOSE, Role.BAR})
 
 
 def _paired_bars(row: list[Atom]) -> set[int]:

@@ -25,18 +25,17 @@ def pieces(atoms: list[Atom], role: int) -> list[list[Atom]]:
 
 def statement(atoms: list[Atom]) -> Node:
     """``formula (',' formula)*``: a list, a relation between lists, or a sequence of statements."""
-    parts = pieces(atoms, Role.PUNCTUATION)
-    if len(parts) == 1:
+    if all(atom.role != Role.PUNCTUATION for atom in atoms):
         return formula(atoms)
+    parts = pieces(atoms, Role.PUNCTUATION)
     if any(not part for part in parts):
         raise Unparsed
     related = [i for i, part in enumerate(parts) if _relates(part)]
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
     node: Node | None = None
-    for place in reversed(
-        range(len(related))
-    ):  # what has no relation belongs to the side of a relation that it is nearest to
+    # What has no relation belongs to a side of the relation before it, or of the first one.
+    for place in reversed(range(len(related))):
         begin = 0 if place == 0 else related[place]
         end = related[place + 1] if place + 1 < len(related) else len(parts)
         before = [formula(part) for part in parts[begin : related[place]]]
@@ -65,6 +64,9 @@ def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Nod
     """``relation (':' relation)*``, left to right."""
     if len(atoms) == 1:
         return listed([*(before or []), atoms[0].node, *(after or [])])
+    roles = {atom.role for atom in atoms}
+    if before is None and after is None and roles <= _PLAIN:
+        return expression(atoms)
     colons = [i for i, atom in enumerate(atoms) if atom.role == Role.COLON]
     if not colons:
         return relation(atoms, before or [], after or [])
@@ -77,6 +79,9 @@ def formula(atoms: list[Atom], before: list[Node] | None = None, after: list[Nod
         node = side if sign is None or node is None else applied([sign.node, node, side])
         sign, start = atoms[end] if end < len(atoms) else None, end + 1
     return node or Node("W!")
+
+
+_PLAIN = frozenset({Role.ATOM, Role.FENCE, Role.FUNCTION, Role.BIG, Role.POSTFIX, Role.MUL, Role.ADD, Role.TEXT})
 
 
 def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:

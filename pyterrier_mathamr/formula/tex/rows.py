@@ -33,6 +33,8 @@ def read_row(atoms: list[Atom]) -> Atom:
     row = _flat(atoms)
     if not row:
         return Atom(Role.ATOM, Symbol("W!"), Node("W!"))
+    if len(row) == 1 and row[0].role == Role.ATOM:
+        return row[0]
     end = len(row)  # the mark at the end of a sentence is no part of the formula's meaning
     while end > 1 and row[end - 1].role == Role.PUNCTUATION:
         end -= 1
