@@ -35,8 +35,8 @@ from .merge import Part
 from .syntax import Syntax
 from .words import is_placeholder
 
-_SILENT = frozenset({"punct", "case", "mark", "cc", "aux", "aux:pass", "cop", "expl", "goeswith", "fixed", "compound:prt",
-                     "cc:preconj", "det:predet", "reparandum"})  # fmt: skip
+_SILENT = frozenset({"punct", "case", "mark", "cc", "aux", "aux:pass", "cop", "expl", "goeswith", "fixed",
+                     "compound:prt", "cc:preconj", "det:predet", "reparandum"})  # fmt: skip
 _NAME_PARTS = frozenset({"flat", "compound", "flat:name"})
 _SUBJECTS = frozenset({"nsubj", "nsubj:pass", "csubj", "csubj:pass", "nsubj:outer"})
 _LONGEST_LABEL = 40
@@ -120,6 +120,9 @@ class Conversion:
         for token in range(len(self.words)):
             if self.inner[token] < 0 and (self.formula[token] or not self._is_silent(token)):
                 self.inner[token] = self.outer[token] = self._node(token)
+        for token in range(len(self.words)):
+            if self.inner[token] < 0 and self._counts_unknown(token) and self.anchor(token) >= 0:
+                self.edge(self.inner[self.anchor(token)], ":quant", self.part.add("amr-unknown"))
 
     def _is_silent(self, token: int) -> bool:
         relation, word, tag = self.relations[token], self.lower[token], self.tags[token]
@@ -127,14 +130,16 @@ class Conversion:
             return not (relation == "expl" and word != "there" and word != "it" and self.heads[token] < 0)
         if relation == "det":
             return word in DETERMINERS or word == "no"
-        if relation == "advmod":
-            return word in ("not", "n't", "never")
-        if word == "please" or (tag == "TO" and self.heads[token] >= 0):
+        if (
+            (relation == "advmod" and word in ("not", "n't", "never"))
+            or word == "please"
+            or (tag == "TO" and self.heads[token] >= 0)
+        ):
             return True
         if relation in _NAME_PARTS and self.heads[token] >= 0:
             return self._names(self.heads[token], token)
-        if self._is_many(token) and self.child(token, "advmod") >= 0:
-            return self.lower[self.child(token, "advmod")] == "how"
+        if self._counts_unknown(token):
+            return True
         if word == "how" and self.heads[token] >= 0 and self._is_many(self.heads[token]):
             return True
         if relation in ("nsubj", "obj", "nsubj:pass", "advmod", "obl") and word in (
@@ -149,6 +154,10 @@ class Conversion:
 
     def _is_many(self, token: int) -> bool:
         return self.lower[token] in ("many", "much") and self.relations[token] in ("amod", "det")
+
+    def _counts_unknown(self, token: int) -> bool:
+        """Whether the token is the "many" of "how many"."""
+        return self._is_many(token) and any(self.lower[child] == "how" for child in self.children[token])
 
     def _names(self, head: int, token: int) -> bool:
         """Whether a token is a part of the name that its head is."""
@@ -264,8 +273,15 @@ class Conversion:
                 if head >= 0:
                     conjuncts.setdefault(head, []).append(token)
             self._wrap(token)
-        for head in sorted(conjuncts, reverse=True):
+        for head in sorted(conjuncts, key=self._depth, reverse=True):  # inner coordinations first
             self._coordinate(head, conjuncts[head])
+
+    def _depth(self, token: int) -> int:
+        depth = 0
+        while self.heads[token] >= 0:
+            token = self.heads[token]
+            depth += 1
+        return depth
 
     def _wrap(self, token: int) -> None:
         negated = any(self.lower[child] in ("not", "n't", "never") for child in self.children[token])

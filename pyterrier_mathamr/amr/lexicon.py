@@ -113,7 +113,15 @@ NUMBER_WORDS = {
         ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
          "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
     )
-} | {"thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "thousand": "1000", "million": "1000000"}  # fmt: skip
+}  # fmt: skip
+NUMBER_WORDS |= {
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "hundred": "100",
+    "thousand": "1000",
+    "million": "1000000",
+}
 
 ORDINALS = {
     word: str(value)
@@ -145,11 +153,12 @@ COMMON_NOUNS = _set(
 )
 """Words that a capital at the start of a line does not make a name."""
 
-PRONOUNS = _table(
-    "i:i me:i my:i mine:i myself:i you:you your:you yours:you yourself:you he:he him:he his:he himself:he she:she her:she "
-    "hers:she it:it its:it itself:it we:we us:we our:we ours:we ourselves:we they:they them:they their:they theirs:they "
-    "themselves:they u:you"
+_PRONOUN_FORMS = (
+    "i:i me:i my:i mine:i myself:i you:you your:you yours:you yourself:you he:he him:he his:he himself:he she:she "
+    "her:she hers:she it:it its:it itself:it we:we us:we our:we ours:we ourselves:we they:they them:they their:they "
+    "theirs:they themselves:they u:you"
 )
+PRONOUNS = _table(_PRONOUN_FORMS)
 DETERMINERS = _set("a an the")
 QUESTION_WORDS = _set("what which who whom whose how why where when what's")
 HAVE_ROLE = _set("president mayor governor capital minister king queen leader ceo director head member chairman")

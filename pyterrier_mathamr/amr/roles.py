@@ -125,6 +125,8 @@ def _mood(c: Conversion, root: int) -> None:
 def _attach(c: Conversion, token: int, head: int) -> None:
     """Add the edge or edges between a token and the nearest token with a node above it."""
     relation = c.relations[token].partition(":")[0]
+    if c.formula[token] and token < head and c.subject(head) < 0 and c.child(head, "cop") >= 0:
+        relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
     if relation in ("nsubj", "csubj"):
         if c.predicate[head] >= 0:
@@ -254,6 +256,8 @@ def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
 
 def _oblique_role(c: Conversion, token: int, head: int) -> str:
     word = _preposition(c, token)
+    if c.lower[token] in ("example", "instance", "fact", "general", "particular"):
+        return ":mod"
     if not word:
         return ":time" if c.relations[token] in ("obl:tmod", "obl:unmarked") else ":mod"
     if word == "by" and (c.child(head, "aux:pass", "nsubj:pass") >= 0 or c.tags[head] == "VBN"):

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from .stand_ins import STAND_INS
+
 FEATURES = ("word", "suffix3", "suffix2", "prefix3", "shape")
 """The features of a token; each has its own entries in the vocabulary, written ``feature=value``."""
 
@@ -71,7 +73,10 @@ def feature_ids(
     for token in tokens:
         ids = memory.get(token)
         if ids is None:
-            values = zip(FEATURES, features_of(token), strict=True)
+            features = features_of(token)
+            if features.word in STAND_INS and f"word={features.word}" not in vocabulary:
+                features = features_of(STAND_INS[features.word])._replace(shape=features.shape)
+            values = zip(FEATURES, features, strict=True)
             ids = memory[token] = tuple(vocabulary.get(f"{name}={value}", 0) for name, value in values)
         found.append(ids)
     return found

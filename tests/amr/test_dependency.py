@@ -32,9 +32,11 @@ def test_sentences_mean_what_they_say(sentence, penman):
     assert PARSER.parse_sentences([sentence]) == [penman]
 
 
-HOSTILE = ["", " ", "?!", "...", "FORMULA_0", "FORMULA_0 FORMULA_1 FORMULA_0", "(((", '"', "a" * 5000, "x " * 1000, "\x00\ud800",
-           "FORMULA_0-module FORMULA_1's nFORMULA_2", "::snt ~e.1 / :ARG0", "não é möglich 数学", "http://a.b/(c)", "1/2",
-           "FORMULA_3" + " and FORMULA_3" * 400, "that which is what which that is", "no not never"]  # fmt: skip
+HOSTILE = [
+    "", " ", "?!", "...", "FORMULA_0", "FORMULA_0 FORMULA_1 FORMULA_0", "(((", '"', "a" * 5000, "x " * 1000, "1/2",
+    "\x00\ud800", "FORMULA_0-module FORMULA_1's nFORMULA_2", "::snt ~e.1 / :ARG0", "não é möglich 数学",
+    "http://a.b/(c)", "FORMULA_3" + " and FORMULA_3" * 400, "that which is what which that is", "no not never",
+]  # fmt: skip
 
 
 def assert_holds(sentences):
@@ -82,7 +84,7 @@ def test_every_real_post_keeps_each_formula_once_and_is_read_back(posts):
         labels = [label for label in graph.labels if label.startswith("FORMULA_")]
         assert sorted(labels) == sorted(f"FORMULA_{i}" for i in range(len(post.formulas)))
         assert decode_penman(encode_penman(graph)) == graph
-    assert sum(role == ":math" for graph in graphs for _, role, _ in graph.edges) == 0  # none is lost and repaired
+    assert not any(role == ":math" for graph in graphs for _, role, _ in graph.edges)  # none is lost and repaired
 
 
 def test_the_bytes_are_the_same_twice_and_for_any_batch(posts):
@@ -93,9 +95,10 @@ def test_the_bytes_are_the_same_twice_and_for_any_batch(posts):
     assert PARSER.parse_posts(some[::-1]) == whole[::-1]
 
 
-def test_a_megabyte_in_one_post_is_parsed():
-    graph = PARSER.parse_post(post_from_text("we know $x$ is big and that is it, " * 30_000))
-    assert sum(label.startswith("FORMULA_") for label in graph.labels) == 30_000
+def test_a_very_long_sentence_is_parsed_in_pieces():
+    graph = PARSER.parse_post(post_from_text("we know $x$ is big and that is it, " * 2_000))
+    assert sum(label.startswith("FORMULA_") for label in graph.labels) == 2_000
+    assert graph.labels[0] == "multi-sentence"
 
 
 def test_heads_are_a_tree_with_one_root_whatever_the_scores():
@@ -120,8 +123,7 @@ def test_an_analysis_does_not_depend_on_what_is_analysed_with_it():
 
 def test_tokens_are_those_of_the_treebank():
     said = "FORMULA_0-module doesn't, e.g. John's 3.5 cannot (x)"
-    assert tokenize(said) == ["FORMULA_0", "-", "module", "does", "n't", ",", "e.g.", "John", "'s", "3.5", "can", "not",
-                              "(", "x", ")"]  # fmt: skip
+    assert " ".join(tokenize(said)) == "FORMULA_0 - module does n't , e.g. John 's 3.5 can not ( x )"
 
 
 @pytest.mark.parametrize(
