@@ -1,0 +1,101 @@
+import pickle
+
+import pytest
+
+from pyterrier_mathamr.formula import FormulaTree
+
+# x^2+1: x carries 2 above; then +, then 1
+SLT = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
+OPT = FormulaTree(
+    ("U!plus", "O!SUP", "V!𝑥", "N!2", "N!1"), ((0, 1, "0"), (1, 2, "0"), (1, 3, "1"), (0, 4, "0")), kind="opt"
+)
+
+
+def test_window_1_pairs_are_the_edges_each_before_the_pairs_below_it():
+    assert SLT.tuples(1) == (("V!x", "N!2", "a", "-"), ("V!x", "+", "n", "-"), ("+", "N!1", "n", "n"))
+    assert OPT.tuples(1) == (
+        ("U!plus", "O!SUP", "0", "-"),
+        ("O!SUP", "V!𝑥", "0", "0"),
+        ("O!SUP", "N!2", "1", "0"),
+        ("U!plus", "N!1", "0", "-"),
+    )
+
+
+def test_window_2_reaches_grandchildren_last_child_first():
+    assert SLT.tuples(2)[1:3] == (("V!x", "+", "n", "-"), ("V!x", "N!1", "nn", "-"))
+    assert OPT.tuples(2)[:3] == (
+        ("U!plus", "O!SUP", "0", "-"),
+        ("U!plus", "N!2", "01", "-"),
+        ("U!plus", "V!𝑥", "00", "-"),
+    )
+
+
+def test_end_of_baseline_pairs_close_rows_and_leaves():
+    assert [pair for pair in SLT.tuples(1, eob=True) if pair[1] == "0!"] == [
+        ("N!2", "0!", "n", "a"),
+        ("N!1", "0!", "n", "nn"),
+    ]
+    assert [pair[0] for pair in OPT.tuples(1, eob=True) if pair[1] == "0!"] == ["V!𝑥", "N!2", "N!1"]
+
+
+def test_places_and_paths_of_more_than_five_edges_are_run_length_encoded():
+    row = FormulaTree(tuple("abcdefgh"), tuple((i, i + 1, "n") for i in range(7)), kind="slt")
+    assert row.tuples(1)[5:] == (("f", "g", "n", "nnnnn"), ("g", "h", "n", "6n"))
+    assert ("a", "h", "7n", "-") in row.tuples(0)
+
+
+def test_a_pair_of_more_than_200_characters_is_dropped():
+    def pair(length):
+        return FormulaTree(("V!" + "x" * (length - 2), "N!1"), ((0, 1, "n"),), kind="slt").tuples(1)
+
+    # label + tab + N!1 + tab + n + tab + -
+    assert len(pair(192)) == 1
+    assert pair(193) == ()
+
+
+def test_leaf_paths_run_from_each_leaf_up_to_the_root():
+    assert OPT.leaf_paths() == (("V!𝑥", "O!SUP", "U!plus"), ("N!2", "O!SUP", "U!plus"), ("N!1", "U!plus"))
+
+
+def test_unified_keeps_types_and_untyped_operators():
+    assert SLT.unified().nodes == ("V!", "N!", "+", "N!")
+    assert SLT.unified().edges == SLT.edges
+
+
+def test_digest_is_the_same_for_the_same_tree_and_differs_by_label_edge_or_shape():
+    assert SLT.digest() == FormulaTree(SLT.nodes, SLT.edges, source="elsewhere").digest()
+    others = [
+        FormulaTree(("V!y", *SLT.nodes[1:]), SLT.edges),
+        FormulaTree(SLT.nodes, ((0, 1, "b"), *SLT.edges[1:])),
+        FormulaTree(SLT.nodes, ((0, 1, "a"), (1, 2, "n"), (2, 3, "n"))),
+    ]
+    assert len({SLT.digest(), *(tree.digest() for tree in others)}) == 4
+
+
+def test_a_tree_prints_one_node_a_line_with_its_edge():
+    assert str(SLT) == "V!x\n  a N!2\n  n +\n    n N!1"
+
+
+def test_the_drawing_names_every_label_escaped():
+    picture = FormulaTree(("<", "N!1"), ((0, 1, "n"),))._repr_html_()
+    assert picture.startswith("<svg")
+    assert "&lt;</text>" in picture
+    assert "N!1</text>" in picture
+
+
+def test_repr_rebuilds_and_source_is_not_compared():
+    tree = FormulaTree(("V!x",), (), source="x", kind="slt")
+    assert eval(repr(tree)) == tree == FormulaTree(("V!x",), ())
+    assert hash(tree) == hash(FormulaTree(("V!x",), ()))
+    assert pickle.loads(pickle.dumps(tree)) == tree
+
+
+@pytest.mark.parametrize(("tree", "is_slt"), [(SLT, True), (OPT, False)])
+def test_edge_labels_tell_the_kind_when_it_is_not_given(tree, is_slt):
+    assert FormulaTree(tree.nodes, tree.edges).is_slt is is_slt
+
+
+def test_pairs_of_a_chain_of_10000_symbols():
+    deep = FormulaTree(("V!x",) * 10_000, tuple((i, i + 1, "n") for i in range(9_999)), kind="slt")
+    assert deep.tuples(1)[-1] == ("V!x", "V!x", "n", "9998n")
+    assert len(str(deep).splitlines()) == 10_000
