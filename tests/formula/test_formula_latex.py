@@ -1,0 +1,156 @@
+"""LaTeX as people type it; the expected trees are those of the convention tables, or worked by hand."""
+
+import pickle
+
+import pytest
+from formula_helpers import opt_brackets, slt_brackets
+
+from pyterrier_mathamr.formula import (
+    FormulaError,
+    definitions,
+    opt_from_latex,
+    slt_from_latex,
+    trees_from_latex,
+)
+
+BOTH = [
+    (r"R^3", "[V!R,a[N!3]]", "[O!SUP,0[V!𝑅],1[N!3]]"),
+    (r"S_n", "[V!S,b[V!n]]", "[O!SUB,0[V!𝑆],1[V!𝑛]]"),
+    (r"y'", "[V!y,a[′]]", "[O!SUP,0[V!𝑦],1[V!′]]"),
+    (
+        r"T_X^{0,1}",
+        "[V!T,a[N!0[&comma;[N!1]]],b[V!X]]",
+        "[O!SUP,0[O!SUB,0[V!𝑇],1[V!𝑋]],1[M!L-2,0[N!0],1[N!1]]]",
+    ),
+    (r"\frac{2}{e}", "[O!divide,o[N!2],u[V!e]]", "[O!divide,0[N!2],1[V!𝑒]]"),
+    (r"2/e", "[N!2[/[V!e]]]", "[O!divide,0[N!2],1[V!𝑒]]"),
+    (r"\sqrt{5}", "[O!root,w[N!5]]", "[O!root,0[N!5],1[N!2]]"),
+    (r"b=\sqrt[4]{2}", "[V!b[=[O!root,c[N!4],w[N!2]]]]", "[U!eq,0[V!𝑏],1[O!root,0[N!2],1[N!4]]]"),
+    (r"-4i", "[-[N!4[V!i]]]", "[O!minus,0[U!times,0[N!4],1[V!𝑖]]]"),
+    (r"\sin(18)", "[V!sin[M!()1x1,w[N!18]]]", "[F!sin,0[N!18]]"),
+    (
+        r"\sin^{-1}(x)",
+        "[V!sin[M!()1x1,w[V!x]],a[-[N!1]]]",
+        "[+!F!sin,0[O!SUP,0[F!sin],1[O!minus,0[N!1]]],1[V!𝑥]]",
+    ),
+    (r"f(x)", "[V!f[M!()1x1,w[V!x]]]", "[U!times,0[V!𝑓],1[V!𝑥]]"),
+    (r"f(t,x)", "[V!f[M!()1x2,w[V!t[&comma;],e[V!x]]]]", "[U!times,0[V!𝑓],1[O!interval(O-O),0[V!𝑡],1[V!𝑥]]]"),
+    (
+        r"\sum_{n=0}^N nx^n",
+        "[∑[V!n[V!x,a[V!n]]],o[V!N],u[V!n[=[N!0]]]]",
+        "[+!O!SUB,0[O!SUP,0[O!SUB,0[O!sum],1[U!eq,0[V!𝑛],1[N!0]]],1[V!𝑁]],1[U!times,0[V!𝑛],1[O!SUP,0[V!𝑥],1[V!𝑛]]]]",
+    ),
+    (
+        r"\int_0^\infty f(x) dx",
+        "[∫[V!f[M!()1x1[𝑑[V!x]],w[V!x]]],o[V!∞],u[N!0]]",
+        "[+!O!SUB,0[O!SUP,0[O!SUB,0[O!int],1[N!0]],1[C!infinity]],"
+        "1[U!times,0[V!𝑓],1[V!𝑥],2[O!differential-d,0[V!𝑥]]]]",
+    ),
+    (r"\lim_{N \to \infty}", "[lim,u[V!N[→[V!∞]]]]", "[O!SUB,0[O!limit],1[F!→,0[V!𝑁],1[C!infinity]]]"),
+    (r"|a|<1", "[M!||1x1[<[N!1]],w[V!a]]", "[O!lt,0[F!abs,0[V!𝑎]],1[N!1]]"),
+    (r"||f||", "[||[V!f[||]]]", "[O!norm,0[V!𝑓]]"),
+    (r"[2,\infty)", "[M!&lsqb;)1x2,w[N!2[&comma;],e[V!∞]]]", "[O!interval(C-O),0[N!2],1[C!infinity]]"),
+    (r"[n]", "[M!&lsqb;&rsqb;1x1,w[V!n]]", "[M!D-lsqb;&rsqb;,0[V!𝑛]]"),
+    (r"\{a\}", "[M!{}1x1,w[V!a]]", "[M!S-1,0[V!𝑎]]"),
+    (r"a=2, b=2", "[V!a[=[N!2[&comma;[V!b[=[N!2]]]]]]]", "[O!form-seq,0[U!eq,0[V!𝑎],1[N!2]],1[U!eq,0[V!𝑏],1[N!2]]]"),
+    (r"{2n \choose n}", "[M!()1x1,w[O!divide,o[N!2[V!n]],u[V!n]]]", "[O!binomial,0[U!times,0[N!2],1[V!𝑛]],1[V!𝑛]]"),
+    (r"n! + 2", "[V!n[![+[N!2]]]]", "[U!plus,0[O!factorial,0[V!𝑛]],1[N!2]]"),
+    (r"\overline{x^2 -x}", "[M!1x1,o[¯],w[V!x[-[V!x]],a[N!2]]]", "[F!¯,0[O!minus,0[O!SUP,0[V!𝑥],1[N!2]],1[V!𝑥]]]"),
+    (r"W\not =0", "[V!W[≠[N!0]]]", "[U!neq,0[V!𝑊],1[N!0]]"),
+    (r"a)", "[V!a[)]]", "[E!,0[O!fragments],1[-!a],2[V!)]]"),
+    (r"m=a=0", "[V!m[=[V!a[=[N!0]]]]]", "[U!and,0[U!eq,0[V!𝑚],1[V!𝑎]],1[U!eq,0[N!0]]]"),
+    (r"a^t\equiv1\pmod n", "[V!a[≡[N!1[M!()1x1,w[mod[V!n]]]]],a[V!t]]",
+     "[U!equivalent,0[O!SUP,0[V!𝑎],1[V!𝑡]],1[O!annotated,0[N!1],1[F!pmod,0[V!𝑛]]]]"),
+    (r"x^a_b", "[V!x,a[V!a],b[V!b]]", "[O!SUB,0[O!SUP,0[V!𝑥],1[V!𝑎]],1[V!𝑏]]"),
+    (r"a-b-c+d", "[V!a[-[V!b[-[V!c[+[V!d]]]]]]]", "[U!plus,0[O!minus,0[V!𝑎],1[V!𝑏],2[V!𝑐]],1[V!𝑑]]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("latex", "slt", "opt"), BOTH, ids=[case[0] for case in BOTH])
+def test_a_construct_has_the_trees_of_the_convention(latex, slt, opt):
+    pair = trees_from_latex(latex)
+    assert (slt_brackets(pair.slt), opt_brackets(pair.opt)) == (slt, opt)
+    assert (slt_from_latex(latex), opt_from_latex(latex)) == pair
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (r"\frac12", r"\frac{1}{2}"),
+        (r"{a \over b}", r"\frac{a}{b}"),
+        (r"a &lt; b", r"a<b"),
+        (r"0 &le; x", r"0\leq x"),
+        (r"x≤y", r"x\leq y"),
+        (r"x\in ℝ", r"x\in\mathbb{R}"),
+        (r"\newcommand{\R}{\mathbb{R}}\R^n", r"\mathbb{R}^n"),
+        (r"x=1\tag{2}", r"x=1"),
+        (r"\mbox{if}", r"\text{if}"),
+        (r"\text{if $x$}", r"\text{if }x"),
+        (r"\bigl(x\bigr)", r"(x)"),
+        (r"\Big{[}x\Big{]}", r"[x]"),
+        (r"\begin{equation}x\end{equation}", r"x"),
+        (r"f^{\prime\prime}", r"f''"),
+        (r"{\large x}", r"x"),
+        (r"$x$", r"x"),
+    ],
+)
+def test_spellings_of_one_formula_have_one_tree(typed, meant):
+    assert trees_from_latex(typed) == trees_from_latex(meant)
+    assert not slt_from_latex(typed).partial
+
+
+@pytest.mark.parametrize(
+    ("broken", "mended"), [(r"{x", "x"), (r"x}", "x"), (r"x^", "x"), (r"x_{y^{2", "x_{y^{2}}"), (r"a & b", "a b")]
+)
+def test_broken_latex_is_mended_and_says_so(broken, mended):
+    tree = slt_from_latex(broken)
+    assert tree.partial
+    assert (tree.nodes, tree.edges) == (slt_from_latex(mended).nodes, slt_from_latex(mended).edges)
+
+
+def test_an_unknown_command_is_marked_and_the_rest_is_read():
+    assert slt_from_latex(r"x+\unheardof") == slt_from_latex(r"x+\unheardof")
+    assert slt_from_latex(r"x+\unheardof").nodes == ("V!x", "+", "E!")
+    assert opt_from_latex(r"x+\unheardof").nodes == ("U!plus", "V!𝑥", r"T!\unheardof")
+    assert slt_from_latex(r"x+\unheardof").partial
+
+
+def test_macros_of_the_post_are_known_to_its_other_formulas():
+    macros = definitions([r"\newcommand{\norm}[1]{\|#1\|}", "x", r"\def\R{\mathbb{R}}"])
+    assert opt_from_latex(r"\norm{x}\in\R", macros=macros) == opt_from_latex(r"\|x\|\in\mathbb{R}")
+    assert definitions(["x+y"]) == ""
+
+
+def test_an_error_shows_the_place_with_a_caret_and_survives_pickling():
+    with pytest.raises(FormulaError) as caught:
+        slt_from_latex(r"a+\frac")
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.position == 7
+    assert str(error).splitlines()[1:] == [r"  a+\frac", " " * 9 + "^"]
+    assert trees_from_latex(r"a+\frac") == (None, None)
+
+
+@pytest.mark.parametrize("latex", ["", "   ", "\n"])
+def test_an_empty_formula_is_an_error(latex):
+    with pytest.raises(FormulaError, match="empty"):
+        slt_from_latex(latex)
+
+
+@pytest.mark.parametrize("opening", ["(", "[", r"\{", r"\langle ", "f(", "{(}"])
+def test_fences_that_nothing_closes_are_read(opening):
+    assert len(slt_from_latex(opening * 60 + "x").nodes) >= 61
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("x^{", "}"), (r"\frac{1}{", "}"), (r"\sqrt{", "}"), ("(", ")"), (r"\left(", r"\right)"), ("|", "|")]
+)
+def test_10000_levels_do_not_overflow(begin, end):
+    pair = trees_from_latex(begin * 10_000 + "x" + end * 10_000)
+    assert pair.slt is not None
+    assert pair.slt.nodes.count("V!x") + pair.slt.nodes.count("N!1") >= 1
+
+
+@pytest.mark.parametrize("unit", [r"\frac{1}", r"\sqrt[3]", "a,", "(a)", "x'_0", "a|b", r"\text{$", "^{", r"\begin{array}{"])
+def test_long_hostile_input_ends(unit):
+    pair = trees_from_latex(unit * (20_000 // len(unit)))
+    assert pair.slt is None or pair.slt.nodes
