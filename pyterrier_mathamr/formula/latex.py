@@ -14,7 +14,8 @@ from pyterrier_mathamr._common.extras import require
 
 from . import mathml
 from .errors import FormulaError
-from .opt import tree_of as opt_tree
+from .opt_node import Chains, share_operands
+from .opt_node import tree_of as opt_tree
 from .slt_symbol import tree_of as slt_tree
 from .tex.atoms import Atom
 from .tex.elements import RULES, unknown
@@ -41,9 +42,23 @@ def slt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
     return slt_tree(atom.symbol, latex, partial=partial)
 
 
-def opt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
-    """Convert LaTeX to an operator tree, as LaTeXML and Tangent-S would; see :func:`slt_from_latex`."""
+def opt_from_latex(latex: str, *, macros: str = "", chains: Chains = "reference") -> FormulaTree:
+    """Convert LaTeX to an operator tree, as LaTeXML and Tangent-S would.
+
+    Args:
+        latex: one formula, without dollars.
+        macros: commands of the same post, see :func:`definitions`.
+        chains: ``"shared"`` gives the middle operand of ``a<b<c`` to both relations; see :func:`opt_from_mathml`.
+
+    Returns:
+        The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
+
+    Raises:
+        FormulaError: no converter takes the formula; with the place.
+    """
     atom, partial = _read(latex, macros)
+    if chains == "shared":
+        share_operands(atom.node)
     return opt_tree(atom.node, latex, partial=partial)
 
 

@@ -16,29 +16,23 @@ from lxml import etree
 from . import mathml
 from .errors import FormulaError
 from .mathml import clean
-from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED, position
-from .tree import Edge, FormulaTree
+from .opt_node import (
+    DEGREE,
+    SHARED,
+    Chains,
+    Node,
+    Nodes,
+    applied,
+    fragments,
+    matrix,
+    present,
+    share_operands,
+    tree_of,
+)
+from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED
+from .tree import FormulaTree
 
-_MOST = 500  # operands of one unordered node
 _CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
-
-
-class Node:
-    """A node under construction: its label and its operands."""
-
-    __slots__ = ("kids", "label")
-
-    def __init__(self, label: str, kids: list[Node] | None = None) -> None:
-        self.label = label
-        self.kids: list[Node] = [] if kids is None else kids
-
-
-Nodes = list[Node | None]
-
-
-def present(nodes: Nodes) -> list[Node]:
-    """Fill the place of an element without a node with ``W!``."""
-    return [node or Node("W!") for node in nodes]
 
 
 def _identifier(element: etree._Element, _: Nodes) -> Node:
@@ -88,70 +82,14 @@ def _error(_: etree._Element, nodes: Nodes) -> Node:
     return fragments(present(nodes))
 
 
-def fragments(nodes: list[Node]) -> Node:
-    """Make ``E!``; symbols of unknown role that stand side by side are one text."""
-    kids: list[Node] = []
-    for node in nodes:
-        if kids and node.label[:2] == "-!" and kids[-1].label[:2] in ("-!", "T!"):
-            kids[-1].label = f"T!{kids[-1].label[2:]}{node.label[2:]}"
-        else:
-            kids.append(node)
-    return _split(Node("E!", kids))
-
-
 def _apply(_: etree._Element, nodes: Nodes) -> Node | None:
     """``apply``: the operator with its operands; see :func:`applied`."""
     return applied(present(nodes)) if nodes else None
 
 
-def applied(nodes: list[Node]) -> Node:
-    """Put operands below their operator.
-
-    An identifier becomes a function, ``F!``. An operator that is a tree becomes operand 0 of ``+!``, and when it is a
-    script, the label names what carries the script. An integral has three operands and a root two.
-    """
-    operator, operands = nodes[0], nodes[1:]
-    if operator.label[:2] == "V!":
-        operator.label = "F!" + operator.label[2:]
-    if operator.kids:
-        label = "+!"
-        if operator.label in ("O!SUB", "O!SUP"):
-            label += operator.kids[0].label
-        return Node(label, [operator, *operands])
-    if operator.label == "O!int":
-        operands = [operands[0] if operands else Node("W!"), Node("W!"), Node("W!")]
-    elif operator.label == "O!root":
-        operands = _root_operands(operands)
-    return _split(Node(operator.label, operands)) if len(operands) > _MOST else Node(operator.label, operands)
-
-
-def _root_operands(operands: list[Node]) -> list[Node]:
-    """Order the operands of a root: content, then degree, 2 where none is given."""
-    content = [node for node in operands if node.label != _DEGREE]
-    degrees = [node.kids[0] for node in operands if node.label == _DEGREE and node.kids]
-    return [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
-
-
-_DEGREE = "$!degree"
-
-
-def _split(node: Node) -> Node:
-    """Halve the operands of an unordered node, or of an error, until no node has more than 500."""
-    if node.label[:2] not in ("U!", "E!"):
-        return node
-    todo = [node]
-    while todo:
-        full = todo.pop()
-        if len(full.kids) > _MOST:
-            half = (len(full.kids) + 1) // 2
-            full.kids = [Node(full.label, full.kids[:half]), Node(full.label, full.kids[half:])]
-            todo += full.kids
-    return node
-
-
 def _degree(_: etree._Element, nodes: Nodes) -> Node:
     """``degree``: the index of a root; taken out by the root's ``apply``."""
-    return Node(_DEGREE, present(nodes))
+    return Node(DEGREE, present(nodes))
 
 
 def _vector(_: etree._Element, nodes: Nodes) -> Node:
@@ -174,14 +112,6 @@ def _matrix(_: etree._Element, nodes: Nodes) -> Node:
     return matrix(present(nodes))
 
 
-def matrix(rows: list[Node]) -> Node:
-    """Make a matrix of rows, all as long as the longest."""
-    width = max((len(row.kids) for row in rows), default=0)
-    for row in rows:
-        row.kids += [Node("E!") for _ in range(width - len(row.kids))]
-    return Node(f"M!M-{len(rows)}x{width}", rows)
-
-
 def _matrix_row(_: etree._Element, nodes: Nodes) -> Node:
     """``matrixrow``: ``M!R!``."""
     return Node("M!R!", present(nodes))
@@ -194,11 +124,8 @@ def _interval(element: etree._Element, nodes: Nodes) -> Node:
 
 
 def _share(_: etree._Element, __: Nodes) -> Node:
-    """``share``: the operand before it in a chain of relations; put in by :func:`_and`."""
-    return Node(_SHARED)
-
-
-_SHARED = "$!share"
+    """``share``: the operand before it in a chain of relations; put in by :func:`applied`."""
+    return Node(SHARED)
 
 
 def _first(_: etree._Element, nodes: Nodes) -> Node | None:
@@ -249,11 +176,13 @@ _RULES: dict[str, mathml.Rule[Node]] = mathml.table(
 )
 
 
-def opt_from_mathml(source: str) -> FormulaTree:
+def opt_from_mathml(source: str, *, chains: Chains = "reference") -> FormulaTree:
     """Convert Content MathML to an operator tree in the form of Tangent-S.
 
     Args:
         source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes.
+        chains: the middle operand of ``a<b<c``: ``"reference"`` as in the official files of 2022, where it belongs to
+            the first relation only; ``"shared"`` gives it to both.
 
     Returns:
         The tree; ``partial`` when an element was not known.
@@ -264,24 +193,6 @@ def opt_from_mathml(source: str) -> FormulaTree:
     node, known = mathml.fold(mathml.parse(source), _RULES, _unknown)
     if node is None:
         raise FormulaError("the MathML is empty", source)
+    if chains == "shared":
+        share_operands(node)
     return tree_of(node, source, partial=not known)
-
-
-def tree_of(root: Node, source: str, *, partial: bool) -> FormulaTree:
-    """Number the nodes below ``root`` depth first and freeze them into a tree."""
-    nodes: list[str] = []
-    edges: list[Edge] = []
-    stack: list[tuple[int, str, Node]] = [(-1, "", root)]
-    while stack:
-        parent, label, node = stack.pop()
-        index = len(nodes)
-        nodes.append(node.label)
-        if label:
-            edges.append((parent, index, label))
-        kids = node.kids
-        if kids:
-            if node.label[0] == "U":
-                stack += [(index, "0", kid) for kid in reversed(kids)]
-            else:
-                stack += [(index, position(i), kids[i]) for i in range(len(kids) - 1, -1, -1)]
-    return FormulaTree(tuple(nodes), tuple(edges), partial, source, "opt")

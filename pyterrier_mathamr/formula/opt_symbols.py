@@ -21,154 +21,54 @@ _LAST, _LAST_AND_ON = 50_000, 0x10000  # past the surrogates, which are no chara
 
 
 FUNCTIONS = frozenset(
-    [
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "sec",
-        "csc",
-        "sinh",
-        "cosh",
-        "tanh",
-        "coth",
-        "sech",
-        "csch",
-        "arccos",
-        "arccot",
-        "arccsc",
-        "arcsec",
-        "arcsin",
-        "arctan",
-        "arccosh",
-        "arccoth",
-        "arccsch",
-        "arcsech",
-        "arcsinh",
-        "arctanh",
-        "abs",
-        "exp",
-        "log",
-        "ln",
-        "min",
-        "max",
-        "ceiling",
-        "floor",
-        "arg",
-        "gcd",
-        "real",
-        "imaginary",
-    ]
-)
+    {
+        "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "arccos", "arccot",
+        "arccsc", "arcsec", "arcsin", "arctan", "arccosh", "arccoth", "arccsch", "arcsech", "arcsinh", "arctanh",
+        "abs", "exp", "log", "ln", "min", "max", "ceiling", "floor", "arg", "gcd", "real", "imaginary"
+    }
+)  # fmt: skip
 """Elements that become ``F!``."""
 
-UNORDERED = frozenset(["approx", "eq", "neq", "equivalent", "union", "intersect", "plus", "times", "and", "or"])
+UNORDERED = frozenset(
+    {
+        "approx", "eq", "neq", "equivalent", "union", "intersect", "plus", "times", "and", "or"
+    }
+)  # fmt: skip
 """Elements that become ``U!``: the order of their operands has no meaning."""
 
 ORDERED = frozenset(
-    [
-        "lt",
-        "gt",
-        "leq",
-        "geq",
-        "minus",
-        "divide",
-        "subset",
-        "prsubset",
-        "notsubset",
-        "notprsubset",
-        "in",
-        "notin",
-        "forall",
-        "exists",
-        "setdiff",
-        "not",
-        "implies",
-        "int",
-        "sum",
-        "partialdiff",
-        "limit",
-        "factorial",
-        "compose",
-        "root",
-    ]
-)
+    {
+        "lt", "gt", "leq", "geq", "minus", "divide", "subset", "prsubset", "notsubset", "notprsubset", "in", "notin",
+        "forall", "exists", "setdiff", "not", "implies", "int", "sum", "partialdiff", "limit", "factorial", "compose",
+        "root"
+    }
+)  # fmt: skip
 """Elements that become ``O!``."""
 
 CONSTANTS = frozenset(
-    [
-        "infinity",
-        "emptyset",
-        "imaginaryi",
-        "exponentiale",
-        "reals",
-        "integers",
-        "naturalnumbers",
-        "complexes",
-        "rationals",
-    ]
-)
+    {
+        "infinity", "emptyset", "imaginaryi", "exponentiale", "reals", "integers", "naturalnumbers", "complexes",
+        "rationals"
+    }
+)  # fmt: skip
 """Elements that become ``C!``."""
 
 _UNORDERED_SYMBOLS = frozenset(
-    [
-        "not-asymptotically-equals",
-        "not-not-equals",
-        "join",
-        "not-less-than-nor-greater-than",
-        "approximately-equals-or-equals",
-        "coproduct",
-        "double-union",
-        "exclusive-or",
-        "double-intersection",
-        "geometrically-equals",
-        "greater-than-or-equals-or-less-than",
-        "greater-than-or-less-than",
-        "iff",
-        "inner-product",
-        "not-and",
-        "not-approximately-equals",
-        "not-equivalent-to",
-        "less-than-or-equals-or-greater-than",
-        "similar-to",
-        "similar-to-or-equals",
-        "less-than-or-greater-than",
-        "not-parallel-to",
-        "not-perpendicular-to",
-        "equivalent-to",
-        "not-proportional-to",
-        "not-similar-to",
-        "parallel-to",
-        "proper-intersection",
-        "not-direct-sum",
-        "square-intersection",
-        "square-union",
-        "subset-plus",
-        "superset-plus",
-        "symmetric-difference",
-        "tensor-product",
-        "not-iff",
-        "not-intersection",
-        "not-exclusive-or",
-        "not-times",
-        "not-or",
-        "not-proper-intersection",
-        "intersection-plus",
-        "additive-conjunction",
-        "additive-disjunction",
-        "multiplicative-conjunction",
-        "multiplicative-disjunction",
-        "not-difference-between",
-        "not-approximately-equals-or-equals",
-        "not-equivalent-to-nor-equals",
-        "not-geometrically-equals",
-        "approximately-equals",
-        "not-not-equivalent-to",
-        "times",
-        "not-not-approximately-equals",
-        "not-coproduct",
-    ]
-)
+    {
+        "not-asymptotically-equals", "not-not-equals", "join", "not-less-than-nor-greater-than",
+        "approximately-equals-or-equals", "coproduct", "double-union", "exclusive-or", "double-intersection",
+        "geometrically-equals", "greater-than-or-equals-or-less-than", "greater-than-or-less-than", "iff",
+        "inner-product", "not-and", "not-approximately-equals", "not-equivalent-to",
+        "less-than-or-equals-or-greater-than", "similar-to", "similar-to-or-equals", "less-than-or-greater-than",
+        "not-parallel-to", "not-perpendicular-to", "equivalent-to", "not-proportional-to", "not-similar-to",
+        "parallel-to", "proper-intersection", "not-direct-sum", "square-intersection", "square-union", "subset-plus",
+        "superset-plus", "symmetric-difference", "tensor-product", "not-iff", "not-intersection", "not-exclusive-or",
+        "not-times", "not-or", "not-proper-intersection", "intersection-plus", "additive-conjunction",
+        "additive-disjunction", "multiplicative-conjunction", "multiplicative-disjunction", "not-difference-between",
+        "not-approximately-equals-or-equals", "not-equivalent-to-nor-equals", "not-geometrically-equals",
+        "approximately-equals", "not-not-equivalent-to", "times", "not-not-approximately-equals", "not-coproduct"
+    }
+)  # fmt: skip
 """Symbols of LaTeXML that become ``U!``."""
 
 SYMBOLS = {
@@ -187,3 +87,15 @@ SYMBOLS = {
     "superscript": "O!SUP",
 }
 """Label of each csymbol that is not ``O!`` and its name."""
+
+RELATIONS = frozenset(
+    {
+        "U!eq", "U!neq", "U!equivalent", "U!approx", "U!similar-to", "U!similar-to-or-equals",
+        "U!approximately-equals", "U!iff", "U!parallel-to", "O!lt", "O!gt", "O!leq", "O!geq", "O!subset",
+        "O!prsubset", "O!in", "O!notin", "O!implies", "O!implied-by", "O!assign", "O!maps-to", "O!contains",
+        "O!superset-of", "O!superset-of-or-equals", "O!much-less-than", "O!much-greater-than", "O!precedes",
+        "O!succeeds", "O!proportional-to", "O!asymptotically-equals", "O!perpendicular-to", "F!→", "F!←", "F!↔",
+        "F!⇒", "F!⇐", "F!⇔", "F!⟶", "F!⟵", "F!⟹", "F!⟺"
+    }
+)  # fmt: skip
+"""Labels of relations that form chains."""

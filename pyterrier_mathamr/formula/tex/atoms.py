@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula.mathml import clean
-from pyterrier_mathamr.formula.opt import Node
+from pyterrier_mathamr.formula.opt_node import Node
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role

@@ -6,7 +6,7 @@ from lxml import etree
 
 from pyterrier_mathamr.formula import mathml
 from pyterrier_mathamr.formula import slt_symbol as slt
-from pyterrier_mathamr.formula.opt import Node, applied
+from pyterrier_mathamr.formula.opt_node import Node, applied
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import BLANK, Atom, identifier, number, operator, text

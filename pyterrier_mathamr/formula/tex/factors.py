@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula.opt import Node, applied
+from pyterrier_mathamr.formula.opt_node import Node, applied
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import Atom

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyterrier_mathamr.formula import slt_symbol as slt
-from pyterrier_mathamr.formula.opt import Node
+from pyterrier_mathamr.formula.opt_node import Node
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import Atom
