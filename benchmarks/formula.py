@@ -2,8 +2,9 @@
 
     python benchmarks/formula.py DATA [--repeat 5] [--store]
 
-``DATA`` is a folder with ``formula-conformance/topics.jsonl.gz`` and ``arqmath-mini/``. Each figure is the best of several
-runs over the same formulas on one core; floor and conversion alternate, so that both see the same machine.
+``DATA`` is a folder with ``formula-conformance/topics.jsonl.gz`` and ``arqmath-mini/``. Each figure is the best of
+several runs over the same formulas, in CPU time of one core; floor and conversion alternate, so that both see the same
+machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lxml import etree
@@ -34,10 +36,8 @@ def best(run: Callable[[str], object], formulas: Sequence[str]) -> float:
     """Time one pass over the formulas, in seconds of this process: other work on the machine does not count."""
     start = time.process_time()
     for formula in formulas:
-        try:
+        with suppress(FormulaError):
             run(formula)
-        except FormulaError:
-            pass
     return time.process_time() - start
 
 
@@ -58,19 +58,23 @@ def row(name: str, run: Callable[[str], object], formulas: Sequence[str], parsed
 
 
 def store(data: Path) -> None:
-    """Build a store of the small collection; print rows a second, bytes a formula, and what that makes for the release."""
+    """Build a store of the small collection; print rows a second, bytes a formula, and the same for the release."""
     slt, opt = (data / f"arqmath-mini/{kind}_representation_v3/1.tsv.gz" for kind in ("slt", "opt"))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         built = FormulaStore.build(Path(folder) / "mini.formulas", [slt], [opt])
         seconds, count, size = time.perf_counter() - start, len(built), built.path.stat().st_size
-        ids = [formula.id for formula in read_formula_table(data / "arqmath-mini/latex_representation_v3/1.tsv")][:20_000]
+        table = data / "arqmath-mini/latex_representation_v3/1.tsv"
+        ids = [formula.id for formula in read_formula_table(table)][:20_000]
         start = time.perf_counter()
         found = len(built.get_many(ids))
         lookups = found / (time.perf_counter() - start)
     hours = 2 * _RELEASE_ROWS / (2 * count / seconds) / 3600
-    print(f"store: {2 * count / seconds:,.0f} table rows/s, {size / count:.0f} bytes a formula, {lookups:,.0f} lookups/s")
-    print(f"release on paper ({_RELEASE_ROWS:,} formulas): {hours:.1f} h, {_RELEASE_ROWS * size / count / 1e9:.1f} GB at most")
+    print(
+        f"store: {2 * count / seconds:,.0f} table rows/s, {size / count:.0f} bytes a formula, {lookups:,.0f} lookups/s"
+    )
+    gigabytes = _RELEASE_ROWS * size / count / 1e9
+    print(f"release on paper ({_RELEASE_ROWS:,} formulas): {hours:.1f} h on one core, {gigabytes:.1f} GB at most")
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from pyterrier_mathamr.formula import (
     FormulaError,
     definitions,
     opt_from_latex,
+    opt_from_mathml,
     slt_from_latex,
     trees_from_latex,
 )
@@ -130,6 +131,19 @@ def test_an_error_shows_the_place_with_a_caret_and_survives_pickling():
     assert trees_from_latex(r"a+\frac") == (None, None)
 
 
+def test_the_middle_of_a_chain_is_shared_on_request():
+    asked = "[U!and,0[O!lt,0[V!𝑎],1[V!𝑏]],1[O!leq,0[V!𝑏],1[V!𝑐]]]"
+    assert opt_brackets(opt_from_latex(r"a<b\leq c", chains="shared")) == asked
+    assert opt_brackets(opt_from_latex(r"a<b\leq c")) == "[U!and,0[O!lt,0[V!𝑎],1[V!𝑏]],1[O!leq,0[V!𝑐]]]"
+    missing = (
+        "<math><apply><and/><apply><lt/><ci>a</ci><ci>b</ci></apply><apply><lt/>{}<ci>c</ci></apply></apply></math>"
+    )
+    whole = opt_from_mathml(missing.format('<share href="#x"/>'))
+    assert opt_brackets(whole) == "[U!and,0[O!lt,0[V!a],1[V!b]],1[O!lt,0[V!b],1[V!c]]]"
+    assert opt_from_mathml(missing.format(""), chains="shared") == whole
+    assert len(opt_from_mathml(missing.format("")).nodes) == len(whole.nodes) - 1
+
+
 @pytest.mark.parametrize("latex", ["", "   ", "\n"])
 def test_an_empty_formula_is_an_error(latex):
     with pytest.raises(FormulaError, match="empty"):
@@ -142,7 +156,8 @@ def test_fences_that_nothing_closes_are_read(opening):
 
 
 @pytest.mark.parametrize(
-    ("begin", "end"), [("x^{", "}"), (r"\frac{1}{", "}"), (r"\sqrt{", "}"), ("(", ")"), (r"\left(", r"\right)"), ("|", "|")]
+    ("begin", "end"),
+    [("x^{", "}"), (r"\frac{1}{", "}"), (r"\sqrt{", "}"), ("(", ")"), (r"\left(", r"\right)"), ("|", "|")],
 )
 def test_10000_levels_do_not_overflow(begin, end):
     pair = trees_from_latex(begin * 10_000 + "x" + end * 10_000)
@@ -150,7 +165,9 @@ def test_10000_levels_do_not_overflow(begin, end):
     assert pair.slt.nodes.count("V!x") + pair.slt.nodes.count("N!1") >= 1
 
 
-@pytest.mark.parametrize("unit", [r"\frac{1}", r"\sqrt[3]", "a,", "(a)", "x'_0", "a|b", r"\text{$", "^{", r"\begin{array}{"])
+@pytest.mark.parametrize(
+    "unit", [r"\frac{1}", r"\sqrt[3]", "a,", "(a)", "x'_0", "a|b", r"\text{$", "^{", r"\begin{array}{"]
+)
 def test_long_hostile_input_ends(unit):
     pair = trees_from_latex(unit * (20_000 // len(unit)))
     assert pair.slt is None or pair.slt.nodes

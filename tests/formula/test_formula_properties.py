@@ -1,4 +1,5 @@
 import string
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +16,12 @@ from pyterrier_mathamr.formula import (
 from pyterrier_mathamr.formula.store_format import decode, encode
 
 CONVERTERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
-SOME_LATEX = st.lists(
-    st.sampled_from(
-        [*r"abxy12+-=<,;:!|()[]'^_&#%$~", *r"\{ \} { } \\ \left( \right) \frac \sqrt \sum \int \sin \text \begin{cases}"
-         r" \end{cases} \mathbb \over \big \not \limits \newcommand \prime d dx \quad ∈ ≤".split()]
-    ),
-    max_size=25,
-).map(" ".join)  # fmt: skip
+PIECES = r"""a b x y 1 2 + - = < , ; : ! | ( ) [ ] ' _ ^ & # % ~ $ \{ \} { } \\ \left( \right) \frac \sqrt \sum \int \sin
+\text \begin{cases} \end{cases} \mathbb \over \big \not \limits \newcommand \prime d dx \quad ∈ ≤"""
+SOME_LATEX = st.lists(st.sampled_from(PIECES.split()), max_size=25).map(" ".join)
+TAGS = """mrow mi mo mn msup msub msubsup mfrac msqrt mroot mtable mtr mtd mmultiscripts mprescripts munderover mstyle
+mfenced menclose apply ci cn csymbol plus times set list interval matrix matrixrow share cerror root degree semantics
+nonsense"""
 
 
 def check(tree):
@@ -35,32 +35,23 @@ def check(tree):
 @settings(deadline=None, max_examples=150)
 @given(source=st.one_of(st.text(), st.binary().map(lambda b: b.decode("latin-1")), SOME_LATEX))
 def test_any_text_gives_a_tree_or_a_formula_error(convert, source):
-    try:
+    with suppress(FormulaError):
         check(convert(source))
-    except FormulaError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize("convert", [slt_from_mathml, opt_from_mathml])
 @settings(deadline=None, max_examples=150)
 @given(
-    tags=st.lists(
-        st.sampled_from(
-            "mrow mi mo mn msup msub msubsup mfrac msqrt mroot mtable mtr mtd mmultiscripts mprescripts munderover mstyle "
-            "mfenced menclose apply ci cn csymbol plus times set list interval matrix matrixrow share cerror root degree "
-            "semantics nonsense".split()
-        ),
-        max_size=15,
-    ),
+    tags=st.lists(st.sampled_from(TAGS.split()), max_size=15),
     depth=st.integers(0, 15),
 )
 def test_any_nesting_of_elements_gives_a_tree_or_a_formula_error(convert, tags, depth):
     inner = "".join(f"<{tag}>x</{tag}>" for tag in tags[:depth])
-    source = "".join(f"<{tag}>" for tag in tags[depth:]) + inner + "".join(f"</{tag}>" for tag in reversed(tags[depth:]))
-    try:
+    source = (
+        "".join(f"<{tag}>" for tag in tags[depth:]) + inner + "".join(f"</{tag}>" for tag in reversed(tags[depth:]))
+    )
+    with suppress(FormulaError):
         check(convert(f"<math>{source}</math>"))
-    except FormulaError as error:
-        assert "MathML" in str(error)
 
 
 LETTERS = st.sampled_from(string.ascii_letters)
