@@ -23,7 +23,6 @@ from .lexicon import (
     DETERMINERS,
     HAVE_RELATION,
     HAVE_ROLE,
-    MODALS,
     NOMINAL_FRAMES,
     NUMBER_WORDS,
     ORDINALS,
@@ -89,7 +88,7 @@ class Conversion:
     def marker(self, token: int, relation: str) -> str:
         """The word that introduces a phrase or clause (``case`` or ``mark``), lower case, or nothing."""
         for child in self.children[token]:
-            if self.relations[child] == relation:
+            if self.relations[child] == relation and (child < token or relation == "case"):
                 return self.lower[child]
         return ""
 
@@ -130,6 +129,8 @@ class Conversion:
             return not (relation == "expl" and word != "there" and word != "it" and self.heads[token] < 0)
         if relation == "det":
             return word in DETERMINERS or word == "no"
+        if relation == "advmod" and word == "where" and not self.asks and self.heads[max(self.heads[token], 0)] >= 0:
+            return True
         if (
             (relation == "advmod" and word in ("not", "n't", "never"))
             or word == "please"
@@ -259,90 +260,6 @@ class Conversion:
     def edge(self, source: int, role: str, target: int) -> None:
         """Add an edge."""
         self.part.edges.append((source, role, target))
-
-    # -- wrappers ----------------------------------------------------------------------------------------------------
-
-    def make_wrappers(self) -> None:
-        """Put modals, comparisons, equations and coordinations round their tokens."""
-        conjuncts: dict[int, list[int]] = {}
-        for token in range(len(self.words)):
-            if self.inner[token] < 0:
-                continue
-            if self.relations[token] == "conj":
-                head = self.anchor(token)
-                if head >= 0:
-                    conjuncts.setdefault(head, []).append(token)
-            self._wrap(token)
-        for head in sorted(conjuncts, key=self._depth, reverse=True):  # inner coordinations first
-            self._coordinate(head, conjuncts[head])
-
-    def _depth(self, token: int) -> int:
-        depth = 0
-        while self.heads[token] >= 0:
-            token = self.heads[token]
-            depth += 1
-        return depth
-
-    def _wrap(self, token: int) -> None:
-        negated = any(self.lower[child] in ("not", "n't", "never") for child in self.children[token])
-        tag = self.tags[token]
-        if tag in ("JJR", "JJS", "RBR", "RBS") or (
-            tag == "JJ" and self._grade(token) in ("more", "most", "less", "least")
-        ):
-            self._compare(token)
-        if self.formula[token] and self.child(token, "cop") >= 0 and self.subject(token) >= 0:
-            equal = self.part.add("equal-01")
-            self.edge(equal, ":ARG2", self.outer[token])
-            self.outer[token] = self.predicate[token] = equal
-        for child in self.children[token]:
-            if self.relations[child] == "aux" and self.lower[child] in MODALS:
-                modal = self.part.add(frame(MODALS[self.lower[child]]))
-                self.edge(modal, ":ARG1", self.outer[token])
-                self.outer[token] = modal
-                if negated and self.label_of(modal) == "possible-01":
-                    self.edge(modal, ":polarity", self.part.constant("-"))
-                    negated = False
-        if negated or any(
-            self.lower[child] == "no" and self.relations[child] == "det" for child in self.children[token]
-        ):
-            self.edge(self.inner[token], ":polarity", self.part.constant("-"))
-
-    def label_of(self, node: int) -> str:
-        """A node's concept."""
-        return self.part.labels[node]
-
-    def _grade(self, token: int) -> str:
-        adverb = self.child(token, "advmod")
-        return self.lower[adverb] if adverb >= 0 else ""
-
-    def _compare(self, token: int) -> None:
-        """(have-degree-91 :ARG2 adjective :ARG3 more|most) round a compared adjective."""
-        word, tag = self.lower[token], self.tags[token]
-        grade = self._grade(token) or ("most" if tag[-1] == "S" else "more")
-        if word in ("more", "most", "less", "least", "fewer") or tag[:2] == "RB":
-            return
-        degree = self.part.add("have-degree-91")
-        self.edge(degree, ":ARG2", self.outer[token])
-        adverb = self.child(token, "advmod")
-        if adverb >= 0 and self.lower[adverb] == grade and self.inner[adverb] >= 0 and not self.children[adverb]:
-            self.edge(degree, ":ARG3", self.inner[adverb])
-            self.relations[adverb] = "done"
-        else:
-            self.edge(degree, ":ARG3", self.part.add(grade))
-        self.outer[token] = self.predicate[token] = degree
-
-    def _coordinate(self, head: int, conjuncts: list[int]) -> None:
-        word = next((self.lower[c] for t in conjuncts for c in self.children[t] if self.relations[c] == "cc"), "and")
-        word = {"&": "and", "nor": "or", "/": "or"}.get(word, word)
-        role = ":op"
-        if word in ("but", "yet"):
-            word, role = "contrast-01", ":ARG"
-        elif word not in ("and", "or"):
-            word = "and"
-        node = self.part.add(word)
-        for i, token in enumerate([head, *conjuncts], 1):
-            self.edge(node, f"{role}{i}", self.outer[token])
-        self.outer[head] = node
 
 
 def frame(name: str) -> str:

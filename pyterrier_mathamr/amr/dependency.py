@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .merge import Part, merged
 from .penman_io import encode_penman
 from .protocol import TextParser, placeholders_in
-from .roles import part_of_sentence
+from .sentence import part_of_sentence
 from .syntax import MAX_TOKENS, bundled_net
 from .words import tokenize
 

@@ -89,8 +89,8 @@ PREPOSITIONS = dict(pair.split(":", 1) for pair in _PREPOSITIONS.split())
 _MARKS = (
     "if::condition when::time while::time whenever::time after::time before::time until::time once::time "
     "because::cause since::cause as::cause so::purpose although::concession though::concession unless::condition "
-    "whether::mode where::location given::condition provided::condition assuming::condition suppose::condition "
-    "by::manner without::manner for::purpose to::purpose in::purpose iff::condition"
+    "whether::mode where::condition such::condition given::condition provided::condition assuming::condition "
+    "suppose::condition by::manner without::manner for::purpose to::purpose in::purpose iff::condition"
 )
 MARKS = dict(pair.split(":", 1) for pair in _MARKS.split())
 """Roles of adverbial clauses by their first word."""

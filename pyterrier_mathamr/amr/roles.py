@@ -1,4 +1,4 @@
-"""From dependency relations to AMR roles, and the edges of a sentence's graph.
+"""From dependency relations to AMR roles: the edges of a sentence's graph.
 
 nsubj       :ARG0, :ARG1 in the passive, of verbs such as "converge" and of adjectives, :domain of nouns
 obj, iobj   :ARG1, :ARG2
@@ -9,8 +9,6 @@ acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from .conversion import Conversion
 from .lexicon import (
     ADVERBS,
@@ -19,115 +17,26 @@ from .lexicon import (
     MARKS,
     MONTHS,
     PREPOSITIONS,
-    QUESTION_WORDS,
     SUBJECT_IS_THING,
     UNACCUSATIVE,
 )
-from .merge import Part
-from .syntax import Syntax
 
 _SETS = frozenset(
     {"set", "sequence", "sum", "product", "family", "collection", "list", "pair", "union", "series", "tuple"}
 )
 _PLACE_OR_TIME = ("in", "on", "at")
 _QUESTION_ROLES = {"how": ":manner", "where": ":location", "when": ":time", "why": ":ARG1-of"}
-_AUXILIARY_STARTS = frozenset({"M", "V"})
 
 
-def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
-    """Convert one analysed sentence.
-
-    Args:
-        syntax: tokens, tags, heads and relations.
-        lemmas: lemmas by ``letter:word``.
-
-    Returns:
-        A part with one root and each placeholder as a node; without roots where the sentence holds no word.
-    """
-    conversion = Conversion(syntax, lemmas)
-    conversion.make_nodes()
-    root = _root(conversion)
-    if root < 0:
-        return Part()
-    conversion.make_wrappers()
-    root = _ask(conversion, root)
-    for token, node in enumerate(conversion.inner):
-        if node >= 0 and token != root and conversion.relations[token] != "done":
-            head = conversion.anchor(token)
-            if conversion.relations[token] != "conj" or head < 0:
-                _attach(conversion, token, head if head >= 0 else root)
-            elif conversion.is_verb(token):
-                _share_subject(conversion, token, head)
-    _mood(conversion, root)
-    conversion.part.roots = [conversion.outer[root]]
-    return conversion.part
-
-
-def _root(c: Conversion) -> int:
-    """The token that the graph hangs on, or -1 where no token has a node."""
-    level = [token for token, head in enumerate(c.heads) if head < 0]
-    while level:
-        for token in level:
-            if c.inner[token] >= 0:
-                return token
-        level = [child for token in level for child in c.children[token]]
-    return -1
-
-
-def _ask(c: Conversion, root: int) -> int:
-    """Turn "What is X?" round, so that X is the root: (x :domain amr-unknown); gives the root."""
-    if c.label(root) != "amr-unknown" or c.tags[root][0] != "W":
-        return root
-    subject = c.subject(root)
-    if subject < 0 or c.inner[subject] < 0 or c.outer[root] != c.inner[root]:
-        return root
-    place = {"where": "be-located-at-91", "when": "be-temporally-at-91"}.get(c.lower[root])
-    if place:
-        node = c.part.add(place)
-        c.edge(node, ":ARG2", c.inner[root])
-        c.predicate[root] = c.outer[root] = node
-        return root
-    holds = c.role_frame(subject)
-    if holds >= 0 and c.outer[subject] == c.inner[subject]:
-        person = c.inner[subject]
-        c.part.labels[person] = "amr-unknown"
-        c.part.edges = [edge for edge in c.part.edges if edge != (person, ":ARG0-of", holds)]
-        c.edge(holds, ":ARG0", person)
-        c.outer[subject], c.inner[root] = holds, -1
-    else:
-        c.edge(c.inner[subject], ":ARG2" if c.has_frame(subject) else ":domain", c.inner[root])
-        c.inner[root] = -1
-    return subject
-
-
-def _mood(c: Conversion, root: int) -> None:
-    """Mark commands and questions to be answered by yes or no."""
-    first = next((i for i, word in enumerate(c.lower) if word[0].isalnum() and word not in ("please", "so", "also")), 0)
-    if (
-        c.tags[root] in ("VB", "VBP")
-        and c.subject(root) < 0
-        and c.marker(root, "mark") != "to"
-        and root - first < 2
-        and not c.asks
-    ):
-        if c.child(root, "aux") < 0:
-            c.edge(c.inner[root], ":mode", c.part.constant("imperative"))
-            c.edge(c.inner[root], ":ARG0", c.shared("you"))
-        if "please" in c.lower:
-            c.edge(c.inner[root], ":polite", c.part.constant("+"))
-    elif c.tags[first][0] in _AUXILIARY_STARTS and first != root and not QUESTION_WORDS & set(c.lower):
-        if c.relations[first] in ("aux", "cop", "aux:pass") and c.heads[first] == root:
-            c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
-    elif c.asks and c.tags[root][:2] == "VB" and first == root and c.label(root) == "exist-01":
-        c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
-
-
-def _attach(c: Conversion, token: int, head: int) -> None:
+def attach(c: Conversion, token: int, head: int) -> None:
     """Add the edge or edges between a token and the nearest token with a node above it."""
     relation = c.relations[token].partition(":")[0]
     if c.formula[token] and token < head and c.subject(head) < 0 and c.child(head, "cop") >= 0:
         relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
+    if any(c.lower[child] == "such" and head < child < token for child in c.children[head]):
+        c.edge(source, ":condition", target)
+        return
     if relation in ("nsubj", "csubj"):
         if c.predicate[head] >= 0:
             c.edge(c.predicate[head], ":ARG1", target)
@@ -135,7 +44,7 @@ def _attach(c: Conversion, token: int, head: int) -> None:
             c.edge(source, _subject_role(c, head, passive=c.relations[token].endswith("pass")), target)
     elif relation in ("ccomp", "xcomp"):
         c.edge(source, _complement_role(c, head), target)
-        if relation == "xcomp" and c.is_verb(token) and c.subject(token) < 0:
+        if relation == "xcomp" and c.subject(token) < 0:
             _control(c, token, head)
     elif relation in ("advcl", "advmod") and _is_cause(c, token, relation):
         cause = c.part.add("cause-01")
@@ -187,7 +96,7 @@ def _control(c: Conversion, token: int, head: int) -> None:
         c.edge(c.inner[token], _subject_role(c, token), c.inner[controller])
 
 
-def _share_subject(c: Conversion, token: int, head: int) -> None:
+def share_subject(c: Conversion, token: int, head: int) -> None:
     """Give a second verb the subject of the first."""
     subject = c.subject(head)
     if c.subject(token) < 0 and subject >= 0 and c.inner[subject] >= 0 and c.is_verb(head):
@@ -227,6 +136,8 @@ def _clause_role(c: Conversion, token: int) -> str:
 
 def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
     """The role of a dependent that is one edge."""
+    if relation != "advcl" and c.marker(token, "mark") in ("if", "iff", "such"):
+        return ":condition"
     if relation == "obj":
         return ":ARG2" if c.has_frame(head) and c.label(head)[:-3] in SUBJECT_IS_THING else ":ARG1"
     if relation == "iobj":
@@ -313,7 +224,7 @@ def _adverbial_role(c: Conversion, token: int) -> str:
     word = c.marker(token, "mark")
     if not word:
         first = min([token, *c.children[token]])
-        word = c.lower[first] if c.lower[first] in MARKS else ""
+        word = c.lower[first] if c.lower[first] in MARKS and first != token else ""
         if not word:
             return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
     role = MARKS.get(word, f":prep-{word}" if word.isalpha() else ":mod")

@@ -15,7 +15,7 @@ FEATURES = ("word", "suffix3", "suffix2", "prefix3", "shape")
 """The features of a token; each has its own entries in the vocabulary, written ``feature=value``."""
 
 _TOKEN = re.compile(
-    r"FORMULA_\d+|https?://\S+|www\.\S+"
+    r"FORMULA_\d+|if\s+and\s+only\s+if\b|https?://\S+|www\.\S+"
     r"|(?:[A-Za-z]\.){2,}|\d+(?:[.,]\d+)*|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b"
     r"|\bcan(?=not\b)|[^\W\d_]+?(?=n['’]t\b)|[^\W\d_]+(?:\d+)?|\.{2,}|\S",
     re.IGNORECASE,
@@ -25,8 +25,8 @@ _DIGIT = re.compile(r"\d")
 
 
 def tokenize(sentence: str) -> list[str]:
-    """Cut a sentence into tokens; a placeholder is one token."""
-    return _TOKEN.findall(sentence)
+    """Cut a sentence into tokens; a placeholder is one token, and "if and only if" is the token "iff"."""
+    return ["iff" if token[:3].lower() == "if " else token for token in _TOKEN.findall(sentence)]
 
 
 def is_placeholder(token: str) -> bool:

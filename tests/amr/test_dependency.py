@@ -24,6 +24,13 @@ MEANINGS = [
      ':location (c / city :name (n / name :op1 "Heraklion")))'),
     ("I do not understand the proof of FORMULA_0.",
      "(u / understand-01 :polarity - :ARG0 (i / i) :ARG1 (p / prove-01 :ARG1 (f0 / FORMULA_0)))"),
+    ("Let FORMULA_0 be a finite group.",
+     "(l / let-01 :ARG1 (f0 / FORMULA_0) :ARG2 (g / group :mod (ff / finite) :domain f0) "
+     ":mode imperative :ARG0 (y / you))"),
+    ("How many people live in Poland?",
+     '(l / live-01 :ARG0 (p / person :quant (a / amr-unknown)) '
+     ':location (c / country :name (n / name :op1 "Poland")))'),
+    ("FORMULA_0 is equal to FORMULA_1", "(e / equal-01 :ARG1 (f0 / FORMULA_0) :ARG2 (f1 / FORMULA_1))"),
 ]  # fmt: skip
 
 
@@ -55,18 +62,14 @@ def test_hostile_sentences_are_parsed_too():
     assert PARSER.parse_sentences([]) == []
 
 
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                *"if then FORMULA_0 FORMULA_1 is not and or who what , . ? which the more than prove "
-                "how many mayor of can be there X Y 3 first do-it Paris as that to".split()
-            ]
-        ),
-        max_size=14,
-    )
+WORDS = (
+    "if then FORMULA_0 FORMULA_1 is not and or who what , . ? which the more than prove "
+    "how many mayor of can be there X Y 3 first do-it Paris as that to"
 )
-@settings(deadline=None, max_examples=300)
+
+
+@given(st.lists(st.sampled_from(WORDS.split()), max_size=14))
+@settings(deadline=None, max_examples=150)
 def test_any_words_in_any_order_are_parsed(words):
     assert_holds([" ".join(words)])
 
@@ -83,12 +86,13 @@ def test_every_real_post_keeps_each_formula_once_and_is_read_back(posts):
     for post, graph in zip(posts, graphs, strict=True):
         labels = [label for label in graph.labels if label.startswith("FORMULA_")]
         assert sorted(labels) == sorted(f"FORMULA_{i}" for i in range(len(post.formulas)))
+    for graph in graphs[::5]:
         assert decode_penman(encode_penman(graph)) == graph
     assert not any(role == ":math" for graph in graphs for _, role, _ in graph.edges)  # none is lost and repaired
 
 
 def test_the_bytes_are_the_same_twice_and_for_any_batch(posts):
-    some = posts[::40]
+    some = posts[::120]
     whole = PARSER.parse_posts(some)
     assert DependencyAmrParser().parse_posts(some) == whole
     assert [PARSER.parse_post(post) for post in some] == whole
@@ -138,6 +142,5 @@ def test_lemmas_are_right_also_for_mathematics(word, tag, expected):
 
 
 def test_rules_leave_words_alone_that_only_look_inflected():
-    assert [by_rule(word, tag) for word, tag in [("class", "NNS"), ("locus", "NN"), ("red", "VBD"), ("ring", "VBG")]] == [
-        "class", "locus", "red", "ring"
-    ]  # fmt: skip
+    words = [("class", "NNS"), ("locus", "NN"), ("red", "VBD"), ("ring", "VBG")]
+    assert [by_rule(word, tag) for word, tag in words] == ["class", "locus", "red", "ring"]

@@ -1,0 +1,193 @@
+"""Measure the embedded AMR parser: Smatch on hand-made graphs, posts a second on a core, and what holds of every post.
+
+    OMP_NUM_THREADS=1 python benchmarks/amr.py ../shared            # all
+    OMP_NUM_THREADS=1 python benchmarks/amr.py ../shared --smatch   # Smatch alone
+
+Smatch (Cai and Knight, 2013) is the F1 of the triples that two graphs share under the best matching of their variables,
+found by hill climbing from a start by equal concepts and three random ones; counts are summed over the sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+import xml.etree.ElementTree as ET
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyterrier_mathamr.amr import AmrGraph, DependencyAmrParser, decode_penman, encode_penman
+from pyterrier_mathamr.amr.sentence import part_of_sentence
+from pyterrier_mathamr.amr.syntax import bundled_net
+from pyterrier_mathamr.amr.words import tokenize
+from pyterrier_mathamr.posts import post_from_html
+
+Triples = set[tuple[int, str, Any]]
+Sides = tuple[dict[int, str], Triples, Triples]
+Mapping = dict[int, Any]
+
+
+def sides(graph: AmrGraph) -> Sides:
+    """Concepts by variable, attributes (the top among them) and relations, in lower case and without quotes."""
+    concepts = {i: graph.labels[i].lower() for i, name in enumerate(graph.variables) if name}
+    attributes, relations = {(0, ":top", concepts[0])}, set()
+    for source, role, target in graph.triples():
+        if target in concepts:
+            relations.add((source, role.lower(), target))
+        else:
+            attributes.add((source, role.lower(), graph.labels[target].lower()))
+    return concepts, attributes, relations
+
+
+def matches(one: Sides, two: Sides, restarts: int = 3) -> int:
+    """The number of triples that two graphs share."""
+    (concepts, attributes, relations), (others, their_attributes, their_relations) = one, two
+    unary = defaultdict(int)
+    for a, concept in concepts.items():
+        for b, other in others.items():
+            same = (concept == other) + sum(
+                (b, *attribute[1:]) in their_attributes for attribute in attributes if attribute[0] == a
+            )
+            if same:
+                unary[a, b] = same
+    by_role = defaultdict(list)
+    for source, role, target in their_relations:
+        by_role[role].append((source, target))
+    touching, binary = defaultdict(list), defaultdict(int)
+    for source, role, target in relations:
+        for other_source, other_target in by_role[role]:
+            binary[(source, other_source), (target, other_target)] += 1
+    for (first, second), count in binary.items():
+        touching[first].append((second, count))
+        if first != second:
+            touching[second].append((first, count))
+    possible = {a: sorted({b for x, b in [*unary, *touching] if x == a}) for a in concepts}
+
+    def gain(mapping: Mapping, a: int, b: int | None) -> int:
+        if b is None:
+            return 0
+        return unary[a, b] + sum(count for (x, y), count in touching[a, b] if mapping.get(x) == y and x != a)
+
+    def climb(mapping: Mapping) -> int:
+        used = {b: a for a, b in mapping.items() if b is not None}
+        while True:
+            best, move = 0, None
+            for a in concepts:
+                now = gain(mapping, a, mapping.get(a))
+                for b in possible[a]:
+                    if b == mapping.get(a):
+                        continue
+                    rival = used.get(b)
+                    change = gain({**mapping, a: b, **({} if rival is None else {rival: mapping.get(a)})}, a, b) - now
+                    if rival is not None:
+                        old = mapping.get(a)
+                        swapped = {**mapping, a: b, rival: old}
+                        change += gain(swapped, rival, old) - gain(mapping, rival, b)
+                    if change > best:
+                        best, move = change, (a, b, rival)
+            if move is None:
+                pairs = [(a, b) for a, b in mapping.items() if b is not None]
+                return (
+                    sum(unary[p] for p in pairs)
+                    + sum(count for p in pairs for (x, y), count in touching[p] if mapping.get(x) == y) // 2
+                    if pairs
+                    else 0
+                )
+            a, b, rival = move
+            old = mapping.get(a)
+            if rival is not None:
+                mapping[rival] = old
+                if old is not None:
+                    used[old] = rival
+            elif old is not None:
+                del used[old]
+            mapping[a] = b
+            used[b] = a
+
+    def start(rng: random.Random | None) -> Mapping:
+        mapping, taken = {}, set()
+        for a in concepts:
+            free = [b for b in possible[a] if b not in taken]
+            if rng is None:
+                free = [b for b in free if concepts[a] == others[b]]
+            if free:
+                mapping[a] = free[0] if rng is None else rng.choice(free)
+                taken.add(mapping[a])
+        return mapping
+
+    return max([climb(start(None)), *(climb(start(random.Random(seed))) for seed in range(restarts))])
+
+
+def smatch(pairs: Iterable[tuple[AmrGraph, AmrGraph]]) -> tuple[float, float, float]:
+    """Precision, recall and F1 of (found, gold) pairs."""
+    shared = found = gold = 0
+    for mine, theirs in pairs:
+        one, two = sides(mine), sides(theirs)
+        shared += matches(one, two)
+        found += sum(map(len, one))
+        gold += sum(map(len, two))
+    precision, recall = shared / found, shared / gold
+    return precision, recall, 2 * precision * recall / (precision + recall)
+
+
+def report_smatch(shared: Path) -> None:
+    """Print Smatch on the two sets of hand-made graphs."""
+    parser = DependencyAmrParser()
+    for name in ("qald9_train", "massive_nc_train"):
+        rows = [json.loads(line) for line in (shared / "amr-free" / f"{name}.jsonl").read_text().splitlines()]
+        answers = parser.parse_sentences([row["sentence"] for row in rows])
+        scores = smatch((decode_penman(a), decode_penman(row["amr"])) for a, row in zip(answers, rows, strict=True))
+        print(f"{name}: {len(rows)} sentences, Smatch P {scores[0]:.3f} R {scores[1]:.3f} F1 {scores[2]:.3f}")
+
+
+def report_speed(shared: Path) -> None:
+    """Print CPU time and what holds of every post of the collection."""
+    rows = ET.parse(shared / "arqmath-mini" / "Posts.V1.3.xml").getroot()
+    posts = [post_from_html(row.get("Body"), row.get("Title") or "") for row in rows]
+    parser = DependencyAmrParser()
+    parser.parse_post(posts[0])
+    start = time.process_time()
+    graphs = parser.parse_posts(posts)
+    whole = time.process_time() - start
+    start = time.process_time()
+    sentences = [tokenize(sentence) for post in posts for sentence in post.sentences]
+    cut = time.process_time()
+    analyses = bundled_net().analyse([sentence[:160] for sentence in sentences])
+    analysed = time.process_time()
+    for analysis in analyses:
+        part_of_sentence(analysis, bundled_net().lemmas)
+    converted = time.process_time()
+    texts = [encode_penman(graph) for graph in graphs]
+    written = time.process_time()
+    tokens = sum(map(len, sentences))
+    print(
+        f"{len(posts)} posts, {len(sentences)} sentences, {tokens} tokens: {len(posts) / whole:.0f} posts/s of CPU time"
+    )
+    print(f"cutting {cut - start:.1f} s, syntax {analysed - cut:.1f} s, conversion {converted - analysed:.1f} s, "
+          f"writing {written - converted:.1f} s, all of parse_posts {whole:.1f} s")  # fmt: skip
+    kept = sum(
+        sorted(label for label in graph.labels if label.startswith("FORMULA_"))
+        == sorted(f"FORMULA_{i}" for i in range(len(post.formulas)))
+        for post, graph in zip(posts, graphs, strict=True)
+    )
+    lost = sum(role == ":math" for graph in graphs for _, role, _ in graph.edges)
+    alike = sum(decode_penman(text) == graph for text, graph in zip(texts, graphs, strict=True))
+    print(f"all placeholders once: {kept} posts; attached by :math: {lost}; decoded to the same graph: {alike}")
+
+
+def main() -> None:
+    """Read the command line and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shared", type=Path)
+    parser.add_argument("--smatch", action="store_true")
+    options = parser.parse_args()
+    report_smatch(options.shared)
+    if not options.smatch:
+        report_speed(options.shared)
+
+
+if __name__ == "__main__":
+    main()

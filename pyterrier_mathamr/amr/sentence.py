@@ -1,0 +1,123 @@
+"""One analysed sentence to its part of the graph: what the whole sentence is, a statement, a question or a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .conversion import Conversion
+from .lexicon import QUESTION_WORDS
+from .merge import Part
+from .roles import attach, share_subject
+from .syntax import Syntax
+from .wrappers import make_wrappers
+
+_AUXILIARY_STARTS = frozenset({"M", "V"})
+
+
+def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
+    """Convert one analysed sentence.
+
+    Args:
+        syntax: tokens, tags, heads and relations.
+        lemmas: lemmas by ``letter:word``.
+
+    Returns:
+        A part with one root and each placeholder as a node; without roots where the sentence holds no word.
+    """
+    conversion = Conversion(syntax, lemmas)
+    _read_as_mathematics(conversion)
+    conversion.make_nodes()
+    root = _root(conversion)
+    if root < 0:
+        return Part()
+    make_wrappers(conversion)
+    root = _ask(conversion, root)
+    for token, node in enumerate(conversion.inner):
+        if node >= 0 and token != root and conversion.relations[token] != "done":
+            head = conversion.anchor(token)
+            if conversion.relations[token] != "conj" or head < 0:
+                attach(conversion, token, head if head >= 0 else root)
+            elif conversion.is_verb(token):
+                share_subject(conversion, token, head)
+    _mood(conversion, root)
+    conversion.part.roots = [conversion.outer[root]]
+    return conversion.part
+
+
+def _read_as_mathematics(c: Conversion) -> None:
+    """Mend what mathematics says otherwise than the treebank: "Let X be Y", "such that"."""
+    for token, word in enumerate(c.lower[:-1]):
+        if word == "such" and c.lower[token + 1] == "that":
+            c.relations[token] = c.relations[token + 1] = "mark"
+        elif word == "let" and (c.heads[token] < 0 or c.relations[token] in ("advcl", "ccomp", "conj")):
+            _let(c, token)
+
+
+def _let(c: Conversion, let: int) -> None:
+    """Make "be" in "let X be Y" the copula of Y, and Y what is let."""
+    after = [child for child in c.children[let] if child > let]
+    be = next((child for child in after if c.lower[child] == "be" and not c.children[child]), -1)
+    said = next((child for child in after if child > be >= 0 and c.relations[child] not in ("punct", "obl")), -1)
+    if said >= 0:
+        c.children[let].remove(be)
+        c.children[said].append(be)
+        c.heads[be], c.relations[be], c.relations[said] = said, "cop", "xcomp"
+
+
+def _root(c: Conversion) -> int:
+    """The token that the graph hangs on, or -1 where no token has a node."""
+    level = [token for token, head in enumerate(c.heads) if head < 0]
+    while level:
+        for token in level:
+            if c.inner[token] >= 0:
+                return token
+        level = [child for token in level for child in c.children[token]]
+    return -1
+
+
+def _ask(c: Conversion, root: int) -> int:
+    """Turn "What is X?" round, so that X is the root: (x :domain amr-unknown); gives the root."""
+    if c.label(root) != "amr-unknown" or c.tags[root][0] != "W":
+        return root
+    subject = c.subject(root)
+    if subject < 0 or c.inner[subject] < 0 or c.outer[root] != c.inner[root]:
+        return root
+    place = {"where": "be-located-at-91", "when": "be-temporally-at-91"}.get(c.lower[root])
+    if place:
+        node = c.part.add(place)
+        c.edge(node, ":ARG2", c.inner[root])
+        c.predicate[root] = c.outer[root] = node
+        return root
+    holds = c.role_frame(subject)
+    if holds >= 0 and c.outer[subject] == c.inner[subject]:
+        person = c.inner[subject]
+        c.part.labels[person] = "amr-unknown"
+        c.part.edges = [edge for edge in c.part.edges if edge != (person, ":ARG0-of", holds)]
+        c.edge(holds, ":ARG0", person)
+        c.outer[subject], c.inner[root] = holds, -1
+    else:
+        c.edge(c.inner[subject], ":ARG2" if c.has_frame(subject) else ":domain", c.inner[root])
+        c.inner[root] = -1
+    return subject
+
+
+def _mood(c: Conversion, root: int) -> None:
+    """Mark commands and questions to be answered by yes or no."""
+    first = next((i for i, word in enumerate(c.lower) if word[0].isalnum() and word not in ("please", "so", "also")), 0)
+    if (
+        c.tags[root] in ("VB", "VBP")
+        and c.subject(root) < 0
+        and c.marker(root, "mark") != "to"
+        and root - first < 2
+        and not c.asks
+    ):
+        if c.child(root, "aux") < 0:
+            c.edge(c.inner[root], ":mode", c.part.constant("imperative"))
+            c.edge(c.inner[root], ":ARG0", c.shared("you"))
+        if "please" in c.lower:
+            c.edge(c.inner[root], ":polite", c.part.constant("+"))
+    elif c.tags[first][0] in _AUXILIARY_STARTS and first != root and not QUESTION_WORDS & set(c.lower):
+        if c.relations[first] in ("aux", "cop", "aux:pass") and c.heads[first] == root:
+            c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
+    elif c.asks and c.tags[root][:2] == "VB" and first == root and c.label(root) == "exist-01":
+        c.edge(c.outer[root], ":polarity", c.part.add("amr-unknown"))
