@@ -20,6 +20,9 @@ from .arrays import Numbers, Rows, Scores, Weights
 BLOCK_ROWS = 4096
 """Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
 
+_ONE_THREAD = 1 << 18
+"""Multiplications up to which OpenBLAS computes a product on one thread."""
+
 Real = TypeVar("Real", np.float32, np.float64)
 
 
@@ -88,10 +91,28 @@ def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[in
         if offsets[last] - offsets[first] > 2 * BLOCK_ROWS:
             best = _long_document(rows[offsets[first] : offsets[last]], transposed)
         else:
-            best = _best(rows[offsets[first] : offsets[last]] @ transposed, offsets[first : last + 1])
+            best = _best(multiply(rows[offsets[first] : offsets[last]], transposed), offsets[first : last + 1])
         if queries.weights is not None:
             best *= queries.weights
         yield first, sum_rows(best, queries)
+
+
+def multiply(rows: npt.NDArray[Real], columns: npt.NDArray[Real]) -> npt.NDArray[Real]:
+    """The product ``[r, d] @ [d, T]`` in pieces so small that BLAS computes each on this thread.
+
+    Its threads save little on rows this short, and where other programs run they wait for each other many times longer
+    than they compute.
+    """
+    piece = max(1, _ONE_THREAD // max(1, columns.size))
+    whole = len(rows) - len(rows) % piece
+    products = np.empty((len(rows), columns.shape[1]), dtype=rows.dtype)
+    np.matmul(
+        rows[:whole].reshape(-1, piece, len(columns)),
+        columns,
+        out=products[:whole].reshape(-1, piece, columns.shape[1]),
+    )
+    np.matmul(rows[whole:], columns, out=products[whole:])
+    return products
 
 
 def blocks(offsets: Numbers) -> Iterator[tuple[int, int]]:
@@ -122,7 +143,7 @@ def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
 
 def _long_document(rows: Rows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The same for one document of any number of rows, in bounded memory: ``[1, T]``."""
-    pieces = [(rows[at : at + BLOCK_ROWS] @ transposed).max(axis=0) for at in range(0, len(rows), BLOCK_ROWS)]
+    pieces = [multiply(rows[at : at + BLOCK_ROWS], transposed).max(axis=0) for at in range(0, len(rows), BLOCK_ROWS)]
     best: npt.NDArray[np.float32] = np.max(pieces, axis=0, keepdims=True)
     return best
 
@@ -156,7 +177,8 @@ def document_scores(
     """
     if len(offsets) == 1:
         return np.empty(0, dtype=np.float32)
-    products = rows.astype(dtype, copy=False) @ query.rows.astype(dtype, copy=False).T
+    columns = np.ascontiguousarray(query.rows.astype(dtype, copy=False).T)
+    products = multiply(rows.astype(dtype, copy=False), columns)
     best = _best(products, offsets)
     if query.weights is not None:
         best *= query.weights

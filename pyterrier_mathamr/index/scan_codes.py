@@ -124,7 +124,7 @@ def usable(dimensions: int) -> bool:
 def _seconds(run: Callable[[], Any]) -> float:
     run()
     best = float("inf")
-    for _ in range(5):
+    for _ in range(30):
         start = time.perf_counter()
         run()
         best = min(best, time.perf_counter() - start)

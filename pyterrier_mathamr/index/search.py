@@ -16,8 +16,8 @@ from .scan import QueryBatch, document_scores, scan
 from .scan_codes import QUERY_ROWS, scan_shards, usable
 from .snapshot import Snapshot
 
-PAYS_FOR_FEW, PAYS_FOR_MANY = 32, 256
-"""Documents for each result above which the scan over bytes pays: for a few query rows at once, and for many."""
+BYTES_PAY = 64
+"""Documents for each result above which the scan over bytes pays."""
 
 _RESCORED_ROWS = 1 << 16
 
@@ -40,18 +40,21 @@ def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) 
         field: which vectors are searched; with ``doc`` the queries' last rows are used.
     """
     asked = queries.last_rows() if field == "doc" else queries
-    if field == "all" and _bytes_pay(snapshot, asked, k):
-        left = [best for group in asked.groups(QUERY_ROWS) for best in _scan_codes(snapshot, group, k)]
-    else:
-        left = _scan_rows(snapshot, asked, k, field)
-    return [_settle(snapshot, asked.one(query), of_query, k, field) for query, of_query in enumerate(left)]
+    hits: list[Hits] = []
+    for group in asked.groups(QUERY_ROWS):
+        if field == "all" and _bytes_pay(snapshot, k):
+            left = [_settle(snapshot, group.one(i), best, k) for i, best in enumerate(_scan_codes(snapshot, group, k))]
+        else:
+            left = [best.numbers for best in _scan_rows(snapshot, group, k, field)]
+        hits += [rank(snapshot, group.one(i), numbers, k, field) for i, numbers in enumerate(left)]
+    return hits
 
 
-def _bytes_pay(snapshot: Snapshot, queries: QueryBatch, k: int) -> bool:
+def _bytes_pay(snapshot: Snapshot, k: int) -> bool:
     """Whether the scan over bytes is the faster: it saves on each document, but leaves more to settle."""
     if snapshot.meta.layout != "documents" or not usable(snapshot.meta.dimensions):
         return False
-    return len(snapshot) >= k * (PAYS_FOR_FEW if len(queries.rows) <= QUERY_ROWS else PAYS_FOR_MANY)
+    return len(snapshot) >= BYTES_PAY * k
 
 
 def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[_Best]:
@@ -78,8 +81,8 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[_Best]:
     return best
 
 
-def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int, field: Field) -> Hits:
-    """Score what is left from its rows, the most promising first, until no other can be among the best ``k``."""
+def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int) -> Numbers:
+    """Score what is left in float32, the most promising first, until no other can be among the best ``k``."""
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
     order = np.argsort(-left.most, kind="stable")
     numbers, most = left.numbers[order], left.most[order]
@@ -88,11 +91,12 @@ def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int, field: F
     while done < len(numbers) and most[done] >= floor:
         possible = int(np.searchsorted(-most, -floor, side="right"))
         stop = min(possible, done + k + k // 4 + 16)
-        scores[done:stop] = score(snapshot, query, numbers[done:stop], field, precise=False)
+        scores[done:stop] = score(snapshot, query, numbers[done:stop], precise=False)
         done = stop
         if done >= k:
             floor = float(np.partition(scores[:done], done - k)[done - k]) - 2 * error
-    return rank(snapshot, query, numbers[:done][scores[:done] >= floor], k, field)
+    kept: Numbers = numbers[:done][scores[:done] >= floor]
+    return kept
 
 
 def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:

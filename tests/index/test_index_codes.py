@@ -114,7 +114,7 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 32])
 def test_an_integer_product_is_used_only_where_it_is_right(monkeypatch, d, tmp_path, documents, topics, judge):
-    monkeypatch.setattr(search, "PAYS_FOR_FEW", 0)
+    monkeypatch.setattr(search, "BYTES_PAY", 0)
     docs, frame = documents([2, 1, 3], d=d), topics([2], d=d)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
     assert found["docno"].tolist() == [docno for docno, _ in judge(frame["query_embs"][0], docs)]
@@ -131,3 +131,10 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
     MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
     assert torch.get_num_threads() == before
+
+
+def test_a_product_in_pieces_is_the_product():
+    rng = np.random.default_rng(0)
+    for r, d, q in ((1, 8, 3), (5000, 32, 13), (4097, 32, 128), (0, 8, 2), (3, 700, 900)):
+        left, right = rng.standard_normal((r, d)), rng.standard_normal((d, q))
+        np.testing.assert_allclose(scan.multiply(left, right), left @ right, atol=1e-10)
