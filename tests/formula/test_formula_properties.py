@@ -16,8 +16,8 @@ from pyterrier_mathamr.formula import (
 from pyterrier_mathamr.formula.store_format import decode, encode
 
 CONVERTERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
-PIECES = r"""a b x y 1 2 + - = < , ; : ! | ( ) [ ] ' _ ^ & # % ~ $ \{ \} { } \\ \left( \right) \frac \sqrt \sum \int \sin
-\text \begin{cases} \end{cases} \mathbb \over \big \not \limits \newcommand \prime d dx \quad ∈ ≤"""
+PIECES = r"""a b x y 1 2 + - = < , ; : ! | ( ) [ ] ' _ ^ & # % ~ $ \{ \} { } \\ \left( \right) \frac \sqrt \sum \int
+\sin \text \begin{cases} \end{cases} \mathbb \over \big \not \limits \newcommand \prime d dx \quad ∈ ≤"""
 SOME_LATEX = st.lists(st.sampled_from(PIECES.split()), max_size=25).map(" ".join)
 TAGS = """mrow mi mo mn msup msub msubsup mfrac msqrt mroot mtable mtr mtd mmultiscripts mprescripts munderover mstyle
 mfenced menclose apply ci cn csymbol plus times set list interval matrix matrixrow share cerror root degree semantics
