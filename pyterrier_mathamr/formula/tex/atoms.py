@@ -6,6 +6,7 @@ official MathML: one minus sign, groups and function applications spliced into t
 
 from __future__ import annotations
 
+import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from pyterrier_mathamr.formula.mathml import clean
 from pyterrier_mathamr.formula.opt_node import Node
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
-from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, OPERATORS, UNTYPED_FUNCTIONS, Role
+from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, NOT_MID, OPERATORS, UNTYPED_FUNCTIONS, Role
 
 _BARE = (None, None, False)
 _NONE: list[Atom] = []
@@ -45,7 +46,7 @@ class Atom:
 _WHITE = str.maketrans({"\ufe00": None, "\ufe01": None})
 _SAME = {"−": "-", "∗": "*", "∶": ":", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "⊥": "⟂"}
 # The bar of a norm looks like the sign of parallels, and is another symbol.
-_SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗"}
+_SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗", NOT_MID: "∣\u0338"}
 
 
 class _Kind(NamedTuple):
@@ -71,6 +72,8 @@ def _kind(text: str, upright: bool) -> _Kind:
     if text in OPERATORS:
         role, label = OPERATORS[text]
         return _Kind(role, clean(_SPELLED.get(text, text)), label, text)
+    if len(text) == 1 and text.isdecimal():  # a digit in a style of its own
+        return _Kind(Role.ATOM, "N!" + text, f"N!{unicodedata.digit(text)}", text)
     label = "V!" + clean(text)
     return _Kind(Role.ATOM, label, label if upright else ITALIC.get(text, label), text)
 

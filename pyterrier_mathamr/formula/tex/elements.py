@@ -10,11 +10,10 @@ from pyterrier_mathamr.formula.opt_node import Node, applied
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import BLANK, Atom, identifier, number, operator, text
-from .fences import WIDE
 from .rows import read_row, unit
 from .scripts import scripted
 from .source import ARRAY, SUPER_FIRST
-from .symbols import ACCENTS, Role
+from .symbols import ACCENTS, WIDE, Role
 
 Atoms = list["Atom | None"]
 
@@ -126,7 +125,8 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
             base.text = "{}"
             made = scripted(base, low, high, limits=limits, super_first=super_first)
             made.scripts = (low, high, super_first)
-            made.node = applied([part.node for part in (high, low) if part is not None])  # until a base is found
+            floating = [Node(part.node.label, part.node.kids) for part in (high, low) if part is not None]
+            made.node = applied(floating)  # until a base is found
             return made
         return scripted(base, low, high, limits=limits, super_first=super_first)
 

@@ -36,7 +36,9 @@ def product(atoms: list[Atom]) -> Node:
 def _differentials(atoms: list[Atom]) -> list[Atom]:
     """Read ``d`` and the variable after it, below an integral, as a differential."""
     found: list[Atom] = []
-    for atom in atoms:
+    for place, atom in enumerate(atoms):
+        if atom.role == Role.FUNCTION and (place + 1 == len(atoms) or not atoms[place + 1].items):
+            return found + atoms[place:]  # what follows is the function's argument
         before = found[-1] if found else None
         is_variable = atom.role == Role.ATOM and _begins_with_letter(atom.node)
         if is_variable and before is not None and before.text == "d" and not before.symbol.kids:
@@ -73,7 +75,7 @@ def _factors(atoms: list[Atom]) -> Node:
         if node is None:
             node = atom.node
             continue
-        if sign is None and last == "" and _mixed(node, atom.node):
+        if sign is None and last == "" and atom.role == Role.ATOM and _mixed(node, atom.node):
             node, last = Node("U!plus", [node, atom.node]), "mixed"
             continue
         label = "implicit" if sign is None else sign.text

@@ -68,7 +68,7 @@ def _by_kind(opening: str, items: list[Node], closing: str) -> Node:
     if pair == "{}":
         return Node(f"M!S-{count}", items)
     if pair == "⟨⟩":
-        return Node(f"M!L-{count}", items) if count > 1 else Node("O!expectation", items)
+        return Node(f"M!L-{count}", items) if count > 1 else Node("M!D-⟩", items)
     if pair == "||" and items[0].label == "O!matrix":
         return Node("F!det", items)
     label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(pair)

@@ -10,10 +10,7 @@ from .atoms import Atom
 from .factors import Unparsed
 from .fence_kinds import condition, fence_node
 from .scripts import scripted
-from .symbols import OPERATORS, Role
-
-WIDE = "\\quad"
-"""Text of the atom of a wide space."""
+from .symbols import OPERATORS, WIDE, Role
 
 _PAIRS = {"(": ")]", "[": "])", "{": "}", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩", "": ""}
 _OPERANDS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.POSTFIX, Role.CLOSE})

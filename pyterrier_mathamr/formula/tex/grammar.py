@@ -9,7 +9,10 @@ from pyterrier_mathamr.formula.opt_node import Node, applied
 
 from .atoms import Atom
 from .factors import Unparsed, product
-from .symbols import Role
+from .symbols import WIDE, Role
+
+SENTENCE_ENDS = frozenset({".", WIDE})
+"""Texts of what separates sentences in a formula."""
 
 
 def pieces(atoms: list[Atom], role: int) -> list[list[Atom]]:
@@ -27,13 +30,22 @@ def statement(atoms: list[Atom]) -> Node:
     """``formula (',' formula)*``: a list, a relation between lists, or a sequence of statements."""
     if all(atom.role != Role.PUNCTUATION for atom in atoms):
         return formula(atoms)
+    for place, atom in enumerate(atoms):
+        if atom.text in SENTENCE_ENDS and atom.role == Role.PUNCTUATION:  # looser than a comma
+            if place == 0 or place == len(atoms) - 1:
+                raise Unparsed
+            sentences = _sentences(atoms)
+            node = statement(sentences[-1])
+            for sentence in reversed(sentences[:-1]):
+                node = Node("O!form-seq", [statement(sentence), node])
+            return node
     parts = pieces(atoms, Role.PUNCTUATION)
     if any(not part for part in parts):
         raise Unparsed
     related = [i for i, part in enumerate(parts) if _relates(part)]
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
-    node: Node | None = None
+    sequence: Node | None = None
     # What has no relation belongs to a side of the relation before it, or of the first one.
     for place in reversed(range(len(related))):
         begin = 0 if place == 0 else related[place]
@@ -41,8 +53,21 @@ def statement(atoms: list[Atom]) -> Node:
         before = [formula(part) for part in parts[begin : related[place]]]
         after = [formula(part) for part in parts[related[place] + 1 : end]]
         single = formula(parts[related[place]], before, after)
-        node = single if node is None else Node("O!form-seq", [single, node])
-    return node or Node("W!")
+        sequence = single if sequence is None else Node("O!form-seq", [single, sequence])
+    return sequence or Node("W!")
+
+
+def _sentences(atoms: list[Atom]) -> list[list[Atom]]:
+    """Split a row at full stops and wide spaces."""
+    parts: list[list[Atom]] = [[]]
+    for atom in atoms:
+        if atom.text in SENTENCE_ENDS and atom.role == Role.PUNCTUATION:
+            parts.append([])
+        else:
+            parts[-1].append(atom)
+    if any(not part for part in parts):
+        raise Unparsed
+    return parts
 
 
 def _relates(part: list[Atom]) -> bool:
@@ -123,13 +148,26 @@ def conditional(atoms: list[Atom]) -> Node:
     """``expression ('|' expression)*``."""
     if len(atoms) == 1:
         return atoms[0].node
-    places = [i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN]
-    if not places:
+    place = next((i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN), -1)
+    if place < 0:
         return modular(atoms)
-    node = modular(atoms[: places[0]])
+    if atoms[place].text == "|":  # between the term before it and all after it
+        start = next((i + 1 for i in range(place - 1, -1, -1) if atoms[i].role == Role.ADD), 0)
+        rest = atoms[place + 1 :]
+        node = applied([atoms[place].node, expression(atoms[start:place]), _after_bar(rest)])
+        return expression([*atoms[:start], Atom(Role.ATOM, atoms[place].symbol, node)])
+    node = modular(atoms[:place])
+    places = [i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN]
     for place, end in zip(places, [*places[1:], len(atoms)], strict=True):
         node = applied([atoms[place].node, node, modular(atoms[place + 1 : end])])
     return node
+
+
+def _after_bar(atoms: list[Atom]) -> Node:
+    """Read what follows a bar; a second bar in it is a sign of multiplication without meaning, and is not read."""
+    if any(atom.role == Role.BETWEEN for atom in atoms):
+        raise Unparsed
+    return modular(atoms)
 
 
 def modular(atoms: list[Atom]) -> Node:
@@ -166,8 +204,10 @@ def expression(atoms: list[Atom]) -> Node:
     node: Node | None = None
     last = ""
     for signs, term in terms:
-        if not term:
-            raise Unparsed
+        if not term:  # a sign with nothing after it: from above, or from below
+            if node is None or len(signs) > 1:
+                raise Unparsed
+            return Node("O!limit-from", [node, signs[0].node])
         side = product(term)
         unary = signs if node is None else signs[1:]
         for sign in reversed(unary):

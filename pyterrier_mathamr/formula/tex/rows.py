@@ -12,12 +12,15 @@ from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import BLANK, Atom, operator
 from .factors import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed
-from .fences import WIDE, matched, unread
+from .fences import matched, unread
 from .grammar import statement
-from .scripts import with_prescripts
-from .symbols import Role
+from .scripts import scripted, with_prescripts
+from .symbols import WIDE, Role
 
-_MERGED = {(":", "="): ":=", ("!", "!"): "!!", ("|", "|"): "||", ("′", "′"): "′′", ("′′", "′"): "′′′"}
+_MERGED = {
+    (":", "="): ":=", ("!", "!"): "!!", ("|", "|"): "||", ("′", "′"): "′′", ("′′", "′"): "′′′",
+    (">", "="): "≥", ("<", "="): "≤", (">", ">"): "≫", ("<", "<"): "≪",
+}  # fmt: skip
 _DOTS = {".": "…", "·": "⋯", "⋅": "⋯"}
 
 
@@ -40,7 +43,7 @@ def read_row(atoms: list[Atom]) -> Atom:
         end -= 1
     try:
         parts = matched(row[:end])
-        node = statement(parts)
+        node = _marks(parts) or statement(parts)
         parts += row[end:]
     except Unparsed:
         for atom in row:
@@ -52,6 +55,13 @@ def read_row(atoms: list[Atom]) -> Atom:
                 atom.symbol.label = atom.text[0]
     symbol = slt.row_of([atom.symbol for atom in parts if atom.text is not WIDE])
     return Atom(Role.ATOM, symbol or Symbol("W!"), node, raw=row)
+
+
+def _marks(atoms: list[Atom]) -> Node | None:
+    """Read primes before something else in a superscript: ``f'^2`` has a list of both there."""
+    if len(atoms) > 1 and atoms[0].text[:1] == "′":
+        return Node("M!L-2", [atoms[0].node, statement(atoms[1:])])
+    return None
 
 
 def _flat(atoms: list[Atom]) -> list[Atom]:
@@ -80,6 +90,11 @@ def _joined(row: list[Atom], atom: Atom) -> bool:
     if before.text == "." and atom.symbol.label[:2] == "N!":
         _with_point(atom)
         row[-1] = atom
+        return True
+    if before.text == atom.text == "|" and atom.symbol.kids:
+        below, above, super_first = atom.scripts
+        row[-1] = scripted(operator("||"), below, above, limits=False, super_first=super_first)
+        row[-1].role, row[-1].text, row[-1].scripts = Role.BAR, "||", atom.scripts
         return True
     if atom.symbol.kids:
         return False

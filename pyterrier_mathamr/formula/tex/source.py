@@ -1,8 +1,8 @@
 r"""LaTeX as people type it, made ready for ``math-core``.
 
-Each rule says what it looks for, a quick test for most formulas, and what it puts in its place. Four private characters
-carry what MathML would lose: a superscript written before its subscript, an ``array`` (against a ``matrix``), ``\iff``
-and ``\ast``.
+Each rule says what it looks for, a quick test for most formulas, and what it puts in its place. Five private characters
+carry what MathML would lose: a superscript written before its subscript, an ``array`` (against a ``matrix``), ``\iff``,
+``\ast`` and ``\not\mid``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Callable, Iterable
 
-from .symbols import AST, IFF
+from .symbols import AST, IFF, NOT_MID
 
 SUPER_FIRST = "\ue000"
 """Mark at the head of a superscript that was written before the subscript."""
@@ -75,6 +75,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
      lambda match: f"{match[1] or ''} "),
     ("\\operatorname", re.compile(r"\\operatorname\*?\s*\{\s*(\\[a-zA-Z]+\s*(?:\{[^{}]*\})?)\s*\}"), r"{\1}"),
     ("\\ast", re.compile(r"\\ast(?![a-zA-Z])"), AST),
+    ("\\not", re.compile(r"\\not\s*\\mid(?![a-zA-Z])"), NOT_MID),
     ("\\iff", re.compile(r"\\iff(?![a-zA-Z])"), IFF),
     ("\\dots", re.compile(r"\\dots[bmi](?![a-zA-Z])"), r"\\cdots "),
     ("\\dots", re.compile(r"\\dots[co](?![a-zA-Z])"), r"\\ldots "),

@@ -53,7 +53,7 @@ _ADDITIVE = {
     "+": "U!plus", "-": "O!minus", "±": "O!plus-or-minus", "∓": "O!minus-or-plus", "∪": "U!union", "∩": "U!intersect",
     "∖": "O!setdiff", "⊕": "O!direct-sum", "∨": "U!or", "∧": "U!and", "⊔": "U!square-union",
     "⊓": "U!square-intersection",
-    "⊖": "V!⊖", "△": "V!△", "⊎": "V!⊎", "⊻": "U!exclusive-or",
+    "⊖": "V!⊖", "⊎": "V!⊎", "⊻": "U!exclusive-or",
 }  # fmt: skip
 _MULTIPLICATIVE = {
     "×": "U!times", "*": "U!times", "⋅": "V!⋅", "/": "O!divide", "÷": "O!divide", "∘": "O!compose",
@@ -69,8 +69,11 @@ _BIG = {
     "⨀": "V!⨀",
 }  # fmt: skip
 
-IFF, AST = "\ue002", "\ue003"
-"""Stand-ins for ``\\iff`` and ``\\ast``, which ``math-core`` writes like other symbols."""
+WIDE = "\\quad"
+"""Text of the atom of a wide space."""
+
+IFF, AST, NOT_MID = "\ue002", "\ue003", "\ue004"
+"""Stand-ins for ``\\iff``, ``\\ast`` and ``\\not\\mid``, which ``math-core`` writes like other symbols."""
 
 OPERATORS: dict[str, tuple[int, str]] = {
     **{symbol: (Role.RELATION, label) for symbol, label in _RELATIONS.items()},
@@ -89,7 +92,8 @@ OPERATORS: dict[str, tuple[int, str]] = {
     "∴": (Role.COLON, "O!therefore"),
     "∵": (Role.COLON, "O!because"),
     "∣": (Role.BETWEEN, "O!conditional"),
-    "∤": (Role.BETWEEN, "O!conditional"),
+    "∤": (Role.BETWEEN, "O!not-divides"),
+    NOT_MID: (Role.BETWEEN, "O!conditional"),
     ",": (Role.PUNCTUATION, ""),
     ";": (Role.PUNCTUATION, ""),
     "!": (Role.POSTFIX, "O!factorial"),
