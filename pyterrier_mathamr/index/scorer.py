@@ -114,7 +114,7 @@ class VectorLoader(IndexTransformer):
 
     ``index.vec_loader()`` makes one::
 
-        bm25 >> index.vec_loader() >> pt.apply.generic(study)
+        bm25 >> index.vec_loader()
 
     Args:
         index: the index.

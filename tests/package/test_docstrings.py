@@ -1,0 +1,119 @@
+"""Every example in a docstring is run, with the names that an example may take for granted."""
+
+import ast
+import builtins
+import contextlib
+import doctest
+import importlib
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr as mathamr
+
+PACKAGE = Path(mathamr.__file__).parent
+SAMPLE = PACKAGE / "data" / "sample"
+ROOMS = ("posts", "formula", "amr", "graph", "model", "index", "arqmath", "systems", "experiments", "explain")
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
+
+
+def examples() -> Iterator[Any]:
+    """Find the indented block after each ``Example::`` and ``… makes one::`` of a docstring."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                text = ast.get_docstring(node) or ""
+                for part in re.split(r"(?:Example|makes one)::\n", text)[1:]:
+                    lines = []
+                    for line in part.splitlines():
+                        if line.strip() and not line.startswith(" "):
+                            break
+                        lines.append(line)
+                    code = textwrap.dedent("\n".join(lines)).strip()
+                    name = f"{path.relative_to(PACKAGE)}:{getattr(node, 'name', 'module')}"
+                    yield pytest.param(code, id=name)
+
+
+def public_name(name: str) -> Any:
+    """Look a name up in the package's face, then in each room's."""
+    for room in (mathamr, *(getattr(mathamr, room) for room in ROOMS)):
+        if hasattr(room, name):
+            return getattr(room, name)
+    return getattr(builtins, name)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The sample: its dataset, graphs, model and indexes."""
+    folder = tmp_path_factory.mktemp("built")
+    dataset = pt.get_dataset("irds:arqmath/sample/task1")
+    posts = pt.get_dataset("irds:arqmath/sample/task2")
+    model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+    graphs = mathamr.GraphBuilder()
+    store = (graphs >> mathamr.GraphStore(folder / "g").indexer()).index(posts.get_corpus_iter(verbose=False))
+    index, formulas = mathamr.MathAMRIndex(folder / "i"), mathamr.MathAMRFormulaIndex(folder / "f")
+    (model.doc_encoder() >> index.indexer()).index(store.get_corpus_iter())
+    (model.doc_encoder() >> formulas.indexer()).index(store.get_corpus_iter())
+    bm25 = mathamr.BM25Index(folder / "b").index(dataset.get_corpus_iter(verbose=False))
+    topics = dataset.get_topics("text")
+    topic_graphs = mathamr.GraphStore(folder / "t")
+    (graphs >> topic_graphs.indexer()).index(topics.to_dict("records"))
+    return {
+        "dataset": dataset,
+        "arqmath": dataset,
+        "ids": {},
+        "graphs": graphs,
+        "model": model,
+        "encode": graphs >> model.query_encoder(),
+        "index": index,
+        "mathamr_index": index,
+        "formulas": formulas,
+        "formula_index": formulas,
+        "bm25": bm25.retriever(),
+        "bm25_index": bm25,
+        "topics": topics,
+        "qrels": dataset.get_qrels(),
+        "pairs": mathamr.experiments.read_training_pairs(SAMPLE).train[:40],
+        "graph_store": store,
+        "document_graphs": store,
+        "topic_graphs": topic_graphs,
+    }
+
+
+@pytest.mark.parametrize("code", examples())
+def test_example(code: str, built: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    local_release(tmp_path / "ARQMath")
+    names = {**built, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
+    if " index.indexer(" in code:
+        names["index"] = mathamr.MathAMRIndex("new-index.mathamr")
+    if " formula_index.indexer(" in code:
+        names["formula_index"] = mathamr.MathAMRFormulaIndex("new-formulas.mathamr")
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in names:
+            with contextlib.suppress(AttributeError):  # a name that the example itself makes
+                names[node.id] = public_name(node.id)
+    exec(compile(code, "<example>", "exec"), names)
+    assert isinstance(names.get("pipeline", mathamr.GraphBuilder()), pt.Transformer)
+
+
+def local_release(folder: Path) -> None:
+    """Lay out the sample as if it were the release of 2022."""
+    shutil.copytree(SAMPLE, folder)
+    for file in [*folder.glob("*/*sample*")]:
+        file.rename(file.with_name(file.name.replace("sample", "2022")))
+
+
+DOCTESTED = [path for path in MODULES if ">>> " in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("path", DOCTESTED, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_doctests(path: Path) -> None:
+    module = path.relative_to(PACKAGE.parent).with_suffix("")
+    assert doctest.testmod(importlib.import_module(".".join(module.parts))).failed == 0
