@@ -100,8 +100,8 @@ def line(name: str, timing: Timing, queries: int, of: float | None = None) -> No
 
 def floor(rows: int) -> None:
     """Print what a scan must at least do for one query, and how long that takes on one core here."""
-    block = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
-    rate = 2 * 256**3 / timed(lambda: block @ block, 50).passed
+    block, query = np.ones((512, DIMENSIONS), np.float32), np.ones((DIMENSIONS, QUERY_ROWS), np.float32)
+    rate = 2 * block.size * QUERY_ROWS / timed(lambda: block @ query, 200).passed
     copy = np.ones(1 << 26, np.uint8)
     speed = copy.nbytes / timed(lambda: copy.view(np.uint64).max()).passed
     operations = 2 * rows * DIMENSIONS * QUERY_ROWS
