@@ -129,7 +129,7 @@ class Conversion:
             return not (relation == "expl" and word != "there" and word != "it" and self.heads[token] < 0)
         if relation == "det":
             return word in DETERMINERS or word == "no"
-        if relation == "advmod" and word == "where" and not self.asks and self.heads[max(self.heads[token], 0)] >= 0:
+        if relation == "advmod" and self._joins_clauses(token) and self.heads[max(self.heads[token], 0)] >= 0:
             return True
         if (
             (relation == "advmod" and word in ("not", "n't", "never"))
@@ -155,6 +155,10 @@ class Conversion:
 
     def _is_many(self, token: int) -> bool:
         return self.lower[token] in ("many", "much") and self.relations[token] in ("amod", "det")
+
+    def _joins_clauses(self, token: int) -> bool:
+        """Whether a "where" or "when" asks nothing."""
+        return token > 0 and self.lower[token] in ("where", "when") and not self.asks
 
     def _counts_unknown(self, token: int) -> bool:
         """Whether the token is the "many" of "how many"."""
@@ -183,7 +187,7 @@ class Conversion:
             return self.part.add(self.words[token])
         if word in PRONOUNS and tag[:3] in ("PRP", "NN", "FW", "LS"):
             return self.shared(PRONOUNS[word])
-        if word in QUESTION_WORDS and tag[0] == "W":
+        if word in QUESTION_WORDS and tag[0] == "W" and not self._joins_clauses(token):
             return self.part.add("amr-unknown")
         if self._is_name(token):
             return self._name(token)

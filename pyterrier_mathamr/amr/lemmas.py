@@ -64,7 +64,9 @@ def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
     Returns:
         The lemma in lower case.
     """
-    kind = "v" if tag[0] == "V" or tag == "MD" else "n" if tag[0] == "N" else "a"
+    kind = "v" if tag[0] == "V" or tag == "MD" else "n" if tag[0] == "N" else "a" if tag[0] in "JR" else ""
+    if not kind:
+        return word
     own = (_VERBS if kind == "v" else _NOUNS if kind == "n" else {}).get(word)
     found = own or known.get(f"{kind}:{word}")
     return found or by_rule(word, tag)

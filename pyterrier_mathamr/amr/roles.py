@@ -139,7 +139,8 @@ def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
     if relation != "advcl" and c.marker(token, "mark") in ("if", "iff", "such"):
         return ":condition"
     if relation == "obj":
-        return ":ARG2" if c.has_frame(head) and c.label(head)[:-3] in SUBJECT_IS_THING else ":ARG1"
+        second = c.has_frame(head) and c.label(head)[:-3] in SUBJECT_IS_THING and c.subject(head) >= 0
+        return ":ARG2" if second else ":ARG1"
     if relation == "iobj":
         return ":ARG2"
     if relation == "obl":
