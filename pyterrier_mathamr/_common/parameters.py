@@ -23,9 +23,7 @@ class ByParameters:
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={value!r}" for name, value in self.parameters().items() if value != signature[name].default
-        ]
+        shown = [f"{name}={value!r}" for name, value in self.parameters().items() if value != signature[name].default]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:

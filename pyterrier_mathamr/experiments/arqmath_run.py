@@ -73,36 +73,42 @@ def run_arqmath(
     graphs = run.graphs(builder)
     encoder = run.model(graphs, config, model)
     search = _Search(run, graphs, encoder, run.answers(graphs, encoder), run.bm25())
-    with stages.timed("fusion weight"):
+    report, by_topic = _measured(run, search)
+    by_topic.to_csv(folder / f"task-1-{year}-by-topic.csv", index=False)
+    report.write(folder)
+    return report
+
+
+def _measured(run: ARQMathStages, search: _Search) -> tuple[Report, pd.DataFrame]:
+    """Search with all systems, and give the report and the values by topic."""
+    with run.stages.timed("fusion weight"):
         weights = search.weights()
     weight = best_weight(weights)
-    with stages.timed("known items"):
+    with run.stages.timed("known items"):
         known_item = search.known_item(weight)
-    with stages.timed(f"task 1, {year}"):
+    with run.stages.timed(f"task 1, {run.year}"):
         table, by_topic, speed = search.task1(weight)
     report = Report(
-        title=f"MathAMR+ on ARQMath {year}, {run.collection.path.name}",
+        title=f"MathAMR+ on ARQMath {run.year}, {run.collection.path.name}",
         settings={
             "collection": str(run.collection.path),
-            "year": year,
+            "year": run.year,
             "answers": len(search.bm25),
             "topics": int(by_topic["qid"].nunique()),
-            "model": encoder.identity,
+            "model": search.model.identity,
             "fusion weight": weight,
-            **encoder.config.to_dict(),
+            **search.model.config.to_dict(),
         },
-        stages=tuple(stages.records),
+        stages=tuple(run.stages.records),
         tables={
-            f"Task 1, {year}": table,
+            f"Task 1, {run.year}": table,
             "Known items, test questions": known_item,
             "Time of a query": speed,
             "Fusion weight, validation questions": weights,
         },
         notes=NOTES,
     )
-    by_topic.to_csv(folder / f"task-1-{year}-by-topic.csv", index=False)
-    report.write(folder)
-    return report
+    return report, by_topic
 
 
 class _Search:

@@ -154,12 +154,15 @@ def index_documents(
         docnos: which documents.
         graphs: their graphs.
         model: the encoder.
-        index: where the vectors are kept; a finished one is replaced once the new one is whole.
+        index: where the vectors are kept; a finished one is replaced once the new one is whole, and a job that was
+            stopped goes on after the last whole shard.
         verbose: show progress.
 
     Returns:
         ``index``.
     """
-    documents = ({"docno": docno, "graph": graphs[docno]} for docno in docnos)
-    (model.doc_encoder() >> index.indexer(mode="overwrite", verbose=verbose)).index(documents)
+    indexer = index.indexer(mode="overwrite", model=model.identity, resume=True, verbose=verbose)
+    pending = indexer.pending({"docno": docno} for docno in docnos)
+    documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
+    (model.doc_encoder() >> indexer).index(documents)
     return index
