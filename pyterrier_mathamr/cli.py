@@ -30,6 +30,7 @@ class _MathAMRGroup(click.Group):
     """Shows the package's own errors as one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what goes wrong for a reason ends the program with that reason."""
         try:
             return super().invoke(ctx)
         except MathAMRError as error:

@@ -18,6 +18,7 @@ class _AfterIrDatasets:
     """A finder on ``sys.meta_path`` that answers for ``ir_datasets`` alone, once."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find ir_datasets as Python would, and have it followed by the registration."""
         if name != "ir_datasets":
             return None
         sys.meta_path.remove(self)
@@ -34,10 +35,12 @@ class _ThenRegister:
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Create the module as its own loader does."""
         module: ModuleType | None = self._loader.create_module(spec)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
+        """Run the module, then register the datasets."""
         self._loader.exec_module(module)
         importlib.import_module(".datasets", __package__)
 

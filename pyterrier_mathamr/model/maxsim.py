@@ -87,6 +87,7 @@ class _BestMatch(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+        """Find the greatest similarity and where it is: ``[q_total, d]`` and ``[r, d]`` to ``[q_total, m]``."""
         best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
         where = torch.zeros(best.shape, dtype=torch.int32, device=best.device)
         for documents, index in _by_length(offsets):  # [g], [g, L] rows, -1 where a document is shorter
@@ -103,6 +104,7 @@ class _BestMatch(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Send each gradient to the pair of rows that was the maximum."""
         queries, rows, where, offsets = ctx.saved_tensors
         grad = grad.masked_fill(offsets.diff() == 0, 0.0)  # a document without rows has no maximum
         grad_queries, grad_rows = torch.zeros_like(queries), torch.zeros_like(rows)

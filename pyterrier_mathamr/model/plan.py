@@ -126,6 +126,7 @@ class _Side:
 
     @classmethod
     def build(cls, relation: Tensor, node: Tensor, num_nodes: int, num_relations: int) -> _Side:
+        """Sort the (relation, node) pairs of the edges and count each."""
         keys, of_edge, counts = torch.unique(relation * num_nodes + node, return_inverse=True, return_counts=True)
         each = torch.div(keys, max(num_nodes, 1), rounding_mode="floor")
         sizes = torch.bincount(each, minlength=num_relations)

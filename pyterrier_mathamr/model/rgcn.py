@@ -143,6 +143,7 @@ class _RelationalSum(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weights: Tensor, attributes: Tensor | None, plan: RelationPlan, mean: bool
     ) -> Tensor:
+        """Collect, transform by relation, spread: ``[N, in]`` to ``[N, out]``."""
         rows = _bag_sum(x, plan.collect, mean)  # [p, in]
         if attributes is not None:
             spread = attributes.repeat_interleave(plan.ends.diff(prepend=plan.ends.new_zeros(1)), 0)  # [p, in]
@@ -154,6 +155,7 @@ class _RelationalSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Give the gradients of states, weights and attributes, by the same steps in reverse."""
         plan: RelationPlan = ctx.plan
         rows, weights = ctx.saved_tensors
         grad_products = _bag_sum(grad, plan.spread_back, ctx.mean)  # [p, out]
