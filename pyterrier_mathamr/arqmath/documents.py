@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from pyterrier_mathamr import __version__
+from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
 from ._rows import read_chunks
