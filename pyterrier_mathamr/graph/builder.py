@@ -137,13 +137,18 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         )
 
     def _with_queries(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Build each distinct query of a ranking from the first text that is there; title and body are documents'."""
+        """Build each distinct query of a ranking from the first text that is there; title and body are documents'.
+
+        After ``bm25 + mathamr`` a query that BM25 has no result for has no text, but the graph that was built of it.
+        """
         texts = first_values(inp, "query")
-        missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts]
+        graphs = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
+        missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts and qid not in graphs]
         if missing:
             raise MissingValueError("query", "qid", missing)
         posts = self._read(list(texts), [{"query": text} for text in texts.values()], query_post)
-        return join_values(inp, "query_graph", dict(zip(texts, self._build(list(texts), posts), strict=True)))
+        graphs.update(zip(texts, self._build(list(texts), posts), strict=True))
+        return join_values(inp, "query_graph", graphs)
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""

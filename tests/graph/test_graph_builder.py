@@ -8,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.frames import MissingValueError
+from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, detach_formulas
@@ -144,6 +144,14 @@ def test_each_query_of_a_ranking_is_built_once_and_joined_back():
 def test_a_query_without_text_is_named():
     with pytest.raises(MissingValueError, match="qid: 2"):
         build([{"qid": "1", "docno": "a", "query": "x"}, {"qid": "2", "docno": "a", "query": None}])
+
+
+def test_a_query_without_text_keeps_the_graph_it_has() -> None:
+    graph = GraphBuilder()(pd.DataFrame({"qid": ["2"], "query": ["Gamma"]})).query_graph[0]
+    ranking = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "query": ["Alpha", np.nan]})
+    result = GraphBuilder()(with_objects(ranking, query_graph=[None, graph]))
+    assert result.query_graph[1] == graph
+    assert "alpha" in result.query_graph[0].amr.labels
 
 
 def test_both_sides_of_a_ranking_are_built_each_once():
