@@ -7,85 +7,148 @@ given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import math_core
+from lxml import etree
 
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr._common.extras import require
 
 from . import mathml
 from .errors import FormulaError
-from .opt_node import Chains, share_operands
+from .opt_node import share_operands
 from .opt_node import tree_of as opt_tree
+from .options import Applications, Chains, Lines, check
 from .slt_symbol import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.elements import RULES, unknown
+from .tex.corrections import LineRules, rules
+from .tex.elements import unknown
 from .tex.native import to_mathml
 from .tex.repair import repaired
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
 
 
-def slt_from_latex(latex: str, *, macros: str = "") -> FormulaTree:
+def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") -> FormulaTree:
     r"""Convert LaTeX to a symbol layout tree, as LaTeXML and Tangent-S would.
 
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post (``\newcommand``, ``\def``), see :func:`definitions`.
+        lines: a derivation in lines (``align``, ``aligned``, ``split``, ``gather`` and their like): ``"reference"`` is
+            its first cell; ``"all"`` all its lines and cells, as a table: ``M!3x2``.
 
     Returns:
         The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
 
     Raises:
         FormulaError: no converter takes the formula; with the place.
+        ConfigError: an option has no such value.
     """
-    atom, partial = _read(latex, macros)
+    check("lines", lines, Lines)
+    root, mended = _read(latex, macros)
+    atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, mended)
     return slt_tree(atom.symbol, latex, partial=partial)
 
 
-def opt_from_latex(latex: str, *, macros: str = "", chains: Chains = "reference") -> FormulaTree:
+def opt_from_latex(
+    latex: str,
+    *,
+    macros: str = "",
+    chains: Chains = "reference",
+    applications: Applications = "reference",
+    lines: Lines = "reference",
+) -> FormulaTree:
     """Convert LaTeX to an operator tree, as LaTeXML and Tangent-S would.
 
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post, see :func:`definitions`.
         chains: ``"shared"`` gives the middle operand of ``a<b<c`` to both relations; see :func:`opt_from_mathml`.
+        applications: ``"function"`` makes ``f(x)`` the function ``F!𝑓`` of ``x``, for the letters of
+            :data:`~.applications.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
+        lines: ``"all"`` reads a derivation in lines as the sequence of its statements, ``O!form-seq``; a line that
+            begins with a relation goes on from the one before. Otherwise only its first cell is read.
 
     Returns:
         The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
 
     Raises:
         FormulaError: no converter takes the formula; with the place.
+        ConfigError: an option has no such value.
     """
-    atom, partial = _read(latex, macros)
+    _check(chains, applications, lines)
+    root, mended = _read(latex, macros)
+    kind: LineRules = "first" if lines == "reference" else "operators"
+    atom, partial = _atom(root, rules(applications == "function", kind), latex, mended)
+    return _operator_tree(atom, latex, chains, partial)
+
+
+def trees_from_latex(
+    latex: str,
+    *,
+    macros: str = "",
+    chains: Chains = "reference",
+    applications: Applications = "reference",
+    lines: Lines = "reference",
+) -> FormulaPair:
+    """Convert LaTeX to both trees, reading it once. No formula makes it raise.
+
+    Args:
+        latex: one formula, without dollars.
+        macros: commands of the same post, see :func:`definitions`.
+        chains: see :func:`opt_from_latex`.
+        applications: see :func:`opt_from_latex`; the layout tree shows the parentheses anyway.
+        lines: see :func:`slt_from_latex` and :func:`opt_from_latex`.
+
+    Returns:
+        Both trees, or ``None`` twice where no converter takes the formula.
+
+    Raises:
+        ConfigError: an option has no such value.
+    """
+    _check(chains, applications, lines)
+    functions = applications == "function"
+    try:
+        root, mended = _read(latex, macros)
+        if lines == "reference":
+            atom, partial = _atom(root, rules(functions, "first"), latex, mended)
+            layout = atom
+        else:
+            layout, _ = _atom(root, rules(functions, "layout"), latex, mended)
+            atom, partial = _atom(root, rules(functions, "operators"), latex, mended)
+    except FormulaError:
+        return FormulaPair(None, None)
+    return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
+
+
+def _check(chains: str, applications: str, lines: str) -> None:
+    """Refuse a value that an option does not have."""
+    check("chains", chains, Chains)
+    check("applications", applications, Applications)
+    check("lines", lines, Lines)
+
+
+def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> FormulaTree:
+    """Freeze the operator tree of a formula."""
     if chains == "shared":
         share_operands(atom.node)
     return opt_tree(atom.node, latex, partial=partial)
 
 
-def trees_from_latex(latex: str, *, macros: str = "") -> FormulaPair:
-    """Convert LaTeX to both trees, reading it once. Never raises.
-
-    Args:
-        latex: one formula, without dollars.
-        macros: commands of the same post, see :func:`definitions`.
-
-    Returns:
-        Both trees, or ``None`` twice where no converter takes the formula.
-    """
-    try:
-        atom, partial = _read(latex, macros)
-    except FormulaError:
-        return FormulaPair(None, None)
-    return FormulaPair(slt_tree(atom.symbol, latex, partial=partial), opt_tree(atom.node, latex, partial=partial))
-
-
-def _read(latex: str, macros: str) -> tuple[Atom, bool]:
-    """Read a formula; tell whether part of it is a guess."""
+def _read(latex: str, macros: str) -> tuple[etree._Element, bool]:
+    """Read a formula as Presentation MathML; tell whether part of it is a guess."""
     source, mended = _presentation(macros + latex if macros else latex, latex)
-    atom, known = mathml.fold(mathml.parse(source), RULES, unknown)
+    return mathml.parse(source), mended or "merror" in source
+
+
+def _atom(root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, mended: bool) -> tuple[Atom, bool]:
+    """Make one atom of a formula's MathML; tell whether part of it is a guess."""
+    atom, known = mathml.fold(root, by_tag, unknown)
     if atom is None:
         raise FormulaError("the formula is empty", latex)
-    return atom, mended or not known or "merror" in source
+    return atom, mended or not known
 
 
 def _presentation(text: str, latex: str) -> tuple[str, bool]:

@@ -14,12 +14,12 @@ from __future__ import annotations
 from lxml import etree
 
 from . import mathml
+from .applications import apply_functions
 from .errors import FormulaError
 from .mathml import clean
 from .opt_node import (
     DEGREE,
     SHARED,
-    Chains,
     Node,
     Nodes,
     applied,
@@ -30,6 +30,7 @@ from .opt_node import (
     tree_of,
 )
 from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED
+from .options import Applications, Chains, check
 from .tree import FormulaTree
 
 _CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
@@ -176,23 +177,33 @@ _RULES: dict[str, mathml.Rule[Node]] = mathml.table(
 )
 
 
-def opt_from_mathml(source: str, *, chains: Chains = "reference") -> FormulaTree:
+def opt_from_mathml(
+    source: str, *, chains: Chains = "reference", applications: Applications = "reference"
+) -> FormulaTree:
     """Convert Content MathML to an operator tree in the form of Tangent-S.
 
     Args:
         source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes.
         chains: the middle operand of ``a<b<c``: ``"reference"`` as in the official files of 2022, where it belongs to
             the first relation only; ``"shared"`` gives it to both.
+        applications: ``f(x)``: ``"reference"`` is the product that LaTeXML makes of it; ``"function"`` applies the
+            letters of :data:`~.applications.FUNCTION_LETTERS` where there were parentheses for certain or in all
+            likelihood, see :func:`~.applications.apply_functions`: Content MathML itself has lost them.
 
     Returns:
         The tree; ``partial`` when an element was not known.
 
     Raises:
         FormulaError: there is no MathML in it.
+        ConfigError: an option has no such value.
     """
+    check("chains", chains, Chains)
+    check("applications", applications, Applications)
     node, known = mathml.fold(mathml.parse(source), _RULES, _unknown)
     if node is None:
         raise FormulaError("the MathML is empty", source)
     if chains == "shared":
         share_operands(node)
+    if applications == "function":
+        apply_functions(node)
     return tree_of(node, source, partial=not known)

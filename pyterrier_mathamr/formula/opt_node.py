@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
 
 from .opt_symbols import RELATIONS, position
 from .tree import Edge, FormulaTree
@@ -12,9 +11,6 @@ DEGREE, SHARED = "$!degree", "$!share"
 """Labels of nodes that only stand for something until the node around them is made."""
 
 _MOST = 500  # operands of one unordered node
-
-Chains = Literal["reference", "shared"]
-"""What becomes of the middle operand of a chain of relations."""
 
 
 class Node:

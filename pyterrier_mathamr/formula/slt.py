@@ -252,7 +252,9 @@ def slt_from_mathml(source: str) -> FormulaTree:
     """Convert Presentation MathML to a symbol layout tree in the form of Tangent-S.
 
     Args:
-        source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes.
+        source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes. All
+            cells of an ``mtable`` are kept, so there is no option for derivations in lines as there is for LaTeX: the
+            official MathML of one holds its first cell and nothing else.
 
     Returns:
         The tree; ``partial`` when an element was not known and stands in the tree as a row of its children.

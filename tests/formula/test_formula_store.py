@@ -1,5 +1,8 @@
 import pickle
 import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 
 import pytest
 
@@ -134,3 +137,54 @@ def test_what_is_no_store_is_refused_with_its_path(tmp_path, content):
         path.write_bytes(content)
     with pytest.raises(FormulaStoreError, match=r"s\.formulas"):
         FormulaStore(path).get_many(["1"])
+
+
+KILLED_BUILD = """
+import sys, time
+from pyterrier_mathamr.formula import FormulaStore, store_build
+
+store_build._STEP = 2
+add_step, steps = store_build._add_step, int(sys.argv[1])
+
+def stops(*arguments):
+    global steps
+    add_step(*arguments)
+    steps -= 1
+    if steps == 0:
+        print("in the middle of a step", flush=True)
+        time.sleep(60)
+
+store_build._add_step = stops
+FormulaStore.build(sys.argv[2], sys.argv[3:4], sys.argv[4:5])
+"""
+
+
+def content(path):
+    with closing(sqlite3.connect(path)) as connection:
+        formulas = connection.execute("SELECT * FROM formula ORDER BY id").fetchall()
+        return formulas, connection.execute("SELECT * FROM tree ORDER BY number").fetchall()
+
+
+@pytest.mark.parametrize(("steps", "in_already"), [(1, 0), (3, 4), (6, 9)])  # 7 rows a table, 2 a step
+def test_a_build_that_is_killed_resumes_with_nothing_lost_and_nothing_twice(tmp_path, monkeypatch, steps, in_already):
+    slt = table(tmp_path / "slt.tsv", *((str(i), str(i % 3), f"<math><mi>s{i}</mi></math>") for i in range(7)))
+    opt = table(tmp_path / "opt.tsv", *((str(i), str(i % 3), f"<math><ci>o{i}</ci></math>") for i in range(7)))
+    path = tmp_path / "s.formulas"
+    command = [sys.executable, "-c", KILLED_BUILD, str(steps), str(path), str(slt), str(opt)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "in the middle of a step\n"
+        process.kill()
+    assert not path.exists()
+
+    calls = []
+    monkeypatch.setattr(store_build, "_STEP", 2)
+    monkeypatch.setattr(store_build, "slt_from_mathml", lambda source: calls.append(source) or slt_from_mathml(source))
+    monkeypatch.setattr(store_build, "opt_from_mathml", lambda source: calls.append(source) or opt_from_mathml(source))
+    resumed = FormulaStore.build(path, [slt], [opt])
+    assert len(calls) == len(set(calls)) == 14 - in_already  # only the step in which it was killed is done again
+    assert len(resumed) == 7
+    assert content(path) == content(FormulaStore.build(tmp_path / "whole", [slt], [opt]).path)
+    assert resumed.get_many(["6"])["6"] == (
+        slt_from_mathml("<math><mi>s6</mi></math>"),
+        opt_from_mathml("<math><ci>o6</ci></math>"),
+    )

@@ -27,7 +27,7 @@ class Atom:
     the operator itself, with its scripts). ``raw`` are the atoms of a fence or a group.
     """
 
-    __slots__ = ("end", "items", "node", "raw", "role", "scripts", "symbol", "text")
+    __slots__ = ("applies", "arguments", "end", "items", "node", "raw", "role", "scripts", "symbol", "text")
 
     def __init__(self, role: int, symbol: Symbol, node: Node, text: str = "", raw: list[Atom] | None = None) -> None:
         self.role, self.symbol, self.node, self.text = role, symbol, node, text
@@ -35,6 +35,8 @@ class Atom:
         self.raw: list[Atom] = raw or _NONE
         self.items: list[Node] | None = None  # the elements of a fence that may be arguments
         self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # of a closing fence: the fence's
+        self.applies = False  # whether it is a letter that is a function before parentheses
+        self.arguments: list[Node] | None = None  # of parentheses, scripts or not: what a function takes
 
     def loose(self) -> None:
         """Undo what linking the row did to the layout tree."""

@@ -20,12 +20,12 @@ Atoms = list["Atom | None"]
 _APPLY = "\u2061"
 
 
-def _present(atoms: Atoms) -> list[Atom]:
+def present(atoms: Atoms) -> list[Atom]:
     """List the atoms of the children that have one."""
     return [atom for atom in atoms if atom is not None]
 
 
-def _identifier(element: etree._Element, _: Atoms) -> Atom:
+def identifier_of(element: etree._Element, _: Atoms) -> Atom:
     """``mi``: a letter, or a word with a meaning."""
     content = (element.text or "").strip()
     if content == "mod":
@@ -87,11 +87,11 @@ def _row(element: etree._Element, atoms: Atoms) -> Atom:
     return Atom(Role.ROW, Symbol(""), Node(""), raw=row) if row else BLANK
 
 
-def _cases(brace: Atom, table: Atom) -> Atom:
+def _cases(brace: Atom, rows: Atom) -> Atom:
     """``cases``: a brace before a table; the cells are operands one after the other."""
-    cells = table.node.kids[0] if table.node.label == "O!matrix" else table.node
-    slt.link(brace.symbol, table.symbol)
-    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [cell for row in cells.kids for cell in row.kids]))
+    matrix = rows.node.kids[0] if rows.node.label == "O!matrix" else rows.node
+    slt.link(brace.symbol, rows.symbol)
+    return Atom(Role.ATOM, brace.symbol, Node("O!cases", [node for row in matrix.kids for node in row.kids]))
 
 
 def _error(element: etree._Element, _: Atoms) -> Atom:
@@ -103,7 +103,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
     """Make the rule of an element that attaches scripts."""
 
     def rule(element: etree._Element, atoms: Atoms) -> Atom:
-        parts = _present(atoms)
+        parts = present(atoms)
         if len(parts) != 1 + below + above:
             return _row(element, atoms)
         base = parts[0]
@@ -159,7 +159,7 @@ def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
 
 def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
     """``mfrac``: a quotient, or the inside of a binomial."""
-    parts = _present(atoms)
+    parts = present(atoms)
     if len(parts) != 2:
         return _row(element, atoms)
     over, under = unit(parts[0]), unit(parts[1])
@@ -169,13 +169,13 @@ def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
 
 def _square_root(_: etree._Element, atoms: Atoms) -> Atom:
     """``msqrt``: a root of degree 2, which only the operator tree says."""
-    inner = read_row(_present(atoms))
+    inner = read_row(present(atoms))
     return Atom(Role.ATOM, slt.node("O!root", w=inner.symbol), applied([Node("O!root"), inner.node]))
 
 
 def _root(element: etree._Element, atoms: Atoms) -> Atom:
     """``mroot``: a root with its degree."""
-    parts = _present(atoms)
+    parts = present(atoms)
     if len(parts) != 2:
         return _row(element, atoms)
     inner, degree = unit(parts[0]), unit(parts[1])
@@ -183,21 +183,21 @@ def _root(element: etree._Element, atoms: Atoms) -> Atom:
     return Atom(Role.ATOM, symbol, Node("O!root", [inner.node, degree.node]))
 
 
-def _cell(_: etree._Element, atoms: Atoms) -> Atom:
+def cell(_: etree._Element, atoms: Atoms) -> Atom:
     """``mtd``: a row of its own."""
-    row = _present(atoms)
+    row = present(atoms)
     marked = bool(row) and row[0].text == ARRAY
-    cell = read_row(row[marked:])
-    cell.text = ARRAY if marked else ""
-    return cell
+    atom = read_row(row[marked:])
+    atom.text = ARRAY if marked else ""
+    return atom
 
 
 def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
     """``mtr``: its cells."""
-    return Atom(Role.ROW, Symbol(""), Node(""), raw=_present(atoms))
+    return Atom(Role.ROW, Symbol(""), Node(""), raw=present(atoms))
 
 
-def _after_brace(element: etree._Element) -> bool:
+def after_brace(element: etree._Element) -> bool:
     """Whether a table has a brace before it and nothing after it, as ``cases`` has."""
     parent = element.getparent()
     return (
@@ -209,19 +209,25 @@ def _after_brace(element: etree._Element) -> bool:
     )
 
 
-def _table(element: etree._Element, atoms: Atoms) -> Atom:
+def table(element: etree._Element, atoms: Atoms) -> Atom:
     """``mtable``: a table in the layout tree, a matrix in the operator tree."""
-    rows = [row.raw for row in _present(atoms)]
-    while len(rows) > 1 and all(cell.symbol.label == "W!" and not cell.symbol.kids for cell in rows[-1]):
-        rows.pop()  # what follows the last line break is no row
+    rows = present(atoms)
     if element.get("displaystyle") == "true":  # a derivation in lines: the reference keeps its first cell
-        return next((cell for cell in rows[0] if cell.symbol.label != "W!"), BLANK) if rows else BLANK
+        return next((atom for atom in rows[0].raw if atom.symbol.label != "W!"), BLANK) if rows else BLANK
+    return table_of(element, rows)
+
+
+def table_of(element: etree._Element, lines: list[Atom]) -> Atom:
+    """Make the table of the rows that ``mtr`` made; blank ones at its end are none."""
+    rows = [row.raw for row in lines]
+    while len(rows) > 1 and all(atom.symbol.label == "W!" and not atom.symbol.kids for atom in rows[-1]):
+        rows.pop()  # what follows the last line break is no row
     is_array = bool(rows and rows[0]) and rows[0][0].text == ARRAY
-    if _after_brace(element):
+    if after_brace(element):
         rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells
-    heads = [slt.table_row([cell.symbol for cell in row]) for row in rows]
+    heads = [slt.table_row([atom.symbol for atom in row]) for row in rows]
     node = Node(f"M!M-{len(rows)}x{max((len(row) for row in rows), default=0)}")
-    node.kids = [Node("M!R!", [cell.node for cell in row]) for row in rows]
+    node.kids = [Node("M!R!", [atom.node for atom in row]) for row in rows]
     return Atom(Role.ATOM, slt.table(list(heads)), node if is_array else Node("O!matrix", [node]), "table")
 
 
@@ -232,8 +238,8 @@ def unknown(element: etree._Element, atoms: Atoms) -> Atom:
 
 RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
     {
-        "math": lambda _, atoms: read_row(_present(atoms)),
-        "mi": _identifier,
+        "math": lambda _, atoms: read_row(present(atoms)),
+        "mi": identifier_of,
         "mn": _number,
         "mo": _operator,
         "mtext": _text,
@@ -255,8 +261,8 @@ RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
         "mfrac": _fraction,
         "msqrt": _square_root,
         "mroot": _root,
-        "mtd": _cell,
+        "mtd": cell,
         "mtr": _table_row,
-        "mtable": _table,
+        "mtable": table,
     }
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pyterrier_mathamr.formula.applications import application, takes
 from pyterrier_mathamr.formula.opt_node import Node, applied
 from pyterrier_mathamr.formula.slt_symbol import Symbol
 
 from .atoms import Atom
+from .scripts import with_scripts
 from .symbols import Role
 
 DIFFERENTIAL, UPRIGHT_DIFFERENTIAL = "𝑑", "d·"
@@ -103,7 +105,9 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
     """Replace each function and its argument, and each operand and its factorial, by one atom."""
     done: list[Atom] = []
     for atom in atoms:
-        if atom.role == Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
+        if done and done[-1].applies and atom.arguments and takes([made.node for made in done[-3:]], atom.arguments):
+            done[-1] = _applied_letter(done[-1], atom)
+        elif atom.role == Role.POSTFIX and done and done[-1].role in (Role.ATOM, Role.FENCE):
             done[-1] = Atom(Role.ATOM, Symbol(""), applied([atom.node, done[-1].node]))
         else:
             done.append(atom)
@@ -122,6 +126,13 @@ def _with_functions(atoms: list[Atom]) -> list[Atom]:
 
 
 _VALUE = "()"
+
+
+def _applied_letter(letter: Atom, fence: Atom) -> Atom:
+    """Apply a letter to parentheses; scripts after them belong to the value: ``f(x)^2``."""
+    value = application(letter.node, fence.arguments or [])
+    below, above, super_first = fence.scripts
+    return Atom(Role.ATOM, Symbol(""), with_scripts(value, below, above, super_first), _VALUE)
 
 
 def _argument_end(atoms: list[Atom], place: int) -> int:

@@ -102,6 +102,9 @@ def _fence(opener: Atom, inner: list[Atom], closer: Atom) -> Atom:
     below, above, super_first = closer.scripts
     if below is not None or above is not None:
         fence = scripted(fence, below, above, limits=False, super_first=super_first)
+        fence.scripts = closer.scripts
+    if opener.text == "(" and closer.text == ")":
+        fence.arguments = items
     return fence
 
 

@@ -33,7 +33,7 @@ def unit(atom: Atom) -> Atom:
 
 def read_row(atoms: list[Atom]) -> Atom:
     """Read a row: its layout tree and its operator tree, as one operand."""
-    row = _flat(atoms)
+    row = flat(atoms)
     if not row:
         return Atom(Role.ATOM, Symbol("W!"), Node("W!"))
     if len(row) == 1 and row[0].role == Role.ATOM:
@@ -64,7 +64,7 @@ def _marks(atoms: list[Atom]) -> Node | None:
     return None
 
 
-def _flat(atoms: list[Atom]) -> list[Atom]:
+def flat(atoms: list[Atom]) -> list[Atom]:
     """Splice groups into the row, drop blanks, and join symbols that are one."""
     row: list[Atom] = []
     stack = [iter(atoms)]

@@ -17,7 +17,9 @@ def scripted(base: Atom, below: Atom | None, above: Atom | None, *, limits: bool
     symbol = slt.scripted([base.symbol, *(part.symbol for part in (below, above) if part is not None)], labels, letters)
     node = with_scripts(base.node, below, above, super_first)
     keeps = base.role not in (Role.FENCE, Role.TEXT, Role.CLOSE, Role.OPEN, Role.BAR, Role.ROW)
-    return Atom(base.role if keeps else Role.ATOM, symbol or Symbol("W!"), node, base.text)
+    made = Atom(base.role if keeps else Role.ATOM, symbol or Symbol("W!"), node, base.text)
+    made.applies = base.applies
+    return made
 
 
 def with_scripts(node: Node, below: Atom | None, above: Atom | None, super_first: bool) -> Node:

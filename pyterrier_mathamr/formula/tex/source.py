@@ -45,6 +45,21 @@ def _primes_first(match: re.Match[str]) -> str:
     return "^{" + SUPER_FIRST + r"\prime" * len(match[1]) + "}"
 
 
+_DERIVATION = re.compile(
+    r"\\(begin|end)\s*\{(?:(align|gather|multline|eqnarray|flalign|split|dcases|aligned|gathered)|(align(?:ed)?at))\*?\}"
+    r"(?(3)(?:\s*\{\d*\})?)(?:\s*\[[tcb]\])?"
+)
+_DERIVATIONS = {
+    "gather": "gather*", "multline": "gather*", "split": "aligned", "alignedat": "aligned", "aligned": "aligned",
+    "gathered": "gathered", "dcases": "cases",
+}  # fmt: skip
+
+
+def _derivation(match: re.Match[str]) -> str:
+    """Write a derivation in lines in one of the forms that are known and not numbered."""
+    return rf"\{match[1]}{{{_DERIVATIONS.get(match[2] or match[3], 'align*')}}}"
+
+
 def _array(match: re.Match[str]) -> str:
     """Mark an array, and spell out its repeated columns: ``*{3}{c}`` is ``ccc``."""
     columns = _REPEATED.sub(lambda repeat: repeat[2] * min(int(repeat[1]), 100), match[1])
@@ -68,6 +83,8 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
     ("$", re.compile(r"(?<!\\)\$"), ""),
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
+    # derivations in lines that math-core does not know, and those whose lines it would number
+    ("\\begin", _DERIVATION, _derivation),
     ("_", re.compile(r"('+)\s*(?=_)"), _primes_first),
     ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
     ("array", re.compile(r"\\begin\s*\{array\}\s*(?:\[\w?\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"), _array),
