@@ -1,9 +1,14 @@
-"""What all tests share: the network is off (see pytest's options), and where the large real data lies."""
+"""What all tests share: no network (see pytest's options), steady random examples, and where the large real data lies."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure; where CI is set the examples are the same in every run.
+settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("steady")
 
 SHARED = Path(os.environ.get("MATHAMR_TEST_DATA", Path(__file__).resolve().parents[2] / "shared"))
 
