@@ -1,4 +1,4 @@
-"""What all tests share: no network (see pytest's options), steady random examples, and where the large real data lies."""
+"""What all tests share: no network (see pytest's options), steady random examples, where the large real data lies."""
 
 import os
 from pathlib import Path
