@@ -6,6 +6,9 @@
     .arqmath.mathamr.building/   journal.json (which shards are whole) and index/ (the shards)
     .arqmath.mathamr.lock        who is writing
 
+A docno that comes twice ends a build. A formula that stands in several posts does not: ARQMath has some, and its tables
+list the first place, which counts here too; the others are left out with a warning.
+
 A build holds one shard's rows in memory, however long the stream is. A new index is one rename; a change of one that
 stands moves the new shards in, swaps ``pt_meta.json``, and only then removes what is no longer named.
 """
@@ -14,11 +17,14 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .disk import move, remove_folder, write_text, writing
 from .errors import (
@@ -67,6 +73,7 @@ class Build:
         self.dimensions = target.dimensions
         self.shards: list[ShardMeta] = []
         self._entries: list[Entry] = []
+        self._again: list[str] = []
         self._rows = 0
         self._first = 1 + max((int(shard.name.partition("-")[2]) for shard in (replaced or target).shards), default=-1)
         self._stands = [Shard(path / shard.name, target.layout, shard) for shard in target.shards]
@@ -105,6 +112,7 @@ class Build:
         Raises:
             EmbeddingError: an entry cannot be indexed.
             DuplicateDocnoError: a docno comes twice, or stands already.
+            MathAMRWarning: formulas did, and were left out.
         """
         for entry in self._without_done(entries) if self._done else entries:
             if entry.rows.shape[1] != self.dimensions:
@@ -114,6 +122,10 @@ class Build:
             if self._rows >= SHARD_ROWS:
                 self.close_shard()
         self.close_shard()
+        if self._again:
+            shown = ", ".join(sorted(set(self._again))[:5])
+            text = f"{len(self._again)} formulas came again and were left out, the first place counts: {shown}"
+            warnings.warn(MathAMRWarning(f"{self.path}: {text}"), stacklevel=2)
 
     def _set_dimensions(self, entry: Entry) -> None:
         width = entry.rows.shape[1]
@@ -132,24 +144,20 @@ class Build:
                 found = shard.find(docnos, hashes)
                 for hit in np.flatnonzero(found >= 0).tolist():
                     if seen[found[hit]]:
-                        raise DuplicateDocnoError(self.path, [docnos[hit]])
+                        self._refuse([docnos[hit]])
                     seen[found[hit]] = done[hit] = True
             yield from (entry for entry, skipped in zip(some, done, strict=True) if not skipped)
 
     def close_shard(self) -> None:
         """Write what was gathered as a whole shard, and say so in the journal."""
+        self._entries = self._first_places(self._entries)
         if not self._entries:
+            self._rows = 0
             return
-        docnos = [entry.docno for entry in self._entries]
-        hashes = hash_texts(docnos)
-        for shard in (*self._stands, *self._done):
-            found = shard.find(docnos, hashes) >= 0
-            if found.any():
-                raise DuplicateDocnoError(self.path, [docnos[hit] for hit in np.flatnonzero(found)])
         name = f"shard-{self._first + len(self.shards):06d}"
         folder = self.folder / "index" / name
         with writing(self.path):
-            meta = write_shard(folder, self.path, self.target.layout, self._entries)
+            meta = write_shard(folder, self.target.layout, self._entries)
             self.shards.append(meta)
             journal = {
                 "header": self._header(),
@@ -161,6 +169,24 @@ class Build:
         self._done.append(shard)
         self._seen.append(np.ones(len(shard), dtype=np.bool_))
         self._entries, self._rows = [], 0
+
+    def _first_places(self, entries: list[Entry]) -> list[Entry]:
+        """Leave out entries whose docno has come before, in a shard or among themselves."""
+        docnos = [entry.docno for entry in entries]
+        hashes = hash_texts(docnos)
+        again = np.ones(len(entries), dtype=np.bool_)
+        again[list({docno: place for place, docno in reversed(list(enumerate(docnos)))}.values())] = False
+        for shard in (*self._stands, *self._done):
+            again |= shard.find(docnos, hashes) >= 0
+        if again.any():
+            self._refuse([docnos[place] for place in np.flatnonzero(again)])
+        return [entry for entry, twice in zip(entries, again, strict=True) if not twice]
+
+    def _refuse(self, docnos: list[str]) -> None:
+        """Take note of formulas that came again; refuse documents that did."""
+        if self.target.layout != "formulas":
+            raise DuplicateDocnoError(self.path, sorted(set(docnos)))
+        self._again.extend(docnos)
 
     def commit(self) -> IndexMeta:
         """Make the new index the one that counts.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,25 +12,23 @@ import numpy as np
 from .arrays import Array, Field, Numbers, Rows
 from .codes import encode_rows
 from .disk import file_digest, sync_folder, write_array
-from .errors import DuplicateDocnoError, EmbeddingError, IndexCorruptError
+from .errors import EmbeddingError, IndexCorruptError
 from .files import TEXTS, IndexFile, Layout, texts_of
 from .meta import ShardMeta
 from .records import Entry
 from .texts import Hashes, hash_texts, pack_texts, unpack_texts
 
 
-def write_shard(path: Path, index: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMeta:
+def write_shard(path: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMeta:
     """Check entries and write them as one shard, synced.
 
     Args:
         path: the shard's folder; it must not exist.
-        index: the index, for the errors.
         layout: what an entry is.
-        entries: at least one, all of the same width.
+        entries: at least one, all of the same width, each with a docno of its own.
 
     Raises:
         EmbeddingError: a row is not finite, is zero, or is too long or too short for float32.
-        DuplicateDocnoError: two entries have the same docno.
     """
     ordered = sorted(entries, key=lambda entry: len(entry.rows))  # stable: equal lengths keep their order
     rows = np.concatenate([entry.rows for entry in ordered])
@@ -49,7 +46,6 @@ def write_shard(path: Path, index: Path, layout: Layout, entries: Sequence[Entry
         arrays.update(zip(TEXTS[name], pack_texts([entry.texts[column] for entry in ordered]), strict=True))
     hashes = hash_texts(entry.docno for entry in ordered)
     order = np.argsort(hashes, kind="stable")
-    _check_unique(index, [ordered[i].docno for i in order], hashes[order])
     arrays[IndexFile.DOCNO_HASHES], arrays[IndexFile.DOCNO_ORDER] = hashes[order], order.astype(np.int32)
     path.mkdir()
     files = {file.filename: write_array(path / file.filename, arrays[file]) for file in IndexFile.of(layout)}
@@ -73,15 +69,6 @@ def _check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry]) -> flo
             reason = "is too long for float32"
         raise EmbeddingError(entries[document].docno, f"row {row - offsets[document]} of its doc_embs {reason}")
     return float(np.sqrt(float(squares.max())) * (1 + 1e-5))
-
-
-def _check_unique(index: Path, docnos: Sequence[str], hashes: Hashes) -> None:
-    """Refuse docnos that come twice; both are in order of their hashes."""
-    if not len(hashes) or (hashes[1:] != hashes[:-1]).all():
-        return
-    twice = sorted(docno for docno, times in Counter(docnos).items() if times > 1)
-    if twice:
-        raise DuplicateDocnoError(index, twice)
 
 
 class Shard:

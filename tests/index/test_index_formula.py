@@ -2,14 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.index import (
-    DuplicateDocnoError,
     EmbeddingError,
     MathAMRFormulaIndex,
     MathAMRIndex,
     NotAnIndexError,
     QueryError,
+    build,
 )
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
@@ -59,10 +60,27 @@ def test_formulas_without_id_are_skipped_and_the_first_of_two_alike_is_kept(tmp_
     np.testing.assert_array_equal(found[0]["formula_vec"], ROWS[1])
 
 
-def test_one_formula_in_two_posts_is_refused_by_name(formulas):
-    with pytest.raises(DuplicateDocnoError, match="'f2'"):
+@pytest.mark.parametrize("shard_rows", [1, 2, 1 << 19])
+def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named(tmp_path, monkeypatch, shard_rows):
+    monkeypatch.setattr(build, "SHARD_ROWS", shard_rows)
+    posts = [
+        {"docno": "p1", "doc_embs": ROWS, "formula_ids": ["f1", "f2"]},
+        {"docno": "p2", "doc_embs": ROWS[::-1], "formula_ids": ["f3", "f1"]},
+    ]
+    with pytest.warns(MathAMRWarning, match="1 formulas came again and were left out, the first place counts: f1"):
+        index = MathAMRFormulaIndex(tmp_path / "x").index(posts)
+    found = {row["docno"]: row for row in index.get_corpus_iter()}
+    assert {name: row["post_id"] for name, row in found.items()} == {"f1": "p1", "f2": "p1", "f3": "p2"}
+    np.testing.assert_array_equal(found["f1"]["formula_vec"], ROWS[0])
+
+
+def test_a_formula_that_stands_already_keeps_its_place_when_others_are_added(formulas):
+    with pytest.warns(MathAMRWarning, match="f2"):
         formulas.indexer("append").index([{**POSTS[0], "docno": "p9", "formula_ids": ["f9", "f2"]}])
-    assert len(formulas) == 3
+    found = {row["docno"]: row["post_id"] for row in formulas.get_corpus_iter()}
+    assert len(found) == 4
+    assert found["f9"] == "p9"
+    assert found["f2"] != "p9"
 
 
 def test_more_formulas_than_rows_or_none_said_is_refused_naming_the_post(tmp_path):
