@@ -59,7 +59,8 @@ class MathAMR:
         """Open a model; only its description is read until something is encoded.
 
         Args:
-            name_or_path: a bundled model's name or a folder that :meth:`save` wrote.
+            name_or_path: a bundled model's name, a folder that :meth:`save` wrote, or ``hf:organisation/name`` for a
+                model on the Hugging Face hub (extra ``hub``).
 
         Raises:
             ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.

@@ -22,6 +22,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 
 from .config import MathAMRConfig
@@ -30,6 +31,9 @@ from .errors import ModelFileError, ModelFormatError, ModelNotFoundError
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
+HUB = "hf:"
+"""What the name of a model on the Hugging Face hub begins with."""
+
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
 
@@ -72,11 +76,13 @@ def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes
 
 
 def find_folder(name: str | Path) -> Path:
-    """Find a model's folder by bundled name or path.
+    """Find a model's folder by bundled name, path or name on the hub.
 
     Raises:
         ModelNotFoundError: there is no such model; it names the bundled ones.
     """
+    if str(name).startswith(HUB):
+        return _from_hub(str(name).removeprefix(HUB))
     for folder in (Path(name), BUNDLED / name):
         if (folder / CONFIG).is_file():
             return folder
@@ -84,6 +90,12 @@ def find_folder(name: str | Path) -> Path:
     if Path(name).is_dir():
         raise ModelFileError(Path(name) / CONFIG, "the file is missing")
     raise ModelNotFoundError(str(name), bundled)
+
+
+def _from_hub(name: str) -> Path:
+    """Fetch the three files of a model from the hub, or take them from its cache."""
+    hub = require("huggingface_hub", "hub")
+    return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
 
 
 def read_manifest(folder: Path) -> Manifest:

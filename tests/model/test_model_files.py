@@ -5,12 +5,13 @@ import pickle
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.model import (
     Encoder,
     MathAMR,
@@ -51,6 +52,24 @@ def test_a_folder_holds_three_files_and_the_same_bytes_each_time(model, folder, 
     names = ["config.json", "vocabulary.json.gz", "weights.safetensors"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert all((folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+
+
+def test_a_name_on_the_hub_is_fetched_with_its_three_files_alone(model, folder, monkeypatch) -> None:
+    asked = []
+
+    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
+        asked.append((name, sorted(allow_patterns)))
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
+    assert MathAMR.from_pretrained("hf:someone/model") == model
+    assert asked == [("someone/model", ["config.json", "vocabulary.json.gz", "weights.safetensors"])]
+
+
+def test_without_the_extra_a_name_on_the_hub_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[hub\]"):
+        MathAMR.from_pretrained("hf:someone/model")
 
 
 def test_half_precision_halves_the_file_and_hardly_moves_a_vector(model, folder, graphs, tmp_path) -> None:
