@@ -186,20 +186,19 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
             for row in range(len(opened.ids)):
                 out.write(opened.text(row) + "\n\n")
 
-    @classmethod
-    def from_penman(
-        cls, path: str | Path, file: str | Path, *, mode: StoreMode = "create", verbose: bool = False
-    ) -> GraphStore:
-        """Build a store from a file of Penman records, each with ``# ::id``.
+    def from_penman(self, file: str | Path, *, mode: StoreMode = "create", verbose: bool = False) -> GraphStore:
+        """Build this store from a file of Penman records, each with ``# ::id``.
 
         Args:
-            path: the store.
             file: the records, blank lines between them; compressed where its name ends in ``.gz``. A record that is no
                 graph, or has no id, is skipped with a warning that names its line.
             mode: see :meth:`indexer`.
             verbose: show progress.
+
+        Returns:
+            The store.
         """
-        return cls(path).indexer(mode, verbose=verbose).index(penman_records(Path(file)))
+        return self.indexer(mode, verbose=verbose).index(penman_records(Path(file)))
 
     def _open(self) -> _Opened:
         if self._opened is None:
