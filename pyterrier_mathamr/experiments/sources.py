@@ -10,12 +10,12 @@ from __future__ import annotations
 import gzip
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+from pyterrier_mathamr.arqmath import ARQMathCollection, split_pairs
 
 from .errors import SourceError
 
@@ -30,8 +30,8 @@ class TrainingPairs(NamedTuple):
         validation: to stop training by.
     """
 
-    train: list[tuple[str, str]]
-    validation: list[tuple[str, str]]
+    train: Sequence[tuple[str, str]]
+    validation: Sequence[tuple[str, str]]
 
 
 def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
@@ -74,10 +74,8 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
     path = Path(source)
     if not path.is_dir():
         return TrainingPairs([(pair["qid"], pair["aid"]) for pair in _read_pair_file(path)], [])
-    parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": [], "test": []}
-    for question, answer in ARQMathCollection(path).pairs():
-        parts[known_item_split(question)].append((question, answer))
-    return TrainingPairs(parts["train"], parts["validation"])
+    pairs = list(ARQMathCollection(path).pairs())
+    return TrainingPairs(split_pairs(pairs, "train"), split_pairs(pairs, "validation"))
 
 
 def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:

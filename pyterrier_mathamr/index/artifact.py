@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pyterrier as pt
@@ -19,6 +19,11 @@ from .options import HELP_URL
 from .records import Entry
 from .snapshot import Snapshot, entries, signature
 from .write import rewrite_index, write_index
+
+if TYPE_CHECKING:
+    from .indexers import ArtifactIndexer
+
+Index = TypeVar("Index", bound="IndexArtifact")
 
 
 class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
@@ -58,6 +63,19 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
     def __bool__(self) -> bool:
         return True  # an index is there even when it is empty or not yet built: it has no length then
+
+    def indexer(self) -> ArtifactIndexer:
+        """The transformer that builds this index; subclasses say with which options."""
+        raise NotImplementedError
+
+    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
+        """The same as ``indexer().index(iter)``."""
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record of :meth:`index` must have."""
+        return self.indexer().index_inputs()
 
     def built(self) -> bool:
         """Whether there is a whole index at the path; a build that is under way or died does not count."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,14 @@ import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
 
-from .approximate import document_candidates
 from .artifact import IndexArtifact
 from .errors import QueryError
 from .indexers import FormulaIndexer
 from .meta import ARTIFACT_TYPES
 from .options import IndexRetriever, Search, search_of
 from .queries import batch_of, check_query, query_values
-from .retrievers import NO_HITS
-from .search import Hits, rank, search_exact
+from .retrievers import nearest
+from .search import Hits
 from .snapshot import Snapshot
 from .write import IndexMode
 
@@ -68,13 +67,7 @@ class FormulaRetriever(IndexRetriever):
             if missing := [qid for qid in values if qid not in found]:
                 raise MissingValueError(name, "qid", missing)
         rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
-        batch = batch_of(rows)
-        if not len(snapshot):
-            return [NO_HITS] * len(batch)
-        if self.search == "exact":
-            return search_exact(snapshot, batch, self.num_results, "doc")
-        near = document_candidates(snapshot, batch, self.num_results)
-        return [rank(snapshot, batch.one(i), of, self.num_results, "doc") for i, of in enumerate(near)]
+        return nearest(snapshot, batch_of(rows), self.num_results, self.search)
 
 
 def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
@@ -132,15 +125,6 @@ class MathAMRFormulaIndex(IndexArtifact):
         """
         options = {"model": model, "resume": resume, "verbose": verbose, "total": total}
         return FormulaIndexer(self, mode, visual_ids=visual_ids, **options)  # type: ignore[arg-type]
-
-    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> MathAMRFormulaIndex:
-        """The same as ``indexer().index(iter)``."""
-        self.indexer().index(iter)
-        return self
-
-    def index_inputs(self) -> list[list[str]]:
-        """The fields that each record of :meth:`index` must have."""
-        return self.indexer().index_inputs()
 
     def retriever(
         self,

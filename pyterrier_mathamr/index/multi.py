@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,6 @@ class MathAMRIndex(IndexArtifact):
             total: how many documents will come, for the bar.
         """
         return DocumentIndexer(self, mode, model=model, resume=resume, verbose=verbose, total=total)
-
-    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> MathAMRIndex:
-        """The same as ``indexer().index(iter)``."""
-        self.indexer().index(iter)
-        return self
-
-    def index_inputs(self) -> list[list[str]]:
-        """The fields that each record of :meth:`index` must have."""
-        return self.indexer().index_inputs()
 
     def single_vector(
         self,

@@ -11,6 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, first_values, with_objects
+from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
 from .search import Hits
@@ -60,8 +61,8 @@ def check_count(option: str, value: object) -> None:
         raise ConfigError(option, value, "a whole number of at least 1")
 
 
-class IndexTransformer(pt.Transformer):  # type: ignore[misc]
-    """A transformer over an index: equal, hashed and shown by its class, its index and its options.
+class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
+    """A transformer over an index, with options that are checked once.
 
     Args:
         index: the index; it is opened when the first row comes.
@@ -74,7 +75,6 @@ class IndexTransformer(pt.Transformer):  # type: ignore[misc]
     def __init__(self, index: IndexArtifact, **options: Any) -> None:
         super().__init__()
         self.index = index
-        self._options = tuple(options)
         for name, value in options.items():
             setattr(self, name, value)
         for count in ("num_results", "batch_size", "candidates", "hits"):
@@ -82,19 +82,6 @@ class IndexTransformer(pt.Transformer):  # type: ignore[misc]
                 check_count(count, options[count])
         if options.get("device") not in (None, "cpu"):
             raise ConfigError("device", options["device"], "None or 'cpu'")
-
-    def _identity(self) -> tuple[object, ...]:
-        return (type(self), self.index, *(getattr(self, name) for name in self._options))
-
-    def __eq__(self, other: object) -> bool:
-        return self._identity() == other._identity() if isinstance(other, IndexTransformer) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
-    def __repr__(self) -> str:
-        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._options)
-        return f"{type(self).__name__}({self.index!r}, {options})"
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """What ``pt.schematic`` draws, without asking the network."""

@@ -14,6 +14,7 @@ import pandas as pd
 from .approximate import document_candidates, token_candidates
 from .options import IndexRetriever, Search
 from .queries import query_batch
+from .scan import QueryBatch
 from .search import Hits, rank, search_exact
 from .snapshot import Snapshot
 
@@ -57,14 +58,25 @@ class SingleVectorRetriever(IndexRetriever):
 
     def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
         """The best documents of each distinct query by one vector."""
-        batch = query_batch(queries, snapshot)
-        if not len(snapshot):
-            return [NO_HITS] * len(batch)
-        if self.search == "exact":
-            return search_exact(snapshot, batch, self.num_results, "doc")
-        batch = batch.last_rows()
-        found = document_candidates(snapshot, batch, self.num_results)
-        return [rank(snapshot, batch.one(i), of, self.num_results, "doc") for i, of in enumerate(found)]
+        return nearest(snapshot, query_batch(queries, snapshot), self.num_results, self.search)
+
+
+def nearest(snapshot: Snapshot, queries: QueryBatch, k: int, search: Search) -> list[Hits]:
+    """The ``k`` entries whose own vector is nearest to each query's last row.
+
+    Args:
+        snapshot: the index, of documents or formulas.
+        queries: the queries.
+        k: how many, at least 1.
+        search: ``exact``, or ``approximate`` by HNSW.
+    """
+    if not len(snapshot):
+        return [NO_HITS] * len(queries)
+    if search == "exact":
+        return search_exact(snapshot, queries, k, "doc")
+    queries = queries.last_rows()
+    found = document_candidates(snapshot, queries, k)
+    return [rank(snapshot, queries.one(i), of, k, "doc") for i, of in enumerate(found)]
 
 
 class DocVNRetriever(IndexRetriever):
