@@ -47,6 +47,8 @@ class MathAMRConfig:
             the gradient), patience (epochs without a lower validation loss), validation_share, seed.
     Vocabulary:
         vocabulary_size: most frequent node labels kept. min_number_count: rarer numbers become one token.
+            min_role_count: rarer roles become one unknown relation; a few long posts and wide matrices have more than
+            a thousand of their own (``:snt100``, ``:op80``), each of which costs a matrix. The paper keeps all (1).
     """
 
     formulas: FormulaMode = "both"
@@ -75,6 +77,7 @@ class MathAMRConfig:
     seed: int = 42
     vocabulary_size: int = 20_000
     min_number_count: int = 5
+    min_role_count: int = 5
 
     def __post_init__(self) -> None:
         for name, (holds, allowed) in _RULES.items():
@@ -205,4 +208,5 @@ _RULES: dict[str, _Rule] = {
     "seed": _whole(0),
     "vocabulary_size": _whole(1),
     "min_number_count": _whole(1),
+    "min_role_count": _whole(1),
 }

@@ -53,8 +53,13 @@ class Manifest:
 
     @property
     def identity(self) -> str:
-        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits."""
-        parts = json.dumps([self.config.to_dict(), self.vocabulary, self.weights], sort_keys=True)
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits.
+
+        Options at their defaults do not count, so that an option added by a later release changes no identity.
+        """
+        usual = MathAMRConfig().to_dict()
+        options = {name: value for name, value in self.config.to_dict().items() if value != usual[name]}
+        parts = json.dumps([options, self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
 
 

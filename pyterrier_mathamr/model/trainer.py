@@ -121,7 +121,10 @@ def _build_vocabulary(graphs: Graphs, train: Sequence[Pair], config: MathAMRConf
     """Count the labels of the training graphs, each post once; validation posts stay unseen."""
     names = sorted({name for pair in train for name in pair})
     return Vocabulary.build(
-        (graphs[name] for name in names), size=config.vocabulary_size, min_number_count=config.min_number_count
+        (graphs[name] for name in names),
+        size=config.vocabulary_size,
+        min_number_count=config.min_number_count,
+        min_role_count=config.min_role_count,
     )
 
 

@@ -47,6 +47,14 @@ def test_a_saved_model_is_the_same_model(model, folder, graphs) -> None:
         np.testing.assert_array_equal(mine, other)
 
 
+def test_an_option_that_the_file_lacks_has_its_default_and_changes_no_identity(model, folder) -> None:
+    content = json.loads((folder / "config.json").read_text())
+    del content["config"]["min_role_count"]
+    (folder / "config.json").write_text(json.dumps(content))
+    opened = MathAMR.from_pretrained(folder)
+    assert (opened.identity, opened.vocabulary) == (model.identity, model.vocabulary)
+
+
 def test_a_folder_holds_three_files_and_the_same_bytes_each_time(model, folder, tmp_path) -> None:
     model.save(tmp_path / "again")
     names = ["config.json", "vocabulary.json.gz", "weights.safetensors"]

@@ -162,6 +162,14 @@ def test_a_frame_of_pairs_trains_the_same_model(small, pairs, graphs) -> None:
     assert fit(config, frame, graphs)[0] == fit(config, pairs, graphs)[0]
 
 
+def test_roles_rarer_than_the_option_become_the_unknown_relation(small, pairs, graphs) -> None:
+    short = small.replace(epochs=1)
+    every = fit(short.replace(min_role_count=1), pairs, graphs)[0].vocabulary
+    common = fit(short.replace(min_role_count=1000), pairs, graphs)[0].vocabulary
+    assert every.relation_id(":slt-n") != 0 == common.relation_id(":slt-n")
+    assert every.nodes == common.nodes
+
+
 def test_training_can_start_from_a_model(small, pairs, graphs) -> None:
     config = small.replace(epochs=1, node_mask=0.0, edge_dropout=0.0)
     long = config.replace(epochs=12, patience=12, learning_rate=1e-2)
