@@ -12,7 +12,7 @@ spelling (``"GMT"`` in quotes that it does not need) is kept beside it, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .errors import AmrError
 
@@ -33,6 +33,8 @@ class AmrGraph:
         spellings: ``(node, atom)`` where the written atom is not the label's own spelling.
         mentions: edges whose target is written as a bare variable although it is defined only later in the text.
         alignments: ``(edge, role's mark, target's mark)`` for edges that carry surface alignments such as ``~e.4``.
+        texts: of a freshly parsed post, the text behind each ``:snt1``, ``:snt2``, … of the root, or behind the root
+            where it is one sentence; empty where it is not known. No part of the notation, nor of equality.
     """
 
     labels: tuple[str, ...]
@@ -42,6 +44,7 @@ class AmrGraph:
     spellings: tuple[tuple[int, str], ...] = ()
     mentions: tuple[int, ...] = ()
     alignments: tuple[tuple[int, str, str], ...] = ()
+    texts: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         size = len(self.labels)

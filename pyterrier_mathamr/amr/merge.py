@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
 
@@ -79,32 +79,55 @@ def part_of(graph: AmrGraph) -> Part:
 
 def chunked(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[str]:
     """Join sentences to passages of at most ``limit`` tokens, cut at sentence borders."""
+    return map(" ".join, passages(sentences, limit))
+
+
+def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[list[str]]:
+    """Group sentences as :func:`chunked` does, without joining them."""
     chunk: list[str] = []
     size = 0
     for sentence in sentences:
         tokens = len(TOKEN.findall(sentence))
         if chunk and size + tokens > limit:
-            yield " ".join(chunk)
+            yield chunk
             chunk, size = [], 0
         chunk.append(sentence)
         size += tokens
     if chunk:
-        yield " ".join(chunk)
+        yield chunk
 
 
-def merged(parts: Iterable[Part], formulas: Iterable[int]) -> AmrGraph:
+def texts_of_roots(part: Part, sentences: Sequence[str]) -> list[str]:
+    """Say what text each root of a part stands for.
+
+    Args:
+        part: what a parser made of the sentences at once.
+        sentences: the sentences.
+
+    Returns:
+        One text for each root: the sentences in order where there are as many roots, else all of them for each root,
+        since nothing says which of them was split and which were merged.
+    """
+    return list(sentences) if len(sentences) == len(part.roots) else [" ".join(sentences)] * len(part.roots)
+
+
+def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] | None = None) -> AmrGraph:
     """Merge parts into one graph.
 
     Args:
         parts: the parts, in order.
         formulas: numbers of the placeholders that the graph must have; any other is no placeholder and renamed.
+        texts: the text of each root of the parts, end to end; kept as the graph's ``texts``.
 
     Returns:
         A graph in writing order: connected, variables distinct, each placeholder exactly one node, those that no part
         has under the root by ``:math``.
     """
     whole, place = _joined(parts, set(formulas))
-    roots = list(dict.fromkeys(whole.roots))
+    owners: dict[int, int] = {}  # where sentences share their root, the first of them has it
+    for i, node in enumerate(whole.roots):
+        owners.setdefault(node, i)
+    roots = list(owners)
     root = roots[0] if len(roots) == 1 else whole.add("multi-sentence" if roots else "amr-empty")
     leaving: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
     if len(roots) > 1:
@@ -121,7 +144,8 @@ def merged(parts: Iterable[Part], formulas: Iterable[int]) -> AmrGraph:
         if node not in reached:
             leaving[root].append((":math", node))
             reached |= _reached(node, leaving)
-    return _written(root, whole, leaving, bare)
+    graph = _written(root, whole, leaving, bare)
+    return graph if texts is None else replace(graph, texts=tuple(texts[i] for i in owners.values()))
 
 
 def _reached(start: int, leaving: Mapping[int, list[tuple[str, int]]]) -> set[int]:

@@ -12,13 +12,15 @@ from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 
 from .errors import AmrError, PenmanError
 from .graph import AmrGraph
-from .merge import Part, chunked, merged, part_of
+from .merge import Part, merged, part_of, passages, texts_of_roots
 from .penman_io import decode_penman
 
 
 @runtime_checkable
 class AmrParser(Protocol):
     """A parser of English text with formula placeholders to AMR.
+
+    The graph of a post may say in its ``texts`` what each sentence was parsed from.
 
     Attributes:
         name: what `get_parser` knows it by.
@@ -66,13 +68,20 @@ class TextParser(ABC):
 
         Returns:
             For each post its graph: sentences under ``multi-sentence``, a single one by itself, ``amr-empty`` for none.
+            Its ``texts`` say what each of them was parsed from.
         """
-        texts = [post.sentences if self.unit == "sentence" else tuple(chunked(post.sentences)) for post in posts]
-        parts = iter(self.parts_of([text for own in texts for text in own]))
-        return [
-            merged([next(parts) for _ in own], range(len(post.formulas)))
-            for post, own in zip(posts, texts, strict=True)
-        ]
+        units = [self._units(post) for post in posts]
+        found = iter(self.parts_of([" ".join(unit) for own in units for unit in own]))
+        graphs = []
+        for post, own in zip(posts, units, strict=True):
+            parts = [next(found) for _ in own]
+            texts = [text for part, unit in zip(parts, own, strict=True) for text in texts_of_roots(part, unit)]
+            graphs.append(merged(parts, range(len(post.formulas)), texts))
+        return graphs
+
+    def _units(self, post: MathPost) -> list[list[str]]:
+        """Give the sentences of each text that is parsed at once."""
+        return [[text] for text in post.sentences] if self.unit == "sentence" else list(passages(post.sentences))
 
     def parts_of(self, texts: Sequence[str]) -> list[Part]:
         """Parse texts to parts; what does not decode is reported and counts as an empty part."""

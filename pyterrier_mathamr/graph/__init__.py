@@ -12,11 +12,13 @@ from .errors import (
     DuplicateIdError,
     GraphError,
     MissingPlaceholderError,
+    MissingTextsError,
     NotBuiltError,
     StoreError,
     StoreExistsError,
     StoreFormatError,
     TensorsError,
+    TextMetadataError,
     UnfinishedJobError,
     UnknownIdError,
     VocabularyError,
@@ -26,6 +28,7 @@ from .mathamr import MathAMRGraph
 from .store import GraphStore
 from .tensor_store import TensorStore
 from .tensors import GraphTensors, graph_tensors
+from .texts import row_texts, sentence_texts
 from .virtual import Auxiliary, VirtualKind, VirtualNodes
 from .vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
 
@@ -46,6 +49,7 @@ __all__ = [
     "GraphTensors",
     "MathAMRGraph",
     "MissingPlaceholderError",
+    "MissingTextsError",
     "NodeKind",
     "NotBuiltError",
     "StoreError",
@@ -53,6 +57,7 @@ __all__ = [
     "StoreFormatError",
     "TensorStore",
     "TensorsError",
+    "TextMetadataError",
     "UnfinishedJobError",
     "UnknownIdError",
     "VirtualKind",
@@ -65,4 +70,6 @@ __all__ = [
     "detach_formulas",
     "graph_tensors",
     "layout_of",
+    "row_texts",
+    "sentence_texts",
 ]

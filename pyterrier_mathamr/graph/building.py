@@ -18,6 +18,7 @@ from pyterrier_mathamr.posts import MathPost, PostFormula
 
 from .attach import attach_formulas
 from .mathamr import MathAMRGraph
+from .texts import sentence_texts
 
 EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
 """The AMR of a post without text, or without a parse."""
@@ -100,8 +101,16 @@ def _graph(
         whole = attach_formulas(amr, pairs, formulas)
     except Exception as error:
         warn(name, "its parse cannot carry formulas and was left out", error)
-        whole = attach_formulas(EMPTY_AMR, pairs, formulas)
-    return MathAMRGraph(whole, tuple(formula.id for formula in post.formulas), name)
+        amr = EMPTY_AMR
+        whole = attach_formulas(amr, pairs, formulas)
+    return MathAMRGraph(
+        amr=whole,
+        formula_ids=tuple(formula.id for formula in post.formulas),
+        id=name,
+        text=post.text,
+        sentence_texts=sentence_texts(whole, amr.texts, post.text),
+        latex=tuple(formula.latex for formula in post.formulas),
+    )
 
 
 def _pair(

@@ -55,6 +55,35 @@ class FormulaMapError(GraphError):
         )
 
 
+class TextMetadataError(GraphError):
+    """The texts in the metadata of a Penman record cannot be read."""
+
+    def __init__(self, key: str, text: str, reason: str) -> None:
+        super().__init__(key, text, reason)
+        self.key, self.text, self.reason = key, text, reason
+
+    def __str__(self) -> str:
+        return (
+            f"# ::{self.key} {self.text[:80]!r}: {self.reason}. "
+            "Write it as MathAMRGraph.to_penman does, as a JSON string or list of strings, or leave the line out."
+        )
+
+
+class MissingTextsError(GraphError):
+    """A graph does not hold the texts that a text encoder is to read."""
+
+    def __init__(self, graph_id: str, what: str) -> None:
+        super().__init__(graph_id, what)
+        self.graph_id, self.what = graph_id, what
+
+    def __str__(self) -> str:
+        return (
+            f"graph {self.graph_id!r} has {self.what}, which a model with text features reads. "
+            "Build the graph from its post with GraphBuilder, which keeps the texts; a graph from Penman text has them "
+            "only where to_penman wrote them."
+        )
+
+
 class VocabularyError(GraphError):
     """A vocabulary file does not hold a vocabulary that this release reads."""
 
@@ -91,7 +120,8 @@ class StoreFormatError(StoreError):
     def __str__(self) -> str:
         return (
             f"{self.path}: store format {self.found}, but this release reads {self.readable[0]} to "
-            f"{self.readable[-1]}. Build it again, or install a release that reads format {self.found}."
+            f"{self.readable[-1]}. Build it again (unfinished work goes with discard()), or write it with to_penman "
+            f"under a release that reads format {self.found} and read that file here with from_penman."
         )
 
 

@@ -25,7 +25,7 @@ from .errors import MissingPlaceholderError, WritingOrderError
 SENTENCES = "multi-sentence"
 """The concept that joins sentences."""
 
-_SENTENCE_ROLE = re.compile(r":snt[0-9]+")
+_SENTENCE_ROLE = re.compile(r":snt([0-9]{1,9})[0-9]*")
 _TREES = (":opt", ":slt")
 _PREFIX = "FORMULA_"
 
@@ -49,6 +49,7 @@ class GraphLayout:
         opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty where it has none.
         slts: those of its symbol layout tree.
         roots: the root of each sentence, in order.
+        numbers: ``i`` of the ``:snti`` of the whole graph's root that each sentence is below, 1 in a graph of one.
         sentences: the AMR nodes written in each sentence: those defined in it, root first, then those it mentions.
     """
 
@@ -57,6 +58,7 @@ class GraphLayout:
     opts: list[list[int]]
     slts: list[list[int]]
     roots: list[int]
+    numbers: list[int]
     sentences: list[list[int]]
 
 
@@ -91,9 +93,11 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
     if -1 in placeholders:
         raise MissingPlaceholderError(graph_id, [i for i, node in enumerate(placeholders) if node < 0], formulas)
     if not reader.roots:
-        reader.roots = [0]
+        reader.roots, reader.within = [0], [1]
         reader.sentences = [[node for node, kind in enumerate(reader.kinds) if kind < NodeKind.OPT]]
-    return GraphLayout(reader.kinds, placeholders, reader.opts, reader.slts, reader.roots, reader.sentences)
+    return GraphLayout(
+        reader.kinds, placeholders, reader.opts, reader.slts, reader.roots, reader.within, reader.sentences
+    )
 
 
 class _Reader:
@@ -107,11 +111,12 @@ class _Reader:
         self.opts: list[list[int]] = [[] for _ in range(formulas)]
         self.slts: list[list[int]] = [[] for _ in range(formulas)]
         self.roots: list[int] = []
+        self.within: list[int] = []
         self.sentences: list[list[int]] = []
         self.own: list[list[int] | None] = [None] * len(amr.labels)
-        self.joints = {0} if amr.labels[0] == SENTENCES else set()
+        self.joints = {0: 0} if amr.labels[0] == SENTENCES else {}  # each with its number below the root's joint
         if not self.joints:
-            self._begin_sentence(0)
+            self._begin_sentence(0, 1)
 
     def read(self) -> bool:
         """Follow all edges; give back whether each node was written before the edges that leave it."""
@@ -120,7 +125,7 @@ class _Reader:
         bare = frozenset(self.amr.mentions)
         again: list[tuple[int, int]] = []
         kinds, own, first_tree = self.kinds, self.own, NodeKind.OPT
-        special = self.joints | self.numbers.keys()
+        special = self.joints.keys() | self.numbers.keys()
         for index, (source, role, target) in enumerate(self.amr.edges):
             if not placed[source]:
                 return False
@@ -131,7 +136,7 @@ class _Reader:
             part = own[source]
             if source in special and (source in self.joints or (role in _TREES and kinds[source] < first_tree)):
                 self._begin_part(source, role, target)
-                special |= self.joints
+                special |= self.joints.keys()
             elif part is not None:
                 own[target] = part
                 part.append(target)
@@ -148,10 +153,11 @@ class _Reader:
                 found[number] = node
         return found
 
-    def _begin_sentence(self, node: int) -> None:
+    def _begin_sentence(self, node: int, number: int) -> None:
         part = [node]
         self.own[node] = part
         self.roots.append(node)
+        self.within.append(number)
         self.sentences.append(part)
 
     def _begin_part(self, source: int, role: str, target: int) -> None:
@@ -161,11 +167,12 @@ class _Reader:
             part = trees[self.numbers[source]]
             part.append(target)
             self.kinds[target], self.own[target] = kind, part
-        elif _SENTENCE_ROLE.fullmatch(role):
+        elif match := _SENTENCE_ROLE.fullmatch(role):
+            number = self.joints[source] or int(match[1])
             if self.amr.labels[target] == SENTENCES:
-                self.joints.add(target)
+                self.joints[target] = number
             else:
-                self._begin_sentence(target)
+                self._begin_sentence(target, number)
 
     def _mention(self, again: list[tuple[int, int]]) -> None:
         """Add to each sentence the nodes that it only mentions."""

@@ -10,6 +10,7 @@ In Penman notation, with its metadata::
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -17,10 +18,10 @@ from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder
 
-from .errors import FormulaMapError
+from .errors import FormulaMapError, TextMetadataError
 from .layout import layout_of, placeholder_number
 
-_ID, _MAP = "id", "formula_map"
+_ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,17 @@ class MathAMRGraph:
         amr: the whole graph in writing order, trees in place.
         formula_ids: row ``i`` is the collection's id of ``FORMULA_i``, empty where it has none.
         id: the post's docno or the topic's qid.
+        text: title and body as they were parsed, with placeholders; empty where the graph was not built from text.
+        sentence_texts: row ``i`` is the text behind the ``i``-th sentence's virtual node, with placeholders.
+        latex: row ``i`` is the LaTeX of ``FORMULA_i``.
     """
 
     amr: AmrGraph
     formula_ids: tuple[FormulaId, ...] = ()
     id: str = ""
+    text: str = ""
+    sentence_texts: tuple[str, ...] = ()
+    latex: tuple[str, ...] = ()
 
     @property
     def n_formulas(self) -> int:
@@ -54,12 +61,15 @@ class MathAMRGraph:
             indent: spaces for each level, or ``None`` for one line; indented text grows with the square of the depth.
 
         Returns:
-            ``# ::id`` and ``# ::formula_map`` lines, other metadata, and the graph; no line end after it.
+            ``# ::id`` and ``# ::formula_map`` lines, those of the texts as JSON, other metadata, and the graph; no
+            line end after it.
         """
         names = {placeholder(i): formula_id for i, formula_id in enumerate(self.formula_ids)}
         head = [(_ID, _plain_or_json(self.id))] if self.id else []
         head += [(_MAP, _json(names))] if names else []
-        rest = [(key, value) for key, value in self.amr.metadata if key not in (_ID, _MAP)]
+        texts = ((_TEXT, self.text), (_SENTENCES, self.sentence_texts), (_LATEX, self.latex))
+        head += [(key, _json(value)) for key, value in texts if value]
+        rest = [(key, value) for key, value in self.amr.metadata if key not in _OWN]
         return encode_penman(self.amr.with_metadata((*head, *rest)), indent)
 
     @classmethod
@@ -75,6 +85,7 @@ class MathAMRGraph:
         Raises:
             PenmanError: the text is no graph; it says where.
             FormulaMapError: the map is no JSON object of placeholders numbered from 0.
+            TextMetadataError: a text is no JSON, or not of the form that ``to_penman`` writes.
         """
         amr = decode_penman(text)
         metadata = dict(amr.metadata)
@@ -83,8 +94,15 @@ class MathAMRGraph:
         else:
             numbers = set(map(placeholder_number, amr.labels))
             formula_ids = ("",) * next(i for i in count() if i not in numbers)
-        rest = tuple((key, value) for key, value in amr.metadata if key not in (_ID, _MAP))
-        return cls(amr.with_metadata(rest), formula_ids, _read_id(metadata.get(_ID, "")))
+        rest = tuple((key, value) for key, value in amr.metadata if key not in _OWN)
+        return cls(
+            amr=amr.with_metadata(rest),
+            formula_ids=formula_ids,
+            id=_read_id(metadata.get(_ID, "")),
+            text="".join(_read_texts(_TEXT, metadata)),
+            sentence_texts=_read_texts(_SENTENCES, metadata),
+            latex=_read_texts(_LATEX, metadata),
+        )
 
 
 def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
@@ -102,6 +120,19 @@ def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
     if last >= nodes:
         raise FormulaMapError(text, f"FORMULA_{last} in a graph of {nodes} nodes")
     return tuple(numbers.get(i, "") for i in range(1 + last))
+
+
+def _read_texts(key: str, metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """Read one text, or a list of texts; none where the record does not have them, as those of earlier releases."""
+    written = metadata.get(key, "[]")
+    try:
+        texts = json.loads(written)
+    except ValueError as error:
+        raise TextMetadataError(key, written, str(error)) from error
+    texts = [texts] if key == _TEXT and isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise TextMetadataError(key, written, "not text")
+    return tuple(texts)
 
 
 def _json(value: object) -> str:

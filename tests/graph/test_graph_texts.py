@@ -1,0 +1,123 @@
+"""The texts behind a graph's vectors: kept with it, and never those of another sentence."""
+
+import pickle
+
+import pytest
+from graph_examples import whole
+
+from pyterrier_mathamr.amr import TextParser, decode_penman
+from pyterrier_mathamr.graph import (
+    GraphBuilder,
+    MathAMRGraph,
+    MissingTextsError,
+    TextMetadataError,
+    row_texts,
+    sentence_texts,
+)
+from pyterrier_mathamr.posts import post_from_text
+
+DOCUMENT, SENTENCE, FORMULA = 2, 1, 0
+
+
+class Scripted(TextParser):
+    """Answers with the Penman texts it was given, in order."""
+
+    name = "scripted"
+
+    def __init__(self, *answers, unit="sentence"):
+        self.answers, self.unit = answers, unit
+
+    def parse_sentences(self, sentences):
+        assert len(sentences) == len(self.answers)
+        return list(self.answers)
+
+
+def build(text, *answers, unit="sentence"):
+    return GraphBuilder(parser=Scripted(*answers, unit=unit)).build({"1": post_from_text(text)})[0]
+
+
+def test_the_texts_are_those_of_title_and_body_with_formulas_as_latex():
+    post = post_from_text("Solve $x^2 = 2$. I tried $x = 1$.", title="An equation")
+    graph = GraphBuilder().build({"1": post})[0]
+    assert graph.latex == ("x^2 = 2", "x = 1")
+    assert graph.sentence_texts == ("An equation", "Solve FORMULA_0.", "I tried FORMULA_1.")
+    assert row_texts(graph, [FORMULA, FORMULA, SENTENCE, SENTENCE, SENTENCE, DOCUMENT]) == [
+        "x^2 = 2",
+        "x = 1",
+        "An equation",
+        "Solve $x^2 = 2$.",
+        "I tried $x = 1$.",
+        "An equation\nSolve $x^2 = 2$. I tried $x = 1$.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (["(a / one)", "(b / two)", "(c / three)"], ["One.", "Two.", "Three."]),
+        # the second sentence became two: both have its text, and the third keeps its own
+        (["(a / one)", "(m / multi-sentence :snt1 (b / two) :snt2 (d / too))", "(c / three)"],
+         ["One.", "Two.", "Two.", "Three."]),
+        # a sentence without a graph has no vector
+        (["(a / one)", "no graph (", "(c / three)"], ["One.", "Three."]),
+        # nested, and with a role that keeps it from being taken apart
+        (["(a / one)", "(m / multi-sentence :mod (x / x) :snt1 (b / two) :snt2 (d / too))", "(c / three)"],
+         ["One.", "Two.", "Two.", "Three."]),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:parser scripted gave no graph")
+def test_each_sentence_has_its_own_text_when_the_parser_splits_or_loses_some(answers, expected):
+    graph = build("One. Two. Three.", *answers)
+    assert list(graph.sentence_texts) == expected
+    assert graph.n_sentences == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))", ["One.", "Two."]),
+        ("(m / multi-sentence :snt1 (a / one) :snt2 (b / two) :snt3 (c / too))", ["One. Two."] * 3),
+        ("(a / and :op1 (o / one) :op2 (t / two))", ["One. Two."]),
+    ],
+)
+def test_a_passage_gives_its_sentences_in_order_or_where_the_numbers_differ_all_of_itself(answer, expected):
+    assert list(build("One. Two.", answer, unit="passage").sentence_texts) == expected
+
+
+def test_a_sentence_whose_root_stands_in_another_sentence_leaves_the_others_their_texts():
+    graph = build("A $x$. $x$. C.", "(a / a :ARG1 (f / FORMULA_0) :ARG2 (g / FORMULA_1))", "(g / FORMULA_1)", "(c / c)")
+    assert list(graph.sentence_texts) == ["A FORMULA_0.", "C."]
+
+
+def test_a_parser_that_says_nothing_gives_each_sentence_the_whole_text():
+    amr = decode_penman("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))")
+    assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
+
+
+def test_texts_come_back_from_penman_whatever_characters_they_have():
+    graph = MathAMRGraph(
+        decode_penman("(f / FORMULA_0)"), ("7",), "1", 'a ::b\n"c" ü\u2028', ("::", "\t"), ("\\frac{1}{2}",)
+    )
+    assert MathAMRGraph.from_penman(graph.to_penman()) == graph
+    assert pickle.loads(pickle.dumps(graph)) == graph
+
+
+def test_a_record_without_texts_is_read_and_refused_only_where_texts_are_needed():
+    graph = MathAMRGraph.from_penman(whole().to_penman())
+    assert (graph.text, graph.sentence_texts, graph.latex) == ("", (), ())
+    for kind, what in ((FORMULA, "LaTeX of FORMULA_0"), (SENTENCE, "sentence 0"), (DOCUMENT, "text of the post")):
+        with pytest.raises(MissingTextsError, match=what) as caught:
+            row_texts(graph, [kind])
+        assert "GraphBuilder" in str(pickle.loads(pickle.dumps(caught.value)))
+
+
+def test_an_empty_post_has_empty_texts():
+    graph = GraphBuilder().build({"1": post_from_text("")})[0]
+    assert row_texts(graph, [SENTENCE, DOCUMENT]) == ["", ""]
+    assert MathAMRGraph.from_penman(graph.to_penman()) == graph
+
+
+@pytest.mark.parametrize("line", ["post_text 7", 'sentence_texts "x"', "formula_latex [1]", "post_text {"])
+def test_damaged_texts_are_refused_by_name(line):
+    with pytest.raises(TextMetadataError, match=line.split()[0]):
+        MathAMRGraph.from_penman(f"# ::{line}\n(f / FORMULA_0)")
