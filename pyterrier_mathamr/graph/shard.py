@@ -1,4 +1,4 @@
-"""A shard: the compressed Penman texts of some graphs in one file that is either whole or recognised as torn.
+"""A shard: the compressed records of some graphs in one file that is either whole or recognised as torn.
 
 From the first byte to the last::
 
@@ -30,7 +30,7 @@ class ShardTail(NamedTuple):
 
 
 def pack(text: str) -> bytes:
-    """Compress one graph's Penman text; the same bytes each time."""
+    """Compress the text of one graph's record; the same bytes each time."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
 
 

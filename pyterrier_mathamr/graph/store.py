@@ -15,19 +15,21 @@ import numpy.typing as npt
 import pyterrier as pt
 
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.amr import AmrError
 
 from .errors import DamagedStoreError, NotBuiltError, StoreFormatError, UnknownIdError
 from .id_table import IdTable
 from .loader import GraphLoader
 from .mathamr import MathAMRGraph
 from .reading import Side
+from .record import graph_of
 from .shard import unpack
 from .store_index import GraphStoreIndexer, penman_records
 from .store_job import META, READABLE_FORMATS, StoreMode, partial_path, shard_name, unfinished_ids
 
 
 class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
-    """The graphs of posts or topics by id, as compressed Penman text (MathAMR+, section 3.1).
+    """The graphs of posts or topics by id, compressed (MathAMR+, section 3.1).
 
     A store is cheap to make and opens its files on first use; it can be pickled. A job that builds it can be killed and
     run again: it goes on after the last whole shard.
@@ -144,7 +146,7 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         rows = opened.ids.rows(ids)
         if (rows < 0).any():
             raise UnknownIdError(Path(self.path), [name for name, row in zip(ids, rows, strict=True) if row < 0])
-        return [MathAMRGraph.from_penman(opened.text(row)) for row in rows.tolist()]
+        return [opened.graph(row) for row in rows.tolist()]
 
     def __getitem__(self, id: str) -> MathAMRGraph:
         return self.get(id)
@@ -176,7 +178,7 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         """
         opened = self._open()
         for row, name in enumerate(progress(opened.ids, "graphs", "graph", verbose=verbose, total=len(opened.ids))):
-            yield {"docno": name, "graph": MathAMRGraph.from_penman(opened.text(row))}
+            yield {"docno": name, "graph": opened.graph(row)}
 
     def to_penman(self, file: str | Path) -> None:
         """Write all graphs as one Penman file, with a blank line after each; compressed where its name ends in .gz."""
@@ -184,7 +186,7 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         path = Path(file)
         with open(path, "wb") as raw, _text_writer(raw, path) as out:
             for row in range(len(opened.ids)):
-                out.write(opened.text(row) + "\n\n")
+                out.write(opened.graph(row).to_penman() + "\n\n")
 
     def from_penman(self, file: str | Path, *, mode: StoreMode = "create", verbose: bool = False) -> GraphStore:
         """Build this store from a file of Penman records, each with ``# ::id``.
@@ -231,12 +233,17 @@ class _Opened:
             raise DamagedStoreError(path / meta["records"], f"{len(self.records)} records, not {meta['count']}")
         self.shards: dict[int, npt.NDArray[np.uint8]] = {}
 
-    def text(self, row: int) -> str:
-        """Read the Penman text of one row."""
+    def graph(self, row: int) -> MathAMRGraph:
+        """Read the graph of one row."""
         number, start, length = map(int, self.records[row])
         if number not in self.shards:
             self.shards[number] = np.memmap(self.path / shard_name(number), dtype=np.uint8, mode="r")
-        return unpack(self.shards[number][start : start + length].tobytes(), self.path / shard_name(number))
+        shard = self.path / shard_name(number)
+        text = unpack(self.shards[number][start : start + length].tobytes(), shard)
+        try:
+            return graph_of(text)
+        except (ValueError, KeyError, TypeError, AttributeError, AmrError) as error:
+            raise DamagedStoreError(shard, f"a record is no graph ({type(error).__name__}: {error})") from error
 
 
 def _text_writer(raw: IO[bytes], path: Path) -> io.TextIOWrapper:

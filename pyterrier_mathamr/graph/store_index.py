@@ -21,6 +21,7 @@ from pyterrier_mathamr.amr import iter_records
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
+from .record import record_of
 from .shard import pack
 from .store_job import META, StoreJob, StoreMode
 
@@ -102,7 +103,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
                 check.columns(includes=list(names))
         for row in progress(rows, "storing graphs", "graph", verbose=self.verbose, total=self.total):
             name, graph = _id_and_graph(row)
-            job.add(name, pack(replace(graph, id=name).to_penman()))
+            job.add(name, packed(replace(graph, id=name)))
         job.finish(
             {
                 "type": self.store.ARTIFACT_TYPE,
@@ -112,6 +113,16 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         )
         self.store._reopen()
         return self.store
+
+
+def packed(graph: MathAMRGraph) -> bytes:
+    """Make the record of a graph; the same bytes each time.
+
+    Raises:
+        AmrError: the graph has no form in Penman notation, so it could never be written to a file again.
+    """
+    graph.to_penman()
+    return pack(record_of(graph))
 
 
 def _id_and_graph(row: dict[str, Any]) -> tuple[str, MathAMRGraph]:

@@ -20,14 +20,22 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
-from .errors import ChangedGraphError, DamagedStoreError, DuplicateIdError, StoreExistsError, UnfinishedJobError
+from .errors import (
+    ChangedGraphError,
+    DamagedStoreError,
+    DuplicateIdError,
+    StoreExistsError,
+    StoreFormatError,
+    UnfinishedJobError,
+)
 from .id_table import IdTable
 from .shard import read_tail, write_shard
 
 StoreMode = Literal["create", "overwrite", "append"]
 META = "pt_meta.json"
-STORE_FORMAT = 1
-READABLE_FORMATS = range(1, 2)
+STORE_FORMAT = 2
+"""Format 1 kept Penman texts, 2 keeps the records of `record.py`."""
+READABLE_FORMATS = range(2, 3)
 
 _JOB = "job.json"
 
@@ -66,6 +74,7 @@ class StoreJob:
     Raises:
         StoreExistsError: the mode is ``create`` and there is something at ``path``.
         UnfinishedJobError: work of another mode lies beside the store.
+        StoreFormatError: work of another format lies beside the store.
     """
 
     def __init__(
@@ -90,6 +99,8 @@ class StoreJob:
         note = self.folder / _JOB
         if note.is_file():
             found = json.loads(note.read_text())
+            if found.get("format") != STORE_FORMAT:
+                raise StoreFormatError(self.folder, found.get("format"), READABLE_FORMATS)
             if found != job:
                 raise UnfinishedJobError(self.path, str(found.get("mode")), self.mode)
             return
@@ -121,7 +132,7 @@ class StoreJob:
 
         Args:
             name: its id.
-            record: its packed text.
+            record: its packed record.
 
         Raises:
             DuplicateIdError: the id came before.

@@ -3,14 +3,16 @@
 import gzip
 import json
 import pickle
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
 from graph_examples import one_sentence, whole
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.amr import AmrError, decode_penman
 from pyterrier_mathamr.graph import (
     ChangedGraphError,
     DamagedStoreError,
@@ -25,6 +27,7 @@ from pyterrier_mathamr.graph import (
     UnknownIdError,
 )
 from pyterrier_mathamr.graph.id_table import IdTable
+from pyterrier_mathamr.graph.shard import pack, write_shard
 
 
 def graph(i):
@@ -196,6 +199,44 @@ def test_a_store_of_another_format_is_refused(store):
     (store.path / "pt_meta.json").write_text(json.dumps({**meta, "version": 99}))
     with pytest.raises(StoreFormatError, match="format 99"):
         GraphStore(store.path).ids()
+
+
+def test_a_store_of_penman_texts_says_how_its_graphs_are_kept(store):
+    store.index(rows(1))
+    meta = json.loads((store.path / "pt_meta.json").read_text())
+    (store.path / "pt_meta.json").write_text(json.dumps({**meta, "version": 1}))
+    with pytest.raises(StoreFormatError, match="to_penman under a release that reads format 1"):
+        GraphStore(store.path).ids()
+
+
+def test_unfinished_work_of_another_format_is_refused_and_can_be_discarded(store):
+    with pytest.raises(KeyboardInterrupt):
+        store.indexer(shard_size=1).index(dies_after(rows(1)))
+    job = store.path.parent / ".graphs.mathamr.partial" / "job.json"
+    job.write_text(json.dumps({**json.loads(job.read_text()), "format": 1}))
+    with pytest.raises(StoreFormatError, match="discard"):
+        store.index(rows(1))
+    store.discard()
+    assert store.index(rows(1)).ids() == ["1"]
+
+
+def test_a_record_that_is_no_graph_is_reported(store):
+    store.index(rows(1))
+    for text in ("[]", "{}", '{"amr": {"variables": "a", "edges": [[], [], []], "labels": []}}', "x"):
+        record = pack(text)
+        write_shard(store.path / "shard-00000.bin", ["1"], [record])
+        np.save(store.path / "records-0.npy", np.array([[0, 0, len(record)]]))
+        meta = json.loads((store.path / "pt_meta.json").read_text())
+        meta["shards"] = [(store.path / "shard-00000.bin").stat().st_size]
+        (store.path / "pt_meta.json").write_text(json.dumps(meta))
+        with pytest.raises(DamagedStoreError, match="no graph"):
+            GraphStore(store.path).get("1")
+
+
+def test_what_penman_cannot_write_is_refused(store):
+    unwritable = MathAMRGraph(replace(graph(1).amr, variables=("a b", "")), (), "1")
+    with pytest.raises(AmrError, match="variable"):
+        store.index([{"docno": "1", "graph": unwritable}])
 
 
 @pytest.mark.parametrize("cut", [0, 10])

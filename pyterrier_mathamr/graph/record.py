@@ -1,0 +1,76 @@
+"""A graph as one line of JSON, the form in which a store keeps it: read about ten times faster than Penman text.
+
+Every field of ``MathAMRGraph`` and ``AmrGraph`` is kept by its name, and left out where it has its default, so a field
+that is added with a default changes neither this file nor the records of graphs that do not use it. What every graph
+has much of is written in columns, with small numbers that compress well::
+
+    {"amr": {"labels": ["equal-01", "FORMULA_0", "-"],     (e / equal-01
+             "variables": "e f ",                             :ARG1 (f / FORMULA_0)
+             "edges": [[1, 2], [":ARG1", ":polarity"],        :polarity -)
+                       [1, 1]]},
+     "formula_ids": ["7"], "id": "154"}
+
+Edge ``i`` is written as its length (target − source), its role, and its target − ``i``: the latter is 1 all along a
+tree and falls by one at each mention of a node that is written already.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from pyterrier_mathamr.amr import AmrEdge, AmrGraph
+
+from .mathamr import MathAMRGraph
+
+
+def record_of(graph: MathAMRGraph) -> str:
+    """Write a graph with all its fields.
+
+    Args:
+        graph: a graph that can be written as Penman text, so no variable holds a space.
+
+    Returns:
+        JSON, the same text each time; ``graph_of(record_of(graph))`` equals ``graph``.
+    """
+    amr = _changed(graph.amr)
+    sources, roles, targets = zip(*graph.amr.edges, strict=True) if graph.amr.edges else ((), (), ())
+    lengths = [target - source for source, target in zip(sources, targets, strict=True)]
+    amr["variables"] = " ".join(graph.amr.variables)
+    amr["edges"] = (lengths, roles, [target - i for i, target in enumerate(targets)])
+    return json.dumps({**_changed(graph), "amr": amr}, ensure_ascii=False, separators=(",", ":"))
+
+
+def graph_of(record: str) -> MathAMRGraph:
+    """Read what :func:`record_of` wrote.
+
+    Raises:
+        ValueError, KeyError, TypeError, AmrError: the text is no record.
+    """
+    content = json.loads(record)
+    amr = content.pop("amr")
+    variables = tuple(amr.pop("variables").split(" "))
+    edges = _edges(*amr.pop("edges"))
+    return MathAMRGraph(AmrGraph(variables=variables, edges=edges, **_frozen_fields(amr)), **_frozen_fields(content))
+
+
+def _changed(values: MathAMRGraph | AmrGraph) -> dict[str, Any]:
+    """Give the fields that have not their default by name."""
+    found = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
+    return {name: value for name, value, default in found if value != default}
+
+
+def _edges(lengths: list[int], roles: list[str], offsets: list[int]) -> tuple[AmrEdge, ...]:
+    targets = [offset + i for i, offset in enumerate(offsets)]
+    sources = [target - length for target, length in zip(targets, lengths, strict=True)]
+    return tuple(zip(sources, roles, targets, strict=True))
+
+
+def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: _frozen(value) for name, value in content.items()}
+
+
+def _frozen(value: Any) -> Any:
+    """Make tuples of JSON's lists; the fields are a few lists deep, whatever the graph."""
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
