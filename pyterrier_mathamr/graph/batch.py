@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ class GraphBatch:
         kinds: int64 ``[r]``, the :class:`VirtualKind` of each.
         offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
         is_virtual: bool ``[N]``, nodes that were added to the graphs: never masked, their edges never dropped.
+        node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
+        features: float16 ``[r, d_text]``, the text features of each row of ``virtual``, or ``None``.
     """
 
     nodes: Tensor
@@ -37,6 +39,8 @@ class GraphBatch:
     kinds: Tensor
     offsets: Tensor
     is_virtual: Tensor
+    node_offsets: Tensor
+    features: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -48,12 +52,33 @@ class GraphBatch:
             device: such as ``cuda`` or ``cpu``.
             non_blocking: do not wait for copies from pinned memory.
         """
-        names = [field.name for field in fields(self)]
-        return GraphBatch(**{name: getattr(self, name).to(device, non_blocking=non_blocking) for name in names})
+        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def part(self, first: int, last: int) -> GraphBatch:
+        """Cut out the graphs from number ``first`` to before ``last`` as a batch of their own."""
+        node, end = self.node_offsets[first], self.node_offsets[last]
+        row, stop = self.offsets[first], self.offsets[last]
+        inside = (self.edge_index[0] >= node) & (self.edge_index[0] < end)
+        return GraphBatch(
+            nodes=self.nodes[node:end],
+            edge_index=self.edge_index[:, inside] - node,
+            edge_type=self.edge_type[inside],
+            virtual=self.virtual[row:stop] - node,
+            kinds=self.kinds[row:stop],
+            offsets=self.offsets[first : last + 1] - row,
+            is_virtual=self.is_virtual[node:end],
+            node_offsets=self.node_offsets[first : last + 1] - node,
+            features=None if self.features is None else self.features[row:stop],
+        )
 
     def pin_memory(self) -> GraphBatch:
         """Copy the batch to pinned memory, from where it goes to a GPU beside the computation."""
-        return GraphBatch(**{field.name: getattr(self, field.name).pin_memory() for field in fields(self)})
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> GraphBatch:
+        """Copy the batch with each tensor that it has changed."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None})
 
 
 def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
@@ -66,7 +91,7 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         The batch on the CPU.
 
     Raises:
-        TensorsError: there are no graphs.
+        TensorsError: there are no graphs, or some have text features and others none or wider ones.
     """
     if not graphs:
         raise TensorsError("collate", "a batch of no graphs; leave it out")
@@ -86,7 +111,19 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         kinds=torch.from_numpy(kinds),
         offsets=torch.from_numpy(offsets),
         is_virtual=(nodes >= FIRST_VIRTUAL_ID) & (nodes < FIRST_VIRTUAL_ID + len(VirtualKind)),
+        node_offsets=torch.from_numpy(first),
+        features=_features(graphs),
     )
+
+
+def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
+    """Put the text features of all graphs end to end, where they have any."""
+    found = [graph.features for graph in graphs if graph.features is not None]
+    if not found:
+        return None
+    if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
+        raise TensorsError("collate", "graphs with text features of different width, or some without; encode all alike")
+    return torch.from_numpy(np.concatenate(found))
 
 
 def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

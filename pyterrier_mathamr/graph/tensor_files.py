@@ -11,12 +11,12 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DuplicateIdError
+from .errors import DuplicateIdError, TensorsError
 from .id_table import IdTable
 from .tensors import GraphTensors
 
-TENSOR_FORMAT = 1
-READABLE_TENSOR_FORMATS = range(1, 2)
+TENSOR_FORMAT = 2
+READABLE_TENSOR_FORMATS = range(1, 3)
 
 
 class TensorFile(Enum):
@@ -30,6 +30,9 @@ class TensorFile(Enum):
     KINDS = ("kinds.bin", "<i1")
 
 
+FEATURES = ("features.bin", "<f2")
+"""Text features, row by row as the vectors they belong to; the file is there where ``meta.json`` gives their width."""
+
 META, COUNTS, IDS = "meta.json", "counts.npy", "ids.npids"
 _WIDE = np.dtype("<i4")
 COLUMN_OF = (0, 1, 1, 1, 2, 2)  # which column of the counts each TensorFile follows
@@ -38,9 +41,9 @@ COLUMN_OF = (0, 1, 1, 1, 2, 2)  # which column of the counts each TensorFile fol
 class Column:
     """One array being written, widened when a value asks for it."""
 
-    def __init__(self, folder: Path, file: TensorFile) -> None:
-        self.path = folder / file.value[0]
-        self.dtype: np.dtype[Any] = np.dtype(file.value[1])
+    def __init__(self, folder: Path, file: tuple[str, str]) -> None:
+        self.path = folder / file[0]
+        self.dtype: np.dtype[Any] = np.dtype(file[1])
         self.out: IO[bytes] = open(self.path, "wb")  # noqa: SIM115 - closed by close()
 
     def append(self, values: npt.NDArray[Any]) -> None:
@@ -58,7 +61,9 @@ class Column:
 
 def write_tensors(folder: Path, path: Path, items: Iterable[tuple[str, GraphTensors]]) -> None:
     """Write all files of a store into ``folder``; ``path`` names the store in messages."""
-    columns = [Column(folder, file) for file in TensorFile]
+    columns = [Column(folder, file.value) for file in TensorFile]
+    features = Column(folder, FEATURES)
+    widths: set[int] = set()
     counts: list[tuple[int, int, int, int]] = []
     ids: dict[str, None] = {}
     try:
@@ -72,14 +77,23 @@ def write_tensors(folder: Path, path: Path, items: Iterable[tuple[str, GraphTens
             arrays = (graph.nodes, sources, targets, graph.relations[:kept], graph.virtual, graph.kinds)
             for column, values in zip(columns, arrays, strict=True):
                 column.append(values)
+            if graph.features is not None:
+                features.append(graph.features)
+            widths.add(0 if graph.features is None else graph.features.shape[1])
+            if len(widths) > 1:
+                raise TensorsError(str(path), f"{name!r} has text features of another width than the graphs before it")
             counts.append((len(graph.nodes), len(graph.relations), len(graph.virtual), int(mirrored)))
     finally:
-        for column in columns:
+        for column in (*columns, features):
             column.close()
     np.save(folder / COUNTS, np.array(counts, dtype=np.int64).reshape(-1, 4))
     IdTable.write(folder / IDS, list(ids))
     dtypes = {file.name: column.dtype.str for file, column in zip(TensorFile, columns, strict=True)}
-    (folder / META).write_text(json.dumps({"version": TENSOR_FORMAT, "count": len(counts), "dtypes": dtypes}) + "\n")
+    width = max(widths, default=0)
+    if not width:
+        features.path.unlink()
+    meta = {"version": TENSOR_FORMAT, "count": len(counts), "dtypes": dtypes, "features": width}
+    (folder / META).write_text(json.dumps(meta) + "\n")
 
 
 def _is_mirrored(graph: GraphTensors) -> bool:

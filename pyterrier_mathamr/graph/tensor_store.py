@@ -7,6 +7,7 @@ Each file is one array end to end over all graphs; ``counts.npy`` says how much 
     relations         int16            their relations
     virtual           uint16 or int32  nodes of the retrieval vectors
     kinds             int8             their VirtualKinds
+    features          float16          text features of the vectors, where the graphs have any
     counts            int64 [m, 4]     nodes, edges, vectors, mirrored
 
 Where the second half of a graph's edges is the first turned round, with relations one higher, as ``graph_tensors``
@@ -35,7 +36,7 @@ from .errors import (
     UnknownIdError,
 )
 from .id_table import IdTable
-from .tensor_files import COLUMN_OF, COUNTS, IDS, META, READABLE_TENSOR_FORMATS, TensorFile, write_tensors
+from .tensor_files import COLUMN_OF, COUNTS, FEATURES, IDS, META, READABLE_TENSOR_FORMATS, TensorFile, write_tensors
 from .tensors import GraphTensors
 
 
@@ -64,7 +65,13 @@ class TensorStore:
         stored = self._counts[:, :3].copy()
         stored[:, 1] >>= self._counts[:, 3]  # a mirrored graph keeps half of its edges
         self._starts = np.concatenate([np.zeros((1, 3), dtype=np.int64), np.cumsum(stored, axis=0)])
-        self._arrays = [self._map(file, meta["dtypes"][file.name], i) for i, file in enumerate(TensorFile)]
+        ends = self._starts[-1].tolist()
+        self._arrays = [
+            self._map(file.value[0], meta["dtypes"][file.name], ends[column])
+            for file, column in zip(TensorFile, COLUMN_OF, strict=True)
+        ]
+        self._width = int(meta.get("features", 0))  # stores of format 1 have none
+        self._features = self._map(*FEATURES, ends[2] * self._width) if self._width else None
 
     def __reduce__(self) -> tuple[type[TensorStore], tuple[Path]]:
         return TensorStore, (self.path,)
@@ -86,6 +93,7 @@ class TensorStore:
         Raises:
             StoreExistsError: there is something at ``path`` and ``overwrite`` is not set.
             DuplicateIdError: an id came twice.
+            TensorsError: some graphs have text features and others none, or wider ones.
         """
         path = Path(path).absolute()
         if path.exists() and not overwrite:
@@ -120,7 +128,12 @@ class TensorStore:
             edges = np.concatenate([edges, edges[::-1]], axis=1)
             relations = np.concatenate([relations, relations + np.int16(1)])
         return GraphTensors(
-            nodes.astype(np.int32), edges, relations, virtual.astype(np.int32), np.array(kinds, dtype=np.int8)
+            nodes=nodes.astype(np.int32),
+            edges=edges,
+            relations=relations,
+            virtual=virtual.astype(np.int32),
+            kinds=np.array(kinds, dtype=np.int8),
+            features=self._features_of(row),
         )
 
     def __iter__(self) -> Iterator[GraphTensors]:
@@ -161,9 +174,16 @@ class TensorStore:
     def _table(self) -> IdTable:
         return IdTable(self.path / IDS, len(self))
 
-    def _map(self, file: TensorFile, dtype: str, index: int) -> npt.NDArray[Any]:
+    def _features_of(self, row: int) -> npt.NDArray[np.float16] | None:
+        """Read the text features of one graph, or ``None`` where the store has none."""
+        if self._features is None:
+            return None
+        start, end = self._starts[row : row + 2, 2].tolist()
+        return np.array(self._features[start * self._width : end * self._width]).reshape(-1, self._width)
+
+    def _map(self, name: str, dtype: str, total: int) -> npt.NDArray[Any]:
         """Map one array, after comparing its length with the counts."""
-        path, total = self.path / file.value[0], int(self._starts[-1, COLUMN_OF[index]])
+        path = self.path / name
         wanted = total * np.dtype(dtype).itemsize
         if not path.is_file() or path.stat().st_size != wanted:
             raise DamagedStoreError(path, f"the file is missing or has not its {wanted} bytes")

@@ -44,6 +44,7 @@ class GraphTensors:
         relations: int16 ``[e]``, relation id of each edge.
         virtual: int32 ``[n]``, the node of each retrieval vector: formulas, sentences, document.
         kinds: int8 ``[n]``, the :class:`VirtualKind` of each.
+        features: float16 ``[n, d_text]``, what a text encoder makes of the text of each; ``None`` for a model without.
     """
 
     nodes: npt.NDArray[np.int32]
@@ -51,6 +52,7 @@ class GraphTensors:
     relations: npt.NDArray[np.int16]
     virtual: npt.NDArray[np.int32]
     kinds: npt.NDArray[np.int8]
+    features: npt.NDArray[np.float16] | None = None
 
     def __post_init__(self) -> None:
         edges, rows = self.edges.shape, self.virtual.shape
@@ -58,6 +60,8 @@ class GraphTensors:
             raise TensorsError("GraphTensors", f"edges of shape {edges} with relations of {self.relations.shape}")
         if self.nodes.ndim != 1 or len(rows) != 1 or self.kinds.shape != rows:
             raise TensorsError("GraphTensors", f"{rows} virtual nodes with {self.kinds.shape} kinds")
+        if self.features is not None and (self.features.ndim != 2 or self.features.shape[:1] != rows):
+            raise TensorsError("GraphTensors", f"{rows} virtual nodes with features of shape {self.features.shape}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GraphTensors) and all(
@@ -71,8 +75,9 @@ class GraphTensors:
         """Copy the arrays into PyTorch Geometric's form, for any of its convolutions and loaders.
 
         Returns:
-            ``x`` int64 ``[N]``, ``edge_index`` int64 ``[2, e]``, ``edge_type`` int64 ``[e]``, ``kinds`` int64 ``[n]``
-            and ``virtual_index`` int64 ``[n]``, which PyTorch Geometric shifts as it batches graphs.
+            ``x`` int64 ``[N]``, ``edge_index`` int64 ``[2, e]``, ``edge_type`` int64 ``[e]``, ``kinds`` int64 ``[n]``,
+            ``virtual_index`` int64 ``[n]``, which PyTorch Geometric shifts as it batches graphs, and where there are
+            any, ``features`` float16 ``[n, d_text]``.
         """
         import torch
         from torch_geometric.data import Data
@@ -80,6 +85,7 @@ class GraphTensors:
         def tensor(array: npt.NDArray[Any]) -> torch.Tensor:
             return torch.from_numpy(array.astype(np.int64))
 
+        features = {} if self.features is None else {"features": torch.from_numpy(self.features)}
         return Data(
             x=tensor(self.nodes),
             edge_index=tensor(self.edges),
@@ -87,6 +93,7 @@ class GraphTensors:
             virtual_index=tensor(self.virtual),
             kinds=tensor(self.kinds),
             num_nodes=len(self.nodes),
+            **features,
         )
 
 

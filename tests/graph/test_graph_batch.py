@@ -1,5 +1,7 @@
 """Graphs end to end, judged by PyTorch Geometric's own batching."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from graph_examples import one_sentence, whole
@@ -19,6 +21,20 @@ def test_a_batch_equals_that_of_pytorch_geometric():
     assert torch.equal(batch.virtual, judge.virtual_index)
     assert torch.equal(batch.kinds, judge.kinds)
     assert {field.dtype for field in (batch.nodes, batch.edge_index, batch.virtual, batch.offsets)} == {torch.int64}
+
+
+def test_text_features_are_put_end_to_end_or_refused_where_some_graphs_have_none():
+    rows = [torch.full((len(tensors.virtual), 2), float(i)).half() for i, tensors in enumerate(TENSORS)]
+    graphs = [replace(tensors, features=row.numpy()) for tensors, row in zip(TENSORS, rows, strict=True)]
+    batch, judge = collate(graphs), Batch.from_data_list([tensors.to_pyg() for tensors in graphs])
+    assert torch.equal(batch.features, torch.cat(rows))
+    assert torch.equal(batch.features, judge.features)
+    assert torch.equal(batch.to("cpu").features, batch.features)
+    assert collate(TENSORS).to("cpu").features is None
+    with pytest.raises(TensorsError, match="some without"):
+        collate([graphs[0], TENSORS[1]])
+    with pytest.raises(TensorsError, match=r"features of shape \(2, 2\)"):
+        replace(TENSORS[0], features=rows[0][:2].numpy())
 
 
 def test_offsets_say_which_rows_are_whose():

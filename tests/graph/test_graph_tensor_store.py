@@ -1,5 +1,7 @@
 """Tensors on disk: narrow where they can be, the same when they come back."""
 
+import dataclasses
+import json
 import pickle
 import shutil
 
@@ -14,6 +16,7 @@ from pyterrier_mathamr.graph import (
     NotBuiltError,
     StoreExistsError,
     StoreFormatError,
+    TensorsError,
     TensorStore,
     UnknownIdError,
     Vocabulary,
@@ -26,6 +29,13 @@ ITEMS = [
     ("b", graph_tensors(one_sentence(), VOCABULARY, auxiliary="full")),
     ("c", graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="none")),
 ]
+
+
+def with_features(tensors, width):
+    """The tensors with a row of numbers for each vector."""
+    rows = len(tensors.virtual)
+    features = np.arange(rows * width, dtype=np.float16).reshape(rows, width)
+    return dataclasses.replace(tensors, features=features)
 
 
 def tensors(nodes, edges, relations):
@@ -130,6 +140,28 @@ def test_what_is_no_store_or_of_another_format_is_refused(tmp_path):
     (tmp_path / "u" / "meta.json").write_text('{"version": 7}')
     with pytest.raises(StoreFormatError, match="format 7"):
         TensorStore(tmp_path / "u")
+
+
+def test_text_features_come_back_and_a_store_without_them_has_none(tmp_path):
+    assert TensorStore.build(tmp_path / "none", ITEMS)["a"].features is None
+    assert not (tmp_path / "none" / "features.bin").exists()
+    items = [(name, with_features(tensors, 5)) for name, tensors in ITEMS]
+    store = TensorStore.build(tmp_path / "some", items)
+    assert [store[name] for name, _ in items] == [tensors for _, tensors in items]
+    assert store["b"] != ITEMS[1][1]
+    with pytest.raises(TensorsError, match="another width"):
+        TensorStore.build(tmp_path / "mixed", [*items, ("d", ITEMS[0][1])])
+    (tmp_path / "some" / "features.bin").write_bytes(b"")
+    with pytest.raises(DamagedStoreError, match=r"features\.bin"):
+        TensorStore(tmp_path / "some")
+
+
+def test_a_store_of_the_first_format_is_read(tmp_path):
+    TensorStore.build(tmp_path / "t", ITEMS)
+    meta = json.loads((tmp_path / "t" / "meta.json").read_text())
+    del meta["features"]
+    (tmp_path / "t" / "meta.json").write_text(json.dumps({**meta, "version": 1}))
+    assert list(TensorStore(tmp_path / "t")) == [tensors for _, tensors in ITEMS]
 
 
 def test_a_store_survives_a_worker_process(tmp_path):
