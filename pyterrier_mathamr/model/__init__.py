@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .augment import augment
+from .augment import augment, drop_sentences
 from .config import MathAMRConfig
 from .encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoders import DocEncoder, QueryEncoder, TextScorer
@@ -18,6 +18,7 @@ from .errors import (
     TrainingError,
     UnknownOptionError,
 )
+from .formula_contrast import formula_contrast
 from .history import EpochRecord
 from .initial import InitialState
 from .losses import ContrastiveLoss, info_nce, normalise
@@ -53,6 +54,8 @@ __all__ = [
     "TrainingError",
     "UnknownOptionError",
     "augment",
+    "drop_sentences",
+    "formula_contrast",
     "info_nce",
     "maxsim",
     "maxsim_matrix",

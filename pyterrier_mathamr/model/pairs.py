@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -76,24 +76,37 @@ def batches_of(pairs: Sequence[Pair], size: int, generator: torch.Generator | No
 
 
 class Answers:
-    """The known right answers of each question, none of which may be its negative."""
+    """What is known to be right for each question, and so never its negative.
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    Args:
+        pairs: questions and right answers.
+        never: further documents by question id, such as the answers of linked questions.
+    """
+
+    def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
         self._of: defaultdict[str, set[str]] = defaultdict(set)
         for question, answer in pairs:
             self._of[question].add(answer)
+        for question, others in (never or {}).items():
+            self._of[str(question)].update(map(str, others))
 
-    def allowed(self, batch: Sequence[Pair]) -> Tensor:
+    def known(self, question: str, document: str) -> bool:
+        """Tell whether a document is known to be right for a question, or is the question itself."""
+        return document == question or document in self._of.get(question, ())
+
+    def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
         """Tell which documents of a batch may count against which questions.
 
         Args:
             batch: B pairs.
+            others: H further documents, such as hard negatives.
 
         Returns:
-            bool ``[B, B]``: the diagonal, and (i, j) where answer j is no known answer of question i. So pairs of
-            the same question, or with the same answer, are never negatives of each other.
+            bool ``[B, B + H]``: the diagonal, and (i, j) where document j is not known to be right for question i. So
+            pairs of the same question, or with the same answer, are never negatives of each other.
         """
-        rows = [[answer not in self._of[question] for _, answer in batch] for question, _ in batch]
+        columns = [*(answer for _, answer in batch), *others]
+        rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
         return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)
 
 

@@ -52,3 +52,10 @@ def test_answers_known_to_be_right_are_never_negatives() -> None:
         [True, True, True, True],
         [False, False, True, True],  # the same question once more
     ]
+
+
+def test_never_negative_are_also_documents_given_as_such_and_the_question_itself() -> None:
+    answers = Answers([("q0", "a0"), ("q1", "q0")], never={"q0": ["a1", "x"]})
+    batch = [("q0", "a0"), ("q1", "q0")]  # q0 is the document that answers q1
+    assert answers.allowed(batch, ["x", "y"]).tolist() == [[True, False, False, True], [True, True, True, True]]
+    assert [answers.known("q0", name) for name in ("a0", "a1", "x", "q0", "y")] == [True, True, True, True, False]
