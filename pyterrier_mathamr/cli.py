@@ -78,8 +78,13 @@ def demo(quiet: bool) -> None:
 @click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new graph store.")
 @click.option("--parser", default="dependency", show_default=True, help="The AMR parser.")
 @click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of processes, whatever it is the same graphs; all usable cores."
+)
 @_quiet
-def graphs(sources: tuple[Path, ...], output: Path, parser: str, formulas: FormulaMode, quiet: bool) -> None:
+def graphs(
+    sources: tuple[Path, ...], output: Path, parser: str, formulas: FormulaMode, workers: int | None, quiet: bool
+) -> None:
     """Build the graphs of all posts of SOURCES.
 
     A source is a local ARQMath folder, or a file of question-answer pairs (.jsonl or .jsonl.gz, texts with formulas
@@ -87,7 +92,7 @@ def graphs(sources: tuple[Path, ...], output: Path, parser: str, formulas: Formu
     """
     from .experiments import build_graphs
 
-    store = build_graphs(sources, output, parser=parser, formulas=formulas, verbose=not quiet)
+    store = build_graphs(sources, output, parser=parser, formulas=formulas, workers=workers, verbose=not quiet)
     click.echo(f"{output}: {len(store):,} graphs")
 
 

@@ -6,16 +6,24 @@ import itertools
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
 
 from .sources import TrainingPairs, read_documents, read_training_pairs
+
+
+class Graphs(Protocol):
+    """Graphs by id: a ``GraphStore``, or several as one."""
+
+    def __getitem__(self, key: str, /) -> MathAMRGraph: ...
+
+    def __contains__(self, key: object, /) -> bool: ...
 
 
 def build_graphs(
@@ -24,6 +32,7 @@ def build_graphs(
     *,
     parser: str = "dependency",
     formulas: FormulaMode = "both",
+    workers: int | None = 1,
     verbose: bool = False,
 ) -> GraphStore:
     """Build the graphs of all posts of several sources.
@@ -33,6 +42,7 @@ def build_graphs(
         output: the new store; the trees of the formulas lie beside it as ``<output>.formulas.sqlite``.
         parser: name of the AMR parser.
         formulas: the trees that are attached.
+        workers: number of processes, see :func:`complete_store`; the store is the same for any number.
         verbose: show progress.
 
     Returns:
@@ -47,11 +57,16 @@ def build_graphs(
         trees = FormulaStore(path) if path.exists() else FormulaStore.build(path, slt, opt, verbose=verbose)
     builder = GraphBuilder(parser, formulas, trees, verbose=False)
     documents = itertools.chain.from_iterable(map(read_documents, sources))
-    return complete_store(documents, builder, GraphStore(output), verbose=verbose)
+    return complete_store(documents, builder, GraphStore(output), workers=workers, verbose=verbose)
 
 
 def complete_store(
-    documents: Iterable[dict[str, Any]], builder: GraphBuilder, store: GraphStore, *, verbose: bool = False
+    documents: Iterable[dict[str, Any]],
+    builder: GraphBuilder,
+    store: GraphStore,
+    *,
+    workers: int | None = 1,
+    verbose: bool = False,
 ) -> GraphStore:
     """Build graphs into a store; one that a stopped job left half way is completed.
 
@@ -59,6 +74,7 @@ def complete_store(
         documents: ``{docno, title, html}`` or ``{docno, text}``.
         builder: makes the graphs.
         store: where they are kept; a finished one is replaced once the new one is whole.
+        workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other.
         verbose: show progress.
 
     Returns:
@@ -67,8 +83,7 @@ def complete_store(
     mode: Literal["create", "overwrite"] = "overwrite" if store.built() else "create"
     done = set(store.unfinished_ids())
     rest = (document for document in documents if document["docno"] not in done)
-    (builder >> store.indexer(mode, verbose=verbose)).index(rest)
-    return store
+    return build_store(rest, builder, store, mode=mode, workers=workers, verbose=verbose)
 
 
 def train_from_sources(
@@ -96,10 +111,11 @@ def train_from_sources(
 
 def train_on_pairs(
     sources: Sequence[TrainingPairs],
-    graphs: GraphStore,
+    graphs: Graphs,
     config: MathAMRConfig,
     checkpoint: Path,
     *,
+    device: str | None = None,
     verbose: bool = False,
 ) -> MathAMR:
     """Train a model on the pairs of several sources.
@@ -110,6 +126,7 @@ def train_on_pairs(
         graphs: of all posts.
         config: the model's and the training's options.
         checkpoint: where the state after each epoch is kept; a run that was stopped goes on from there.
+        device: where to compute; ``None`` takes the best there is.
         verbose: show progress.
 
     Returns:
@@ -121,7 +138,7 @@ def train_on_pairs(
             yield from (pair for pair in getattr(source, part) if pair[0] in graphs and pair[1] in graphs)
 
     validation = list(known("validation")) or None
-    trainer = Trainer(config)
+    trainer = Trainer(config, device=device)
     return trainer.fit(list(known("train")), graphs, validation=validation, checkpoint=checkpoint, verbose=verbose)
 
 

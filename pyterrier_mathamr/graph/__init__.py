@@ -25,6 +25,7 @@ from .errors import (
 )
 from .layout import GraphLayout, NodeKind, layout_of
 from .mathamr import MathAMRGraph
+from .parallel import build_store
 from .store import GraphStore
 from .tensor_store import TensorStore
 from .tensors import GraphTensors, graph_tensors
@@ -66,6 +67,7 @@ __all__ = [
     "VocabularyError",
     "attach_formulas",
     "build_graphs",
+    "build_store",
     "collate",
     "detach_formulas",
     "graph_tensors",

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -27,6 +27,9 @@ from .store_job import META, StoreJob, StoreMode
 
 if TYPE_CHECKING:
     from .store import GraphStore
+
+Record = tuple[str, bytes]
+"""A graph's id and its packed record."""
 
 _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
 
@@ -90,20 +93,22 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             ChangedGraphError: a graph differs from that of the unfinished job.
             UnfinishedJobError: a job of another mode stopped half way.
         """
+        return self.index_records(self._records(iter))
+
+    def index_records(self, records: Iterable[Record]) -> GraphStore:
+        """Store graphs that are packed already; otherwise as :meth:`index`.
+
+        Args:
+            records: ids and what :func:`record_of_row` made of their graphs.
+        """
         path = Path(self.store.path)
         base, base_ids = {}, frozenset[str]()
         if self.mode == "append" and self.store.built():
             base_ids = frozenset(self.store.ids())  # also checks the store
             base = json.loads((path / META).read_text())
         job = StoreJob(path, self.mode, self.shard_size, base, base_ids)
-        rows = pt.utils.peekable(iter)
-        with pt.validate.any_iter(rows, context=self) as check:
-            check.empty()
-            for names in _INPUTS:
-                check.columns(includes=list(names))
-        for row in progress(rows, "storing graphs", "graph", verbose=self.verbose, total=self.total):
-            name, graph = _id_and_graph(row)
-            job.add(name, packed(replace(graph, id=name)))
+        for name, record in progress(records, "storing graphs", "graph", verbose=self.verbose, total=self.total):
+            job.add(name, record)
         job.finish(
             {
                 "type": self.store.ARTIFACT_TYPE,
@@ -114,18 +119,30 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         self.store._reopen()
         return self.store
 
+    def _records(self, iter: Iterable[dict[str, Any]]) -> Iterator[Record]:
+        """Check the first row and pack all, one at a time."""
+        rows = pt.utils.peekable(iter)
+        with pt.validate.any_iter(rows, context=self) as check:
+            check.empty()
+            for names in _INPUTS:
+                check.columns(includes=list(names))
+        yield from map(record_of_row, rows)
 
-def packed(graph: MathAMRGraph) -> bytes:
-    """Make the record of a graph; the same bytes each time.
+
+def record_of_row(row: Mapping[Hashable, Any]) -> Record:
+    """Make the record of a dict with an id and a graph; the same bytes each time.
 
     Raises:
+        GraphError: there is no id with a graph.
         AmrError: the graph has no form in Penman notation, so it could never be written to a file again.
     """
+    name, graph = _id_and_graph(row)
+    graph = replace(graph, id=name)
     graph.to_penman()
-    return pack(record_of(graph))
+    return name, pack(record_of(graph))
 
 
-def _id_and_graph(row: dict[str, Any]) -> tuple[str, MathAMRGraph]:
+def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
     """Take the id and the graph out of one dict."""
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
@@ -133,7 +150,8 @@ def _id_and_graph(row: dict[str, Any]) -> tuple[str, MathAMRGraph]:
             if "\0" in str(name):
                 raise GraphError(f"the id {name!r} holds a NUL character, which no table of ids can keep.")
             return str(name), graph
-    raise GraphError(f"a row with the columns {sorted(row)} has no id with a MathAMRGraph; build it with GraphBuilder.")
+    columns = sorted(map(str, row))
+    raise GraphError(f"a row with the columns {columns} has no id with a MathAMRGraph; build it with GraphBuilder.")
 
 
 def penman_records(path: Path) -> Iterator[dict[str, Any]]:
