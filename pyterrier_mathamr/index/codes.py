@@ -53,11 +53,13 @@ class CodedQueries:
     Args:
         codes: int8 ``[T, d]``.
         factors: float32 ``[T]``, what a product of codes is multiplied with: ``t``, and the row's weight.
+        steps: float32 ``[T]``, ``t`` alone.
         errors: float64 ``[queries]``, how far a score can be from the true one.
     """
 
     codes: Codes
     factors: npt.NDArray[np.float32]
+    steps: npt.NDArray[np.float32]
     errors: Weights
 
 
@@ -73,12 +75,13 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
     codes = np.rint(scaled / steps[:, None])
     rest = scaled - steps[:, None] * codes
-    weights = np.ones(len(scaled)) if queries.weights is None else queries.weights
+    weights, counts = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.counts()
     lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
-    errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * np.abs(weights) * _SLACK
+    errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * counts * _SLACK
     # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded
-    rounding = (np.diff(queries.offsets) + 3) * 2.0**-23 * _sums(lengths[0] * np.abs(weights), queries) * bounds[1]
-    return CodedQueries(codes.astype(np.int8), (steps * weights).astype(np.float32), _sums(errors, queries) + rounding)
+    rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * counts, queries) * bounds[1]
+    factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
+    return CodedQueries(codes.astype(np.int8), *factors, _sums(errors, queries) + rounding)
 
 
 def _sums(values: Weights, queries: QueryBatch) -> Weights:

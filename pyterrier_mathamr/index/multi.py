@@ -18,7 +18,7 @@ from .indexers import DocumentIndexer
 from .meta import ARTIFACT_TYPES
 from .options import search_of
 from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
-from .scorer import MaxSimScorer, VectorLoader
+from .scorer import MaxSimScorer, VectorLoader, Vectors
 from .write import IndexMode
 
 
@@ -160,6 +160,7 @@ class MathAMRIndex(IndexArtifact):
         self,
         *,
         num_results: int | None = None,
+        vectors: Vectors = "all",
         exact: bool | None = None,
         search: str | None = None,
         normalise: bool = False,
@@ -171,6 +172,7 @@ class MathAMRIndex(IndexArtifact):
 
         Args:
             num_results: documents kept for each query; ``None`` keeps all.
+            vectors: ``all`` for MaxSim, ``document`` for the product of the document vectors alone.
             exact: ``True`` or ``None``; a scorer is exact.
             search: ``exact`` or ``None``.
             normalise: divide scores by the query's number of rows (eq. 3.7).
@@ -181,6 +183,7 @@ class MathAMRIndex(IndexArtifact):
         return MaxSimScorer(
             self,
             num_results=num_results,
+            vectors=vectors,
             search=search_of(exact, search),
             normalise=normalise,
             verbose=verbose,
@@ -208,6 +211,7 @@ class MathAMRIndex(IndexArtifact):
         *,
         query_formula_ids: Sequence[str] | None = None,
         query_weights: Any = None,
+        query_document_weight: float | None = None,
         query_texts: Sequence[str] | None = None,
         document_texts: Sequence[str] | None = None,
     ) -> pd.DataFrame:
@@ -218,11 +222,14 @@ class MathAMRIndex(IndexArtifact):
             docno: the document.
             query_formula_ids: the ids of the query's formulas, which are its first rows.
             query_weights: a number for each row of the query; 1 where not given.
+            query_document_weight: what the product of the two document vectors counts beside MaxSim; nothing where
+                not given.
             query_texts: what each row of the query stands for: LaTeX, a sentence, the post.
             document_texts: the same for the rows of the document.
 
         Returns:
-            One row for each row of the query, the greatest contribution first: ``query_row``, ``query_kind`` (formula,
+            One row for each row of the query, and one more where the documents' product counts, the greatest
+            contribution first: ``term`` (``MaxSim`` or ``document``), ``query_row``, ``query_kind`` (formula,
             sentence or document), ``query_formula_id``, the same three of the ``document``, ``similarity``, ``weight``,
             ``contribution`` (they sum to the score), and ``query_text``, ``document_text`` where they were given.
 
@@ -239,6 +246,7 @@ class MathAMRIndex(IndexArtifact):
             query_formula_ids=query_formula_ids,
             document_formula_ids=json.loads(ids) if ids else None,
             query_weights=query_weights,
+            query_document_weight=query_document_weight,
             query_texts=query_texts,
             document_texts=document_texts,
         )

@@ -21,6 +21,9 @@ MODEL_COLUMN = "query_model"
 WEIGHTS_COLUMN = "query_weights"
 """A weight for each row of ``query_embs``; where a frame has the column, S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ."""
 
+DOCUMENT_WEIGHT_COLUMN = "query_document_weight"
+"""A number a; where a frame has the column, a (q_doc · d_doc) is added to S(Q, D)."""
+
 
 def query_values(frame: pd.DataFrame, snapshot: Snapshot, column: str = "query_embs") -> dict[str, Any]:
     """The first value of each distinct query, in order of appearance.
@@ -40,7 +43,7 @@ def query_values(frame: pd.DataFrame, snapshot: Snapshot, column: str = "query_e
 
 
 def query_batch(frame: pd.DataFrame, snapshot: Snapshot, *, normalise: bool = False) -> QueryBatch:
-    """All distinct queries of a frame in order of appearance, with their weights where it has ``query_weights``.
+    """All distinct queries of a frame in order of appearance, with their weights where it has columns of weights.
 
     Args:
         frame: at least one row, with ``qid`` and ``query_embs`` (empty cells are filled from the query's other rows).
@@ -55,17 +58,24 @@ def query_batch(frame: pd.DataFrame, snapshot: Snapshot, *, normalise: bool = Fa
     """
     values = query_values(frame, snapshot)
     rows = [check_query(qid, value, snapshot) for qid, value in values.items()]
-    if WEIGHTS_COLUMN not in frame.columns and not normalise:
-        return batch_of(rows)
-    given = first_values(frame, WEIGHTS_COLUMN) if WEIGHTS_COLUMN in frame.columns else {}
-    weights = [check_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
-    return batch_of(rows, np.concatenate([of / len(of) for of in weights] if normalise else weights))
+    parts = np.array([len(of) if normalise else 1 for of in rows])
+    weights = blend = None
+    if WEIGHTS_COLUMN in frame.columns or normalise:
+        given = first_values(frame, WEIGHTS_COLUMN) if WEIGHTS_COLUMN in frame.columns else {}
+        of_rows = [check_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
+        weights = np.concatenate([of / part for of, part in zip(of_rows, parts, strict=True)])
+    if DOCUMENT_WEIGHT_COLUMN in frame.columns:
+        given = first_values(frame, DOCUMENT_WEIGHT_COLUMN)
+        blend = np.array([check_document_weight(qid, given.get(qid)) for qid in values]) / parts
+    return batch_of(rows, weights, blend)
 
 
-def batch_of(rows: Sequence[Rows], weights: Weights | None = None) -> QueryBatch:
+def batch_of(
+    rows: Sequence[Rows], weights: Weights | None = None, document_weights: Weights | None = None
+) -> QueryBatch:
     """Lay the rows of queries end to end."""
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    return QueryBatch(np.concatenate(rows), offsets, weights)
+    return QueryBatch(np.concatenate(rows), offsets, weights, document_weights)
 
 
 def check_query(qid: str, value: Any, snapshot: Snapshot) -> Rows:
@@ -101,3 +111,18 @@ def check_weights(qid: str, value: Any, rows: int) -> Weights:
     if weights.shape != (rows,) or not np.isfinite(weights).all():
         raise QueryError(qid, f"query_weights has shape {weights.shape}, not one finite number for each of {rows} rows")
     return weights
+
+
+def check_document_weight(qid: str, value: Any) -> float:
+    """Take what the product of the document vectors counts for one query; 0 where nothing is given.
+
+    Raises:
+        QueryError: it is no finite number.
+    """
+    try:
+        weight = 0.0 if value is None else float(value)
+    except (TypeError, ValueError) as error:
+        raise QueryError(qid, f"{DOCUMENT_WEIGHT_COLUMN} is {value!r}, not a number") from error
+    if not np.isfinite(weight):
+        raise QueryError(qid, f"{DOCUMENT_WEIGHT_COLUMN} is {value!r}, not a finite number")
+    return weight

@@ -1,7 +1,8 @@
 """The strategies of MathAMR+ over one index (section 3.5.2): by one vector, in two stages, and ColBERT-style.
 
-All of them take ``qid`` and ``query_embs`` (float32 ``[q, d]``; and ``query_weights``, a number for each row, where the
-frame has it) and give the query's columns with ``docno``, ``score`` and ``rank``.
+All of them take ``qid`` and ``query_embs`` (float32 ``[q, d]``) and give the query's columns with ``docno``, ``score``
+and ``rank``. Where the frame has ``query_weights`` (a number for each row) or ``query_document_weight`` (a number a),
+MaxSim is S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc, as everywhere in this room.
 """
 
 from __future__ import annotations

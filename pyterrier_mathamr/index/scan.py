@@ -1,5 +1,8 @@
 """The exhaustive scan: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ of many queries with every document of a shard (MathAMR+, eq. 3.4).
 
+A query may also count the product of the two VIRTUAL_DOCUMENTs, the last rows: + a q_doc · d_doc. It is among the
+products that are made anyway.
+
 Documents of a shard lie by number of rows, so that a block of them is a few runs of one length ``n``; a run of ``D``
 documents is read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at once, and reduced::
 
@@ -28,17 +31,19 @@ Real = TypeVar("Real", np.float32, np.float64)
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Some queries: their rows end to end, and a weight for each row.
+    """Some queries: their rows end to end, a weight for each row, and what the documents' own product counts.
 
     Args:
         rows: float32 ``[T, d]``.
         offsets: int64 ``[queries + 1]``; query ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, at least one row.
         weights: float64 ``[T]``, or ``None`` where each is 1.
+        document_weights: float64 ``[queries]``, a of each query, or ``None`` where each is 0.
     """
 
     rows: Rows
     offsets: Numbers
     weights: Weights | None = None
+    document_weights: Weights | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -51,7 +56,9 @@ class QueryBatch:
         """Some of the queries, from ``first`` to the one before ``last``."""
         offsets = self.offsets[first : last + 1]
         rows = slice(int(offsets[0]), int(offsets[-1]))
-        return QueryBatch(self.rows[rows], offsets - offsets[0], None if self.weights is None else self.weights[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        blend = None if self.document_weights is None else self.document_weights[first:last]
+        return QueryBatch(self.rows[rows], offsets - offsets[0], weights, blend)
 
     def one(self, query: int) -> QueryBatch:
         """One of the queries."""
@@ -66,11 +73,16 @@ class QueryBatch:
             yield self.part(first, last)
             first = last
 
+    def counts(self) -> Weights:
+        """float64 ``[T]``: |wᵢ|, and |a| more for a last row: how often an error in that row's products counts."""
+        counts = np.ones(len(self.rows)) if self.weights is None else np.abs(self.weights)
+        if self.document_weights is not None:
+            counts[self.offsets[1:] - 1] += np.abs(self.document_weights)
+        return counts
+
     def weighted_lengths(self) -> npt.NDArray[np.float64]:
-        """float64 ``[queries]``: Σᵢ |wᵢ| |qᵢ|, what a score can be at most over documents of unit rows."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64))
-        if self.weights is not None:
-            lengths *= np.abs(self.weights)
+        """float64 ``[queries]``: Σᵢ |wᵢ| |qᵢ| + |a| |q_doc|, what a score can be at most over unit rows."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)) * self.counts()
         sums: Weights = np.add.reduceat(lengths, self.offsets[:-1])
         return sums
 
@@ -86,15 +98,18 @@ def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[in
     Yields:
         The first document of a block and float32 ``[documents of the block, queries]``, all blocks in order.
     """
-    transposed = np.ascontiguousarray(queries.rows.T)
+    transposed, blended = np.ascontiguousarray(queries.rows.T), queries.document_weights is not None
     for first, last in blocks(offsets):
         if offsets[last] - offsets[first] > 2 * BLOCK_ROWS:
             best = _long_document(rows[offsets[first] : offsets[last]], transposed)
+            own = rows[offsets[last] - 1 : offsets[last]] @ transposed if blended else best
         else:
-            best = _best(multiply(rows[offsets[first] : offsets[last]], transposed), offsets[first : last + 1])
+            products = multiply(rows[offsets[first] : offsets[last]], transposed)
+            best = _best(products, offsets[first : last + 1])
+            own = products[offsets[first + 1 : last + 1] - offsets[first] - 1] if blended else best
         if queries.weights is not None:
             best *= queries.weights
-        yield first, sum_rows(best, queries)
+        yield first, sum_rows(best, queries, own)
 
 
 def multiply(rows: npt.NDArray[Real], columns: npt.NDArray[Real]) -> npt.NDArray[Real]:
@@ -148,13 +163,26 @@ def _long_document(rows: Rows, transposed: npt.NDArray[np.float32]) -> npt.NDArr
     return best
 
 
-def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch) -> Scores:
-    """Sum over each query's rows: float32 ``[documents, T]`` to ``[documents, queries]``."""
+def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch, own: npt.NDArray[np.float32]) -> Scores:
+    """Sum over each query's rows, and add what the product of the document vectors counts.
+
+    Args:
+        best: float32 ``[documents, T]``, the weighted best products.
+        queries: the queries.
+        own: float32 ``[documents, T]``, the products of each document's last row; read where queries count them.
+
+    Returns:
+        float32 ``[documents, queries]``.
+    """
+    sums: Scores
     if len(queries.offsets) == len(queries.rows) + 1:
-        return best  # one row each
-    sums: Scores = (
-        best.sum(axis=1, keepdims=True) if len(queries) == 1 else np.add.reduceat(best, queries.offsets[:-1], axis=1)
-    )
+        sums = best  # one row each
+    elif len(queries) == 1:
+        sums = best.sum(axis=1, keepdims=True)
+    else:
+        sums = np.add.reduceat(best, queries.offsets[:-1], axis=1)
+    if queries.document_weights is not None:
+        sums = sums + own[:, queries.offsets[1:] - 1] * queries.document_weights.astype(np.float32)
     return sums
 
 
@@ -182,5 +210,8 @@ def document_scores(
     best = _best(products, offsets)
     if query.weights is not None:
         best *= query.weights
-    scores: Scores = best.sum(axis=1).astype(np.float32)
+    sums = best.sum(axis=1)
+    if query.document_weights is not None:
+        sums += products[offsets[1:] - offsets[0] - 1, -1] * query.document_weights[0]
+    scores: Scores = sums.astype(np.float32)
     return scores

@@ -78,22 +78,29 @@ def scan_codes(codes: Codes, offsets: Numbers, coded: CodedQueries, queries: Que
     transposed = torch.from_numpy(coded.codes).T
     tensor = torch.from_numpy(codes)
     best = np.empty((len(offsets) - 1, len(coded.codes)), dtype=np.float32)
+    own = np.empty_like(best) if queries.document_weights is not None else best
     for first, last in blocks(offsets):
         rows = tensor[int(offsets[first]) : int(offsets[last])]
         if len(rows) > 2 * BLOCK_ROWS:  # one long document
             best[first] = torch.stack(
                 [torch._int_mm(of, transposed).amax(0) for of in torch.split(rows, BLOCK_ROWS)]
             ).amax(0)
+            if queries.document_weights is not None:
+                own[first] = torch._int_mm(rows[-1:], transposed)[0]
             continue
         products = torch._int_mm(rows, transposed)
+        if queries.document_weights is not None:
+            own[first:last] = products[torch.from_numpy(offsets[first + 1 : last + 1] - offsets[first] - 1)]
         starts = offsets[first : last + 1] - offsets[first]
         lengths = np.diff(starts)
         runs = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
         for run, end in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
             of_run = products[int(starts[run]) : int(starts[end])].view(end - run, int(lengths[run]), -1)
             best[first + run : first + end] = of_run.amax(1).numpy()
+    if queries.document_weights is not None:
+        own *= coded.steps
     best *= coded.factors
-    return sum_rows(best, queries)
+    return sum_rows(best, queries, own)
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.progress import progress
 
-from .arrays import Numbers
+from .arrays import Field, Numbers
 from .options import IndexTransformer, Search
 from .queries import query_batch
 from .scan import QueryBatch
@@ -23,6 +23,9 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from .multi import MathAMRIndex
 
+Vectors = Literal["all", "document"]
+"""What a scorer compares: all rows by MaxSim, or the two VIRTUAL_DOCUMENTs."""
+
 
 class MaxSimScorer(IndexTransformer):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
@@ -31,12 +34,15 @@ class MaxSimScorer(IndexTransformer):
 
         bm25 >> graphs >> model.query_encoder() >> index.scorer()
 
+    With ``vectors="document"`` the score is the product of the two VIRTUAL_DOCUMENTs alone.
+
     The rows come back by query (as they come), score falling, docno rising, with all their columns; a docno that comes
     twice for a query is scored twice.
 
     Args:
         index: the index.
         num_results: documents kept for each query; ``None`` keeps all.
+        vectors: ``all``, or ``document`` for the VIRTUAL_DOCUMENTs.
         search: ``exact``; a scorer has no other way, and the option is there because retrievers have it.
         normalise: divide scores by the query's number of rows (eq. 3.7).
         verbose: show a progress bar.
@@ -46,6 +52,7 @@ class MaxSimScorer(IndexTransformer):
 
     label = "MathAMR scorer"
     num_results: int | None
+    vectors: Vectors
     normalise: bool
     verbose: bool
 
@@ -54,6 +61,7 @@ class MaxSimScorer(IndexTransformer):
         index: MathAMRIndex,
         *,
         num_results: int | None = None,
+        vectors: Vectors = "all",
         search: Search = "exact",
         normalise: bool = False,
         verbose: bool = False,
@@ -62,8 +70,10 @@ class MaxSimScorer(IndexTransformer):
     ) -> None:
         if search != "exact":
             raise ConfigError("search", search, "'exact': a scorer scores the documents it is given")
-        options = {"num_results": num_results, "search": search, "normalise": normalise, "verbose": verbose}
-        super().__init__(index, **options, batch_size=batch_size, device=device)
+        if vectors not in get_args(Vectors):
+            raise ConfigError("vectors", vectors, "'all' or 'document'")
+        options = {"num_results": num_results, "vectors": vectors, "search": search, "normalise": normalise}
+        super().__init__(index, **options, verbose=verbose, batch_size=batch_size, device=device)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.
@@ -86,6 +96,8 @@ class MaxSimScorer(IndexTransformer):
         names = [str(docno) for docno in docnos]
         numbers = snapshot.find(names)
         batch = query_batch(inp, snapshot, normalise=self.normalise)
+        if self.vectors == "document":
+            batch = batch.last_rows()
         scores = self._scores(codes, numbers[documents], batch, snapshot)
         by_name = np.empty(len(names), dtype=np.int64)
         by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
@@ -101,11 +113,12 @@ class MaxSimScorer(IndexTransformer):
     def _scores(self, codes: Numbers, numbers: Numbers, batch: QueryBatch, snapshot: Snapshot) -> Any:
         """The score of each row of the ranking: float32."""
         scores = np.empty(len(codes), dtype=np.float32)
+        field: Field = "doc" if self.vectors == "document" else "all"
         by_query = np.argsort(codes, kind="stable")
         parts = np.split(by_query, np.cumsum(np.bincount(codes, minlength=len(batch)))[:-1])
         for query, rows in enumerate(progress(parts, self.label, "q", verbose=self.verbose, total=len(parts))):
             distinct, places = np.unique(numbers[rows], return_inverse=True)
-            scores[rows] = score(snapshot, batch.one(query), distinct)[places]
+            scores[rows] = score(snapshot, batch.one(query), distinct, field)[places]
         return scores
 
 

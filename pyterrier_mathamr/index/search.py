@@ -113,7 +113,7 @@ def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weig
     Returns:
         float64 ``[queries]``.
     """
-    steps = dimensions + np.diff(queries.offsets) + 1
+    steps = dimensions + np.diff(queries.offsets) + 2  # the greatest sum has a term for each row and one more
     return 2 * steps * 2.0**-24 * queries.weighted_lengths() * max_norm
 
 
