@@ -71,6 +71,24 @@ class GraphBatch:
             features=None if self.features is None else self.features[row:stop],
         )
 
+    def join(self, other: GraphBatch) -> GraphBatch:
+        """Put the graphs of another batch after these; without text features they get zeros where these have some."""
+        features = other.features
+        if self.features is not None and features is None:
+            features = self.features.new_zeros(len(other.virtual), self.features.size(1))
+        nodes = self.nodes.numel()
+        return GraphBatch(
+            nodes=torch.cat([self.nodes, other.nodes]),
+            edge_index=torch.cat([self.edge_index, other.edge_index + nodes], dim=1),
+            edge_type=torch.cat([self.edge_type, other.edge_type]),
+            virtual=torch.cat([self.virtual, other.virtual + nodes]),
+            kinds=torch.cat([self.kinds, other.kinds]),
+            offsets=torch.cat([self.offsets, other.offsets[1:] + self.offsets[-1]]),
+            is_virtual=torch.cat([self.is_virtual, other.is_virtual]),
+            node_offsets=torch.cat([self.node_offsets, other.node_offsets[1:] + nodes]),
+            features=None if self.features is None or features is None else torch.cat([self.features, features]),
+        )
+
     def pin_memory(self) -> GraphBatch:
         """Copy the batch to pinned memory, from where it goes to a GPU beside the computation."""
         return self._each(Tensor.pin_memory)

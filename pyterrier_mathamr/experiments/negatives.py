@@ -1,0 +1,161 @@
+"""Mining of hard negatives: answers that BM25, a model or the tags take for right and that are not known to be.
+
+Candidates are the answers of a source's training pairs alone, so that no answer of the validation or test part is ever
+trained on, not even as a wrong one. What :func:`known_answers` names is never given out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.systems import BM25Index
+
+from .jobs import index_documents
+from .sources import read_documents
+
+Miner = Literal["bm25", "model", "tags"]
+MINERS: tuple[Miner, ...] = ("bm25", "model", "tags")
+
+DEPTH = 30
+"""Hard negatives kept for each question."""
+
+Pairs = Sequence[tuple[str, str]]
+Known = Mapping[str, Iterable[str]]
+
+
+def mine_negatives(
+    miner: Miner,
+    source: str | Path,
+    pairs: Pairs,
+    known: Known,
+    *,
+    graphs: GraphStore | None = None,
+    model: MathAMR | None = None,
+    depth: int = DEPTH,
+    verbose: bool = False,
+) -> dict[str, tuple[str, ...]]:
+    """Find hard negatives for the questions of a source.
+
+    Args:
+        miner: ``bm25``, ``model`` (needs ``graphs`` and ``model``) or ``tags`` (needs an ARQMath folder).
+        source: an ARQMath folder or a pair file.
+        pairs: its training pairs.
+        known: by question id, what is right or may be, besides the answers in ``pairs``.
+        graphs: the graphs of its posts.
+        model: searches as the model that is trained would.
+        depth: documents kept for each question.
+        verbose: show progress.
+
+    Returns:
+        Question id to docnos, the hardest first; always the same for the same arguments.
+
+    Raises:
+        ConfigError: there is no such miner, or the source has no tags.
+    """
+    answers: defaultdict[str, set[str]] = defaultdict(set)
+    for question, answer in pairs:
+        answers[question].add(answer)
+    forbidden = {question: answers[question].union(known.get(question, ()), {question}) for question in answers}
+    candidates = {answer for _, answer in pairs}
+    # Deep enough that what is forbidden does not use up the results.
+    room = depth + max(map(len, forbidden.values()), default=0)
+    if miner == "bm25":
+        ranking = _search_bm25(source, forbidden, candidates, room, verbose)
+    elif miner == "model" and graphs is not None and model is not None:
+        ranking = _search_model(graphs, model, forbidden, candidates, room, verbose)
+    elif miner == "tags":
+        ranking = _search_tags(source, pairs, forbidden, room)
+    else:
+        raise ConfigError("miner", miner, f"one of {', '.join(map(repr, MINERS))}; 'model' with graphs and a model")
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for question, docno in ranking:
+        if docno not in forbidden[question] and len(found[question]) < depth:
+            found[question].append(docno)
+    return {question: tuple(found[question]) for question in forbidden}
+
+
+def _search_bm25(
+    source: str | Path, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
+) -> Iterator[tuple[str, str]]:
+    """Search the candidates with the questions as BM25's strong form does."""
+    wanted = set(questions)
+    topics: dict[str, dict[str, Any]] = {}
+
+    def documents() -> Iterator[dict[str, Any]]:
+        for document in read_documents(source):
+            if document["docno"] in wanted:
+                topics[document["docno"]] = _topic(document)
+            if document["docno"] in candidates:
+                yield document
+
+    with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
+        index = BM25Index(Path(folder) / "answers.bm25").index(documents())
+        frame = pd.DataFrame([topics[name] for name in questions if name in topics])
+        yield from _rows(index.retriever(room, verbose=verbose)(frame))
+
+
+def _topic(document: dict[str, Any]) -> dict[str, Any]:
+    """Make a query of a document: the whole post."""
+    if "html" in document:
+        return {"qid": document["docno"], "title": document["title"], "body": document["html"]}
+    return {"qid": document["docno"], "query": document["text"]}
+
+
+def _search_model(
+    graphs: GraphStore, model: MathAMR, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
+) -> Iterator[tuple[str, str]]:
+    """Search the candidates with the questions by document vector and MaxSim."""
+    names = [name for name in questions if name in graphs]
+    answers = (name for name in graphs.ids() if name in candidates)
+    with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
+        index = index_documents(answers, graphs, model, MathAMRIndex(Path(folder) / "answers"), verbose=verbose)
+        search = graphs.loader() >> model.query_encoder() >> index.doc_vn(candidates=10 * room, num_results=room)
+        for start in progress(range(0, len(names), 256), "mining", "batch", verbose=verbose):
+            yield from _rows(search(pd.DataFrame({"qid": names[start : start + 256]})))
+
+
+def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], room: int) -> Iterator[tuple[str, str]]:
+    """Go through the answers of questions with the same tags, the rarest tag first, each from a place of its own."""
+    if not Path(source).is_dir():
+        raise ConfigError("miner", "tags", f"'bm25' or 'model' for {source}, a file of pairs, which has no tags")
+    wanted = set(questions)
+    tags = {post.id: post.tags for post in ARQMathCollection(source).questions() if post.id in wanted}
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for question, answer in pairs:
+        for tag in tags.get(question, ()):
+            below[tag].append(answer)
+    for found in below.values():
+        found.sort(key=_chance)
+    for question in questions:
+        given: dict[str, None] = {}
+        for tag in sorted(tags.get(question, ()), key=lambda tag: (len(below[tag]), tag)):
+            found = below[tag]
+            start = _chance(question) % len(found)
+            given.update(dict.fromkeys((found[start:] + found[:start])[:room]))
+            if len(given) >= room:
+                break
+        yield from ((question, docno) for docno in given)
+
+
+def _rows(ranking: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Give query and document of each row, best first within a query."""
+    ordered = ranking.sort_values(["qid", "rank"], kind="stable")
+    yield from zip(ordered["qid"], ordered["docno"], strict=True)
+
+
+def _chance(name: str) -> int:
+    """Give a number that looks drawn at random and is always the same for a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
