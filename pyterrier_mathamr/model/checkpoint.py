@@ -1,8 +1,8 @@
-"""The state of a training run after each whole epoch, in one file that is replaced at once.
+"""The state of a training run after each epoch, and within long ones, in one file that is replaced at once.
 
 ``state.safetensors`` holds the tensors ``model.*``, ``best.*``, ``adam.<moment>.<parameter>`` and, as text in its
-header, what the run is and how far it came. Nothing is pickled. Chance is drawn from (seed, epoch), so no state of
-a random generator is needed to go on to the same result.
+header, what the run is and how far it came. Nothing is pickled. Chance is drawn from (seed, epoch, batch), so no state
+of a random generator is needed to go on to the same result.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from .errors import CheckpointMismatchError, ModelFileError
-from .history import EpochRecord, write_history
+from .history import EpochRecord, Unfinished, write_history
 
 _FILE = "state.safetensors"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything that the next epoch depends on.
+    """Everything that the next batch depends on.
 
     Attributes:
         model: parameters and buffers by name.
         optimizer: AdamW's moments and step counts, ``exp_avg.<parameter>`` and so on.
         best: parameters and buffers of the best epoch.
         history: one record for each epoch done.
+        unfinished: how far the next epoch came.
     """
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     best: dict[str, Tensor]
     history: tuple[EpochRecord, ...]
+    unfinished: Unfinished = Unfinished()  # noqa: RUF009 - frozen
 
 
 def save_snapshot(folder: Path, run: dict[str, str], snapshot: Snapshot) -> None:
@@ -47,7 +49,7 @@ def save_snapshot(folder: Path, run: dict[str, str], snapshot: Snapshot) -> None
     Args:
         folder: made where it does not exist.
         run: what identifies the run: its configuration, vocabulary and pairs.
-        snapshot: the state after a whole epoch.
+        snapshot: the state.
     """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {
@@ -55,7 +57,11 @@ def save_snapshot(folder: Path, run: dict[str, str], snapshot: Snapshot) -> None
         for part in ("model", "optimizer", "best")
         for name, tensor in getattr(snapshot, part).items()
     }
-    header = {"run": json.dumps(run), "history": json.dumps([dataclasses.asdict(r) for r in snapshot.history])}
+    header = {
+        "run": json.dumps(run),
+        "history": json.dumps([dataclasses.asdict(record) for record in snapshot.history]),
+        "unfinished": json.dumps(dataclasses.asdict(snapshot.unfinished)),
+    }
     unfinished = folder / (_FILE + ".tmp")
     save_file({name: tensor.clone() for name, tensor in tensors.items()}, unfinished, header)
     with unfinished.open("rb") as written:
@@ -86,6 +92,7 @@ def load_snapshot(folder: Path, run: dict[str, str]) -> Snapshot | None:
         with safe_open(path, "pt") as file:
             header = file.metadata() or {}
             found, records = json.loads(header["run"]), json.loads(header["history"])
+            unfinished = Unfinished(**json.loads(header.get("unfinished", "{}")))
             for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
                 part, _, name = key.partition(".")
                 parts[part][name] = file.get_tensor(key)
@@ -94,7 +101,7 @@ def load_snapshot(folder: Path, run: dict[str, str]) -> Snapshot | None:
     for what in sorted(set(run) | set(found)):
         if run.get(what) != found.get(what):
             raise CheckpointMismatchError(path, what)
-    return Snapshot(**parts, history=tuple(EpochRecord(**record) for record in records))
+    return Snapshot(**parts, history=tuple(EpochRecord(**record) for record in records), unfinished=unfinished)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:

@@ -43,8 +43,11 @@ class MathAMRConfig:
         node_mask, edge_dropout: probabilities; virtual nodes and their edges are never touched.
         temperature: first value of the learnable tau. normalise_scores: equation 3.7. beta: weight of MaxSim
             against the document loss (4.2); 1 leaves the document loss out.
-        batch_size: pairs. epochs, learning_rate, min_learning_rate (end of the cosine), weight_decay, clip (norm of
-            the gradient), patience (epochs without a lower validation loss), validation_share, seed.
+        batch_size: pairs, for each of the processes that train together. epochs, learning_rate, min_learning_rate
+            (end of the cosine), weight_decay, clip (norm of the gradient), patience (epochs without a lower validation
+            loss), validation_share, seed.
+        node_budget: most nodes encoded at once, or ``None``; a larger batch is encoded in parts, each twice, which
+            bounds memory and leaves the loss as it is. A graph is never cut.
     Vocabulary:
         vocabulary_size: most frequent node labels kept. min_number_count: rarer numbers become one token.
             min_role_count: rarer roles become one unknown relation; a few long posts and wide matrices have more than
@@ -67,6 +70,7 @@ class MathAMRConfig:
     normalise_scores: bool = True
     beta: float = 1.0
     batch_size: int = 32
+    node_budget: int | None = None
     epochs: int = 7
     learning_rate: float = 1e-4
     min_learning_rate: float = 1e-5
@@ -198,6 +202,7 @@ _RULES: dict[str, _Rule] = {
     "normalise_scores": _FLAG,
     "beta": _real(0, 1),
     "batch_size": _whole(2),
+    "node_budget": (lambda value: value is None or _COUNT_HOLDS(value), f"None or {_COUNT_TEXT}"),
     "epochs": _whole(1),
     "learning_rate": _real(0, open_low=True),
     "min_learning_rate": _real(0),

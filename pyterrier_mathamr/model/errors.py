@@ -110,7 +110,7 @@ class NonFiniteLossError(TrainingError):
         shown = ", ".join(f"{question}/{answer}" for question, answer in pairs[:8]) + (", …" if len(pairs) > 8 else "")
         super().__init__(
             f"the loss of batch {batch} in epoch {epoch} is not finite; its pairs (question/answer): {shown}. "
-            "Lower learning_rate or clip; the last whole epoch is in the checkpoint."
+            "Lower learning_rate or clip; the last good state is in the checkpoint."
         )
         self.args = (epoch, batch, pairs)
         self.epoch, self.batch, self.pairs = epoch, batch, tuple(pairs)

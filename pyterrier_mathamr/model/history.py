@@ -35,6 +35,25 @@ class EpochRecord:
     waiting: float
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """How far an epoch came.
+
+    Attributes:
+        batches: done.
+        pairs: in them.
+        loss: sum over the pairs.
+        seconds: wall-clock time.
+        waited: seconds of these spent waiting for the next batch.
+    """
+
+    batches: int = 0
+    pairs: int = 0
+    loss: float = 0.0
+    seconds: float = 0.0
+    waited: float = 0.0
+
+
 def write_history(folder: Path, records: Sequence[EpochRecord]) -> None:
     """Write ``history.json`` and ``history.csv``, one record an epoch.
 

@@ -113,7 +113,7 @@ class RelationalGraphConv(nn.Module):
         """Compose W_r of the relations that occur: float ``[k, in, out]``; all are kept between inferences."""
         if self.comp is None:
             return self.weight.index_select(0, relations)
-        if torch.is_grad_enabled():
+        if self.training or torch.is_grad_enabled():
             chosen = self.comp.index_select(0, relations) @ self.weight.flatten(1)
             return chosen.view(-1, self.in_channels, self.out_channels)
         stamp = tuple(number for p in (self.comp, self.weight) for number in (id(p), p._version, p.data_ptr()))

@@ -5,35 +5,28 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, MathAMRGraph, Vocabulary, collate
+from pyterrier_mathamr.graph import MASK_ID, GraphBatch, Vocabulary, collate
 
 from .augment import augment
 from .checkpoint import Snapshot, optimizer_tensors, restore_optimizer
 from .config import MathAMRConfig
 from .encoder import Encoder
 from .errors import NonFiniteLossError
-from .history import EpochRecord
+from .feed import Work, divide, noise_of
+from .history import EpochRecord, Unfinished
 from .losses import ContrastiveLoss
 from .pairs import Answers, Pair, batches_of
 from .prefetch import Prefetch
-from .tensors import tensors_of
+from .ranks import Ranks
+from .training_files import Tensors
 
 _LOG = logging.getLogger(__name__)
-
-
-class Graphs(Protocol):
-    """Graphs by id: a ``GraphStore`` or a mapping."""
-
-    def __getitem__(self, key: str, /) -> MathAMRGraph: ...
-
-    def __contains__(self, key: object, /) -> bool: ...
 
 
 class TrainingRun:
@@ -44,6 +37,7 @@ class TrainingRun:
         vocabulary: of the labels and relations.
         device: where it computes.
         weights: of the encoder, where training starts from a model.
+        ranks: the processes that train together; this one alone where not given.
         verbose: show progress.
     """
 
@@ -54,9 +48,11 @@ class TrainingRun:
         device: torch.device,
         weights: Mapping[str, Tensor] | None = None,
         *,
+        ranks: Ranks | None = None,
         verbose: bool = True,
     ) -> None:
         self.config, self.vocabulary, self.device, self.verbose = config, vocabulary, device, verbose
+        self.ranks = ranks or Ranks(device)
         with torch.random.fork_rng(devices=[]):  # the caller's own chance is left alone
             torch.manual_seed(config.seed)
             encoder = Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
@@ -68,42 +64,53 @@ class TrainingRun:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
-        self._tensors: dict[str, GraphTensors] = {}
+        self._tensors: Tensors = {}
 
     def epochs(
-        self, train: Sequence[Pair], held: Sequence[Pair], graphs: Graphs, snapshot: Snapshot | None
+        self,
+        train: Sequence[Pair],
+        held: Sequence[Pair],
+        tensors: Callable[[], Tensors],
+        snapshot: Snapshot | None,
+        snapshot_every: float = math.inf,
     ) -> Iterator[Snapshot]:
         """Train until the last epoch, or until the validation loss has not fallen for ``patience`` epochs.
 
         Args:
             train: training pairs.
             held: validation pairs; without them the training loss decides.
-            graphs: the graph of each id.
+            tensors: gives the arrays of each id; called only where there is something to train.
             snapshot: where to go on.
+            snapshot_every: seconds between the states within an epoch.
 
         Yields:
-            The state after each epoch.
+            The state after each epoch, and within an epoch where it is long.
 
         Raises:
             NonFiniteLossError: a loss or gradient is no number.
         """
-        history = snapshot.history if snapshot else ()
-        best = snapshot.best if snapshot else {}
+        history: tuple[EpochRecord, ...] = ()
+        best: dict[str, Tensor] = {}
+        done = Unfinished()
         if snapshot is not None:
+            history, best, done = snapshot.history, snapshot.best, snapshot.unfinished
             self.model.load_state_dict(snapshot.model)
             restore_optimizer(self.optimizer, self.names, snapshot.optimizer)
         if self._finished(history):
             return
-        names = list(dict.fromkeys(name for pair in (*train, *held) for name in pair))
-        made = tensors_of((graphs[name] for name in names), self.vocabulary, self.config, len(names), self.verbose)
-        self._tensors = dict(zip(names, made, strict=True))
+        self._tensors = tensors()
         answers = Answers((*train, *held))
         while not self._finished(history):
-            record = self._epoch(len(history) + 1, train, held, answers)
+            saved = time.monotonic()
+            for done in self._epoch(len(history) + 1, train, answers, done):  # noqa: B020 - goes on from it
+                if time.monotonic() - saved >= snapshot_every:
+                    yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
+                    saved = time.monotonic()
+            record = self._record(len(history) + 1, held, answers, done)
             if all(record.validation_loss < earlier.validation_loss for earlier in history):
                 best = self._state()
-            history = (*history, record)
-            yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history)
+            history, done = (*history, record), Unfinished()
+            yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
 
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
         if len(history) < 1:
@@ -114,68 +121,129 @@ class TrainingRun:
     def _state(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.model.state_dict().items()}
 
-    def _epoch(self, epoch: int, train: Sequence[Pair], held: Sequence[Pair], answers: Answers) -> EpochRecord:
-        """Train on all pairs once and measure the validation loss."""
-        start = time.perf_counter()
-        chance = torch.Generator().manual_seed(self.config.seed * 1_000_003 + epoch)
-        batches = batches_of(train, self.config.batch_size, chance)
-        noise = torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=chance)))
-        loader = Prefetch(lambda batch: (batch, self._collate(batch, noise)), batches)
-        title = f"epoch {epoch} of {self.config.epochs}"
-        total, count = 0.0, 0
+    def _epoch(self, epoch: int, train: Sequence[Pair], answers: Answers, done: Unfinished) -> Iterator[Unfinished]:
+        """Train on all pairs once, from the batch where a snapshot left off; give how far it came after each."""
+        batches = batches_of(train, self.config.batch_size * self.ranks.size, noise_of(self.config.seed, epoch, 0))
+        rest = range(done.batches, len(batches))
+        loader = Prefetch(lambda i: self._work(batches[i], noise_of(self.config.seed, epoch, i + 1)), rest)
+        shown = self.verbose and self.ranks.rank == 0
+        before, start = done, time.perf_counter()
         self.model.train()
-        for number, (batch, graphs) in enumerate(progress(loader, title, "batch", verbose=self.verbose)):
-            self._set_rate(((epoch - 1) * len(batches) + number) / (self.config.epochs * len(batches)))
-            loss = self._step(epoch, number + 1, batch, graphs, answers)
-            total, count = total + loss * len(batch), count + len(batch)
-        mean = total / count
+        for i, work in zip(rest, progress(loader, self._title(epoch), "batch", verbose=shown), strict=True):
+            self._set_rate(((epoch - 1) * len(batches) + i) / (self.config.epochs * len(batches)))
+            loss = self._step(epoch, i + 1, work, answers)
+            done = Unfinished(
+                batches=i + 1,
+                pairs=done.pairs + len(work.pairs),
+                loss=done.loss + loss * len(work.pairs),
+                seconds=before.seconds + time.perf_counter() - start,
+                waited=before.waited + loader.waited,
+            )
+            yield done
+
+    def _record(self, epoch: int, held: Sequence[Pair], answers: Answers, done: Unfinished) -> EpochRecord:
+        """Measure the validation loss of an epoch and sum it up."""
+        start = time.perf_counter()
+        mean = done.loss / done.pairs
+        validation = self._validate(held, answers) if len(held) > 1 else mean
+        seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
             loss=mean,
-            validation_loss=self._validate(held, answers) if len(held) > 1 else mean,
+            validation_loss=validation,
             temperature=self.loss.temperature.item(),
             learning_rate=float(self.optimizer.param_groups[0]["lr"]),
-            seconds=time.perf_counter() - start,
-            waiting=loader.waited / (time.perf_counter() - start),
+            seconds=seconds,
+            waiting=done.waited / seconds,
         )
-        _LOG.info("%s: loss %.4f, validation %.4f", title, record.loss, record.validation_loss)
+        _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
 
-    def _step(self, epoch: int, number: int, batch: list[Pair], graphs: GraphBatch, answers: Answers) -> float:
+    def _title(self, epoch: int) -> str:
+        return f"epoch {epoch} of {self.config.epochs}"
+
+    def _step(self, epoch: int, number: int, work: Work, answers: Answers) -> float:
         """Make one step of the optimizer."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._batch_loss(batch, graphs, answers)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise NonFiniteLossError(epoch, number, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss = self._gradients(work, answers)
+        if not math.isfinite(loss):
+            raise NonFiniteLossError(epoch, number, work.pairs)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         if not math.isfinite(norm.item()):
-            raise NonFiniteLossError(epoch, number, batch)
+            raise NonFiniteLossError(epoch, number, work.pairs)
         self.optimizer.step()
+        return loss
+
+    def _gradients(self, work: Work, answers: Answers) -> float:
+        """Compute the loss of a batch and the gradients of all parameters.
+
+        The loss needs the rows of all graphs at once, the encoder does not: its backward pass begins at the rows. So
+        where a batch has several parts, each is encoded twice, first for its rows and then for its gradient, and only
+        one part's states are ever held.
+        """
+        whole = len(work.parts) == 1
+        with torch.set_grad_enabled(whole):
+            own = [self._encode(part) for part in work.parts]
+        rows = self._gather([part.detach() for part in own], work).requires_grad_()
+        loss = self._batch_loss(work.pairs, work.graphs, rows, answers)
+        value = loss.item()
+        if not math.isfinite(value):
+            return value
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.ranks.share_gradients(self.model.parameters())
+        first = sum(work.rows[: self.ranks.rank])
+        for part, encoded in zip(work.parts, own, strict=True):
+            again = encoded if whole else self._encode(part)
+            again.backward(rows.grad[first : first + len(encoded)])  # type: ignore[index, no-untyped-call]
+            first += len(encoded)
+        self.ranks.sum_gradients(self.model.parameters())
         return value
+
+    def _encode(self, graphs: GraphBatch) -> Tensor:
+        """Encode graphs: float32 ``[r, d]``."""
+        rows: Tensor = self.encoder(graphs.to(self.device))
+        return rows
+
+    def _gather(self, own: list[Tensor], work: Work) -> Tensor:
+        """Put the rows of all graphs of a batch end to end, those of other processes included: float32 ``[r, d]``."""
+        none = torch.zeros(0, self.config.projection, device=self.device)
+        return self.ranks.gather(torch.cat([none, *own]), work.rows)
 
     @torch.no_grad()
     def _validate(self, held: Sequence[Pair], answers: Answers) -> float:
         """Measure the mean loss of the validation pairs, without noise, always in the same batches."""
         self.model.eval()
-        batches = batches_of(held, self.config.batch_size)
-        total = sum(self._batch_loss(batch, self._collate(batch), answers).item() * len(batch) for batch in batches)
+        total = 0.0
+        batches = batches_of(held, self.config.batch_size * self.ranks.size)
+        for work in Prefetch(self._work, batches):
+            rows = self._gather([self._encode(part) for part in work.parts], work)
+            total += self._batch_loss(work.pairs, work.graphs, rows, answers).item() * len(work.pairs)
         return total / sum(map(len, batches))
 
-    def _batch_loss(self, batch: list[Pair], graphs: GraphBatch, answers: Answers) -> Tensor:
-        """Encode B questions and their B answers at once and compare them."""
-        graphs = graphs.to(self.device)
-        rows = self.encoder(graphs)  # [r, d]
+    def _batch_loss(self, batch: list[Pair], graphs: GraphBatch, rows: Tensor, answers: Answers) -> Tensor:
+        """Compare B questions and their B answers.
+
+        Args:
+            batch: B pairs.
+            graphs: B questions, then their B answers.
+            rows: float32 ``[r, d]``, all their rows.
+            answers: known right ones.
+        """
+        offsets = graphs.offsets.to(self.device)
         middle = graphs.offsets[len(batch)]
         loss: Tensor = self.loss(
             rows[:middle],
-            graphs.offsets[: len(batch) + 1],
+            offsets[: len(batch) + 1],
             rows[middle:],
-            graphs.offsets[len(batch) :] - middle,
+            offsets[len(batch) :] - middle,
             answers.allowed(batch).to(self.device),
         )
         return loss
+
+    def _work(self, batch: list[Pair], noise: torch.Generator | None = None) -> Work:
+        """Make a batch ready."""
+        graphs = self._collate(batch, noise)
+        return divide(batch, graphs, self.config.node_budget, self.ranks.rank, self.ranks.size)
 
     def _collate(self, batch: list[Pair], noise: torch.Generator | None = None) -> GraphBatch:
         """Put the graphs of a batch end to end: B questions, then their B answers; with noise in training."""

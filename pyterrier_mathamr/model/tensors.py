@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
@@ -13,7 +13,14 @@ from .config import MathAMRConfig
 def tensors_of(
     graphs: Iterable[MathAMRGraph], vocabulary: Vocabulary, config: MathAMRConfig, total: int, verbose: bool
 ) -> list[GraphTensors]:
-    """Make the arrays of graphs under the configuration's formula mode and virtual nodes.
+    """Make the arrays of graphs, all at once; see :func:`stream_tensors`."""
+    return list(stream_tensors(graphs, vocabulary, config, total, verbose))
+
+
+def stream_tensors(
+    graphs: Iterable[MathAMRGraph], vocabulary: Vocabulary, config: MathAMRConfig, total: int, verbose: bool
+) -> Iterator[GraphTensors]:
+    """Make the arrays of graphs under the configuration's formula mode and virtual nodes, one after the other.
 
     Args:
         graphs: read once.
@@ -22,13 +29,11 @@ def tensors_of(
         total: the number of graphs.
         verbose: show progress.
     """
-    return [
-        graph_tensors(
+    for graph in progress(graphs, "graph tensors", "graph", verbose=verbose, total=total):
+        yield graph_tensors(
             graph,
             vocabulary,
             formulas=config.formulas,
             virtual_nodes=config.virtual_nodes,
             auxiliary=config.auxiliary,
         )
-        for graph in progress(graphs, "graph tensors", "graph", verbose=verbose, total=total)
-    ]

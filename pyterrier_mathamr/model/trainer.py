@@ -1,7 +1,12 @@
 """Contrastive training on question-answer pairs (MathAMR+, section 3.4).
 
 Same data, configuration and number of threads give the same bytes on a CPU: the shuffle, masks and drops of an epoch
-come from a generator seeded by (seed, epoch), so a run that was killed goes on to the same result.
+come from a generator seeded by (seed, epoch, batch), so a run that was killed goes on to the same result.
+
+Started by ``torchrun``, several processes train one model on batches that are as many times larger; the first of them
+writes the checkpoint, in a folder that all of them see::
+
+    torchrun --nproc-per-node 2 -m pyterrier_mathamr.cli train GRAPH_STORE SOURCES -o MODEL
 """
 
 from __future__ import annotations
@@ -22,7 +27,9 @@ from .errors import MissingGraphError, TrainingError
 from .history import EpochRecord
 from .mathamr import MathAMR
 from .pairs import Pair, read_pairs, split_pairs
-from .run import Graphs, TrainingRun
+from .ranks import Ranks, local_device
+from .run import TrainingRun
+from .training_files import Graphs, Tensors, TrainingFiles
 
 
 class Trainer:
@@ -44,7 +51,7 @@ class Trainer:
 
     def __init__(self, config: MathAMRConfig | None = None, *, device: str | None = None) -> None:
         self.config = config or MathAMRConfig()
-        self.device = choose_device(device)
+        self.device = choose_device(local_device(device))
         self.history: tuple[EpochRecord, ...] = ()
 
     def __repr__(self) -> str:
@@ -58,6 +65,7 @@ class Trainer:
         validation: Iterable[Pair] | pd.DataFrame | None = None,
         checkpoint: str | Path | None = None,
         start: MathAMR | None = None,
+        snapshot_every: float = 600.0,
         verbose: bool = True,
     ) -> MathAMR:
         """Train, and give the model of the epoch with the lowest validation loss.
@@ -66,8 +74,10 @@ class Trainer:
             pairs: (question id, answer id), or a frame with ``qid`` and ``docno``.
             graphs: the graph of every id in the pairs.
             validation: pairs for early stopping; where not given, ``validation_share`` of the questions.
-            checkpoint: a folder for the state after each epoch and the history; a run found there goes on.
+            checkpoint: a folder for the state, the history and the arrays of the graphs; a run found there goes on to
+                the same result, wherever it was killed.
             start: a model whose vocabulary and weights training starts from.
+            snapshot_every: seconds after which the state is also saved within an epoch.
             verbose: show a progress bar for each epoch.
 
         Returns:
@@ -79,20 +89,38 @@ class Trainer:
         """
         train, held = self._split(pairs, validation)
         _check_graphs(graphs, (*train, *held))
-        vocabulary = start.vocabulary if start else _build_vocabulary(graphs, train, self.config)
-        identity = _run_identity(self.config, vocabulary, train, held, start)
         folder = None if checkpoint is None else Path(checkpoint)
-        snapshot = None if folder is None else load_snapshot(folder, identity)
-        run = TrainingRun(self.config, vocabulary, self.device, start.weights() if start else None, verbose=verbose)
-        for snapshot in run.epochs(train, held, graphs, snapshot):  # noqa: B020 - goes on from it
-            self.history = snapshot.history
-            if folder is not None:
-                save_snapshot(folder, identity, snapshot)
+        with Ranks(self.device) as ranks, TrainingFiles(folder, ranks) as files:
+            vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, train))
+            identity = _run_identity(self.config, vocabulary, train, held, start, ranks.size)
+            snapshot = None if folder is None else load_snapshot(folder, identity)
+            weights = start.weights() if start else None
+            run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
+            names = list(dict.fromkeys(name for pair in (*train, *held) for name in pair))
+            shown = verbose and ranks.rank == 0
+
+            def tensors() -> Tensors:
+                return files.tensors(names, graphs, vocabulary, self.config, shown)
+
+            for snapshot in run.epochs(train, held, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
+                self.history = snapshot.history
+                if folder is not None and ranks.rank == 0:
+                    save_snapshot(folder, identity, snapshot)
         if snapshot is None:
             raise TrainingError("no epoch was trained.")
         self.history = snapshot.history
-        weights = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
-        return MathAMR(self.config, vocabulary, weights)
+        best = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
+        return MathAMR(self.config, vocabulary, best)
+
+    def _vocabulary(self, graphs: Graphs, train: Sequence[Pair]) -> Vocabulary:
+        """Count the labels of the training graphs, each post once; validation posts stay unseen."""
+        names = sorted({name for pair in train for name in pair})
+        return Vocabulary.build(
+            (graphs[name] for name in names),
+            size=self.config.vocabulary_size,
+            min_number_count=self.config.min_number_count,
+            min_role_count=self.config.min_role_count,
+        )
 
     def _split(
         self, pairs: Iterable[Pair] | pd.DataFrame, validation: Iterable[Pair] | pd.DataFrame | None
@@ -117,23 +145,13 @@ def _check_graphs(graphs: Graphs, pairs: Sequence[Pair]) -> None:
         raise MissingGraphError(missing)
 
 
-def _build_vocabulary(graphs: Graphs, train: Sequence[Pair], config: MathAMRConfig) -> Vocabulary:
-    """Count the labels of the training graphs, each post once; validation posts stay unseen."""
-    names = sorted({name for pair in train for name in pair})
-    return Vocabulary.build(
-        (graphs[name] for name in names),
-        size=config.vocabulary_size,
-        min_number_count=config.min_number_count,
-        min_role_count=config.min_role_count,
-    )
-
-
 def _run_identity(
     config: MathAMRConfig,
     vocabulary: Vocabulary,
     train: Sequence[Pair],
     held: Sequence[Pair],
     start: MathAMR | None,
+    processes: int,
 ) -> dict[str, str]:
     """Say what a run is, so that a checkpoint is never continued by another one."""
     pairs = hashlib.sha256(json.dumps([train, held]).encode()).hexdigest()
@@ -141,5 +159,6 @@ def _run_identity(
         "configuration": config.to_json(),
         "vocabulary": vocabulary.hash,
         "pairs": pairs,
+        "number of processes": str(processes),
         "starting model": start.identity if start else "",
     }

@@ -57,25 +57,50 @@ def test_training_leaves_the_caller_s_source_of_chance_alone(small, pairs, graph
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("killed_in", [2, 3])
-def test_a_run_that_is_killed_goes_on_to_the_same_result(
-    small, pairs, graphs, tmp_path, monkeypatch, killed_in
+@pytest.mark.parametrize("killed_in", [1, 3])
+@pytest.mark.parametrize("snapshot_every", [0.0, 600.0])
+def test_a_run_that_fails_goes_on_to_the_same_result(
+    small, pairs, graphs, tmp_path, monkeypatch, killed_in, snapshot_every
 ) -> None:
     whole, whole_trainer = fit(small, pairs, graphs)
     real = TrainingRun._step
+    steps = []
 
     def dying(self, epoch, number, *rest):
         if epoch == killed_in and number == 2:
             raise KeyboardInterrupt
         return real(self, epoch, number, *rest)
 
+    def counting(self, epoch, number, *rest):
+        steps.append((epoch, number))
+        return real(self, epoch, number, *rest)
+
     monkeypatch.setattr(TrainingRun, "_step", dying)
     with pytest.raises(KeyboardInterrupt):
-        fit(small, pairs, graphs, checkpoint=tmp_path / "run")
-    monkeypatch.setattr(TrainingRun, "_step", real)
+        fit(small, pairs, graphs, checkpoint=tmp_path / "run", snapshot_every=snapshot_every)
+    monkeypatch.setattr(TrainingRun, "_step", counting)
     resumed, trainer = fit(small, pairs, graphs, checkpoint=tmp_path / "run")
+    assert steps[0] == (killed_in, 2 if snapshot_every == 0 else 1)
     assert resumed == whole
     assert losses(trainer) == losses(whole_trainer)
+
+
+@pytest.mark.parametrize("budget", [1, 150])
+def test_a_node_budget_holds_and_changes_no_loss(small, pairs, graphs, monkeypatch, budget) -> None:
+    config = small.replace(initialisation="mean", learning_rate=1e-3)  # from zero, rounding grows in a few steps
+    _, whole = fit(config, pairs, graphs)
+    sizes = []
+    real = TrainingRun._encode
+
+    def noting(self, part):
+        sizes.append((len(part), part.nodes.numel()))
+        return real(self, part)
+
+    monkeypatch.setattr(TrainingRun, "_encode", noting)
+    _, parted = fit(config.replace(node_budget=budget), pairs, graphs)
+    assert all(count == 1 or nodes <= budget for count, nodes in sizes)
+    assert max(count for count, _ in sizes) == 1 or budget == 150
+    assert losses(parted) == [pytest.approx(values, abs=1e-5) for values in losses(whole)]
 
 
 def test_a_finished_run_is_not_trained_again(small, pairs, graphs, tmp_path, monkeypatch) -> None:
@@ -150,7 +175,9 @@ def test_validation_questions_never_train(small, pairs, graphs, monkeypatch) -> 
     seen = set()
     real = TrainingRun._step
     monkeypatch.setattr(
-        TrainingRun, "_step", lambda self, e, n, batch, *rest: (seen.update(batch), real(self, e, n, batch, *rest))[1]
+        TrainingRun,
+        "_step",
+        lambda self, e, n, batch, *rest: (seen.update(batch.pairs), real(self, e, n, batch, *rest))[1],
     )
     fit(small.replace(epochs=1), pairs, graphs, validation=[("q0", "a0"), ("q1", "a1")])
     assert {question for question, _ in seen} == {f"q{i}" for i in range(2, 24)}
