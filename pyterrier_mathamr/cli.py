@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SOURCE = click.Path(exists=True, path_type=Path)
 _NEW = click.Path(path_type=Path)
 
@@ -46,9 +47,7 @@ def _configured(command: Command) -> Command:
     command = click.option(
         "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
     )(command)
-    return click.option(
-        "--config", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file of options."
-    )(command)
+    return click.option("--config", "file", type=_FILE, help="JSON file of options.")(command)
 
 
 @click.group(cls=_MathAMRGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -131,37 +130,92 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 
 
 @main.command()
-@click.argument("collection", type=_FOLDER)
-@click.option("--year", type=int, default=2022, show_default=True, help="Whose topics and judgements.")
+@click.argument("what", required=False, metavar="FOLDER|STUDY")
+@click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or for a study 2020,2022.")
 @click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Where all is kept.")
-@click.option("--model", help="Name or folder of a trained model; one is trained otherwise.")
+@click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
+@click.option("--collection", type=_FOLDER, help="The ARQMath folder of a study.")
+@click.option("--pairs", multiple=True, type=_FILE, help="File of further pairs that a study trains on.")
+@click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
+@click.option("--preset", default="full", show_default=True, help="Scale of a study: full as in the paper, or mini.")
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
+@click.option("--list", "listed", is_flag=True, help="Show the studies.")
 @_configured
 @_quiet
-def experiment(
-    collection: Path,
-    year: int,
-    workdir: Path,
-    model: str | None,
-    file: Path | None,
-    changes: tuple[str, ...],
-    quiet: bool,
-) -> None:
-    """Go the whole way on the ARQMath folder COLLECTION: graphs, training, index, tables.
+def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
+    """Go the whole way on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
 
-    Each stage is kept in the work folder and not made again. The report lies there as report.md and report.json.
+    The whole way: graphs, training, index, tables. A study: a table of the MathAMR+ paper, such as paper/4.6, or an
+    ablation, such as ablation/layers; each of its conditions is trained with several seeds. What is finished is kept in
+    the work folder and not made again. The report lies there as report.md and report.json.
     """
+    if listed:
+        click.echo(_studies())
+    elif what is None:
+        raise click.UsageError("Give an ARQMath folder, or a study and --collection; --list shows the studies.")
+    elif collection is not None:
+        _run_study(what, collection, **options)
+    elif Path(what).is_dir():
+        _run_folder(Path(what), **options)
+    else:
+        raise click.UsageError(f"{what} is no folder. A study needs --collection; --list shows the studies.")
+
+
+def _run_folder(folder: Path, years: str | None, workdir: Path, model: str | None, quiet: bool, **options: Any) -> None:
+    """Go the whole way on a folder."""
     from .experiments import run_arqmath
 
+    file, changes = options["file"], options["changes"]
     config = _config(file, changes) if file or changes else None
-    report = run_arqmath(collection, year, workdir, config=config, model=model, verbose=not quiet)
+    report = run_arqmath(folder, years or "2022", workdir, config=config, model=model, verbose=not quiet)
     click.echo(report.to_markdown())
 
 
+def _run_study(
+    name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
+) -> None:
+    """Run a study on a folder."""
+    from .experiments import run_study
+
+    if options["model"] or options["file"]:
+        raise click.UsageError(
+            "A study trains its own models: it takes --set, but neither --model nor --config."
+        )
+    report = run_study(
+        name,
+        collection,
+        workdir,
+        pairs=options["pairs"],
+        years=(years or "2020,2022").split(","),
+        seeds=[int(seed) for seed in seeds.split(",")] if seeds else None,
+        preset=options["preset"],
+        changes=_options(options["changes"]),
+        workers=options["workers"],
+        verbose=not quiet,
+    )
+    click.echo(report.to_markdown())
+
+
+def _studies() -> str:
+    """List the studies: name, what is varied, the conditions."""
+    from .experiments import STUDIES
+
+    return "\n".join(
+        f"{study.name:<20} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
+        for study in STUDIES.values()
+    )
+
+
 def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
-    """Make a configuration from a file and single options; an option's value is JSON, or else a word."""
+    """Make a configuration from a file and single options."""
     from .model import MathAMRConfig
 
     config = MathAMRConfig.from_json(file.read_text(encoding="utf-8")) if file else MathAMRConfig()
+    return config.replace(**_options(changes))
+
+
+def _options(changes: tuple[str, ...]) -> dict[str, Any]:
+    """Read single options; a value is JSON, or else a word."""
     options: dict[str, Any] = {}
     for change in changes:
         name, equals, value = change.partition("=")
@@ -171,4 +225,4 @@ def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
             options[name] = json.loads(value)
         except ValueError:
             options[name] = value
-    return config.replace(**options)
+    return options

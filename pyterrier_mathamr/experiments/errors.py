@@ -56,3 +56,18 @@ class SourceError(ExperimentError):
 
     def __str__(self) -> str:
         return f"{self.path}: no such file. Name a local ARQMath folder, or a file of pairs (.jsonl, .jsonl.gz)."
+
+
+class ConditionsFailedError(ExperimentError):
+    """Some runs of a study failed; those that did not are kept."""
+
+    def __init__(self, folder: Path, reasons: Mapping[tuple[str, int], str]) -> None:
+        super().__init__(folder, reasons)
+        self.folder, self.reasons = folder, reasons
+
+    def __str__(self) -> str:
+        runs = "; ".join(f"{name!r} with seed {seed}: {why}" for (name, seed), why in self.reasons.items())
+        return (
+            f"{len(self.reasons)} runs failed: {runs}. The report of the others is in {self.folder}; the same command "
+            "tries again what failed."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ SHORT_NAMES = {
 }
 """The names that papers use for the measures."""
 
+_MARK = re.compile(r"(.+) (?:std|reject)")
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
@@ -32,6 +35,7 @@ class Report:
         stages: what each stage cost, in order.
         tables: caption to table.
         notes: sentences to be read with the tables.
+        published: the same of tables that others have printed; they are kept apart everywhere.
         environment: versions and machine.
     """
 
@@ -40,6 +44,7 @@ class Report:
     stages: Sequence[StageRecord]
     tables: Mapping[str, pd.DataFrame]
     notes: Sequence[str] = ()
+    published: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     environment: Mapping[str, str | int] = field(default_factory=environment)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,8 +53,9 @@ class Report:
             "title": self.title,
             "settings": dict(self.settings),
             "stages": [stage.to_dict() for stage in self.stages],
-            "tables": {caption: json.loads(table.to_json(orient="records")) for caption, table in self.tables.items()},
+            "tables": _records(self.tables),
             "notes": list(self.notes),
+            "published": _records(self.published),
             "environment": dict(self.environment),
         }
 
@@ -66,12 +72,14 @@ class Report:
         parts = [f"# {self.title}"]
         parts += [f"## {caption}\n\n{markdown_table(table)}" for caption, table in self.tables.items()]
         parts += ["\n".join(f"* {note}" for note in self.notes)] if self.notes else []
+        parts += ["## Published by others, not measured here"] if self.published else []
+        parts += [f"{caption}\n\n{markdown_table(table)}" for caption, table in self.published.items()]
         parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
         parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
         return "\n\n".join(parts) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``report.json``, ``report.md`` and one CSV file for each table.
+        """Write ``report.json``, ``report.md`` and one CSV file for each table that was measured.
 
         Args:
             folder: an existing folder; earlier files of these names are replaced.
@@ -102,21 +110,31 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 
 def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
-    """Bring the columns of a significance test down to a star beside the value."""
-    tested = [str(name).removesuffix(" reject") for name in table.columns if str(name).endswith(" reject")]
-    if not tested:
-        return table
-    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in tested)]
+    """Bring standard deviations and significance tests down to ``± 0.0012*`` beside the value."""
+    marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
+    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
+    nothing: list[object] = [None] * len(table)
     result: pd.DataFrame = table[others].assign(
         **{
             measure: [
-                f"{value:.4f}{'*' if reject is True or reject == 1 else ''}"
-                for value, reject in zip(table[measure], table[f"{measure} reject"], strict=True)
+                _cell(value)
+                + (f" ± {_cell(spread)}" if spread is not None and spread == spread else "")
+                + "*" * (reject in (True, 1))
+                for value, spread, reject in zip(
+                    table[measure],
+                    table.get(f"{measure} std", nothing),
+                    table.get(f"{measure} reject", nothing),
+                    strict=True,
+                )
             ]
-            for measure in tested
+            for measure in marked
         }
     )
     return result
+
+
+def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    return {caption: json.loads(table.to_json(orient="records")) for caption, table in tables.items()}
 
 
 def _short(name: str) -> str:

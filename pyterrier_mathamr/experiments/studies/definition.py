@@ -1,0 +1,145 @@
+"""A study as data: conditions, the rows of its table, what each row is tested against, and where it was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model import MathAMRConfig
+
+from .strategies import COLBERT, STANDARD, STRATEGIES
+
+SEEDS = (42, 43, 44, 45, 46)
+"""The paper trains with five seeds and names one of them, 42 (Table 4.15); the others are ours."""
+
+Settings = Literal["experiments", "benchmark"]
+PairSources = Literal["all", "collection"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One way to train.
+
+    Attributes:
+        name: as in the table.
+        changes: options that differ from the study's settings, with their values.
+        pairs: trained on ``all`` pairs that are given, or on those of the ``collection`` alone.
+    """
+
+    name: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    pairs: PairSources = "all"
+
+
+def condition(name: str, *, pairs: PairSources = "all", **changes: Any) -> Condition:
+    """Write a condition down.
+
+    Args:
+        name: as in the table.
+        pairs: see :class:`Condition`.
+        changes: options of the configuration that differ from the study's settings.
+    """
+    return Condition(name, tuple(changes.items()), pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where a figure was published: table, row and column, as printed."""
+
+    table: str
+    row: str
+    column: str = "nDCG'"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a study's table: a condition searched in one way.
+
+    Attributes:
+        condition: its name.
+        strategy: its name.
+        against: condition and strategy of the row that this one is tested against, or nothing.
+        published: the nDCG' of the same row in the paper, or nothing.
+    """
+
+    condition: str
+    strategy: str = COLBERT
+    against: tuple[str, str] | None = None
+    published: Cell | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Condition and strategy."""
+        return self.condition, self.strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One table, or several of the same experiment.
+
+    Attributes:
+        name: by which it is run, such as ``paper/4.6``.
+        title: one line.
+        conditions: each is trained once for each seed.
+        rows: of the table, in order.
+        tables: numbers of the paper's tables that belong to it.
+        settings: the paper's, which conditions change: of its experiments (Table 4.5) or its benchmark run (4.18).
+        seeds: of the full run.
+        scales_depth: on a smaller collection rankings and candidates shrink with it, since the study is about them.
+    """
+
+    name: str
+    title: str
+    conditions: tuple[Condition, ...]
+    rows: tuple[Row, ...]
+    tables: tuple[str, ...] = ()
+    settings: Settings = "experiments"
+    seeds: tuple[int, ...] = SEEDS
+    scales_depth: bool = False
+
+    def __post_init__(self) -> None:
+        names = [condition.name for condition in self.conditions]
+        keys = [row.key for row in self.rows]
+        if len(set(names)) < len(names) or len(set(keys)) < len(keys):
+            raise ConfigError("conditions", self.name, "each condition and each row once")
+        for row in self.rows:
+            if row.condition not in names or row.strategy not in STRATEGIES:
+                raise ConfigError("rows", row.key, f"conditions and strategies of study {self.name}")
+            if row.against is not None and (row.against not in keys or row.against == row.key):
+                raise ConfigError("against", row.against, f"another row of study {self.name}")
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Every strategy that is measured: the standard ones and those of the rows, in the order of all."""
+        wanted = {*STANDARD, *(row.strategy for row in self.rows)}
+        return tuple(name for name in STRATEGIES if name in wanted)
+
+    def config(
+        self, condition: Condition, seed: int, changes: Mapping[str, Any] = MappingProxyType({})
+    ) -> MathAMRConfig:
+        """Give the configuration of one training run.
+
+        Args:
+            condition: one of the study's.
+            seed: of the run.
+            changes: options of a preset; the condition's own come last.
+
+        Raises:
+            ConfigError: the options do not go together; UnknownOptionError: one does not exist.
+        """
+        make = MathAMRConfig.paper_benchmark if self.settings == "benchmark" else MathAMRConfig.paper_experiments
+        return make(**{**changes, **dict(condition.changes), "seed": seed})
+
+
+def each_against_first(conditions: tuple[Condition, ...], strategy: str = COLBERT) -> tuple[Row, ...]:
+    """Make the rows of a study in which all conditions are searched in one way and tested against the first.
+
+    Args:
+        conditions: the first is the baseline.
+        strategy: how all are searched.
+    """
+    first = (conditions[0].name, strategy)
+    return tuple(Row(c.name, strategy, None if c is conditions[0] else first) for c in conditions)

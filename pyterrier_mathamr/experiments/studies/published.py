@@ -1,0 +1,124 @@
+"""Published figures, as printed, with their source; they are shown beside what is measured and never among it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+_FILE = "data/published/mathamr-plus.json"
+_NUMBER = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(?: ± ([\d.]+))?(\*?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One printed figure.
+
+    Attributes:
+        value: the number.
+        spread: the standard deviation that was printed with it, or nothing.
+        starred: it was marked as significantly different from the baseline.
+    """
+
+    value: float
+    spread: float | None = None
+    starred: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Figure | None:
+        """Read ``0.494 ± 0.002`` or ``0.497*``; what is no bare number gives nothing.
+
+        Args:
+            text: a cell as printed.
+        """
+        match = _NUMBER.fullmatch(text)
+        if match is None:
+            return None
+        value, spread, star = match.groups()
+        return cls(float(value.replace(",", "")), float(spread) if spread else None, bool(star))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """One table of the paper.
+
+    Attributes:
+        number: such as ``4.6``.
+        caption: as printed, without its notes.
+        view: ``best seed``, ``mean``, ``efficiency``, ``single run`` or ``settings``.
+        baseline: the row that the others were tested against, or nothing.
+        of: what a row is.
+        columns: what is given of it.
+        rows: the row's name, and its cells as printed.
+    """
+
+    number: str
+    caption: str
+    view: str
+    baseline: str | None
+    of: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def figure(self, row: str, column: str) -> Figure | None:
+        """Read one cell; one that is no number gives nothing.
+
+        Raises:
+            KeyError: the table has no such row; ValueError: it has no such column.
+        """
+        return Figure.parse(dict(self.rows)[row][self.columns.index(column)])
+
+    def frame(self) -> pd.DataFrame:
+        """Give the cells as printed."""
+        table: pd.DataFrame = pd.DataFrame([cells for _, cells in self.rows], columns=list(self.columns), dtype=str)
+        table.insert(0, self.of, [name for name, _ in self.rows])
+        return table
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Where tables were published.
+
+    Attributes:
+        source: author, title, and where.
+        references: what the numbers in brackets stand for.
+        tables: by number.
+    """
+
+    source: str
+    references: Mapping[str, str]
+    tables: Mapping[str, PublishedTable]
+
+    def cited(self, table: PublishedTable) -> tuple[str, ...]:
+        """List the references that the rows of a table name."""
+        numbers = dict.fromkeys(re.findall(r"\[(\d+)\]", " ".join(name for name, _ in table.rows)))
+        return tuple(f"[{number}] {self.references[number]}" for number in numbers)
+
+
+@cache
+def published() -> Publication:
+    """Read the tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
+    content = json.loads(files("pyterrier_mathamr").joinpath(_FILE).read_text(encoding="utf-8"))
+    source = content["source"]
+    tables = [
+        PublishedTable(
+            number=table["table"],
+            caption=table["caption"],
+            view=table["view"],
+            baseline=table["baseline"],
+            of=table["of"],
+            columns=tuple(table["columns"]),
+            rows=tuple((name, tuple(cells)) for name, cells in table["rows"].items()),
+        )
+        for table in content["tables"]
+    ]
+    return Publication(
+        source=f"{source['author']}: {source['title']}. {source['published']}.",
+        references=content["references"],
+        tables={table.number: table for table in tables},
+    )

@@ -1,0 +1,184 @@
+"""The tables of a study, made of what was measured, and beside them the paper's own as they were printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments.known_item import KNOWN_ITEM_MEASURES
+
+from .definition import Row, Study
+from .published import published
+from .results import Key, Results
+from .significance import paired_test
+from .strategies import BM25, FLOOR
+
+TASK1 = tuple(map(str, TASK1_MEASURES))
+KNOWN = tuple(map(str, KNOWN_ITEM_MEASURES))
+MAIN = TASK1[0]
+REFERENCE = "–"
+"""The condition of the rows that depend on none: BM25 and the floor."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyTables:
+    """Makes the tables of one study.
+
+    Args:
+        study: its rows and tests.
+        results: of its runs.
+        years: whose topics are pooled.
+    """
+
+    study: Study
+    results: Results
+    years: tuple[str, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows whose condition has been measured, and whose baseline too."""
+        done = set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
+        return tuple(row for row in self.study.rows if row.key in done and (row.against is None or row.against in done))
+
+    @property
+    def tests(self) -> int:
+        """The number of tests of the study, for Bonferroni's correction: each tested row on each measure of Task 1."""
+        return len(TASK1) * sum(row.against is not None for row in self.study.rows)
+
+    def mean(self, topics: Sequence[str], measures: Sequence[str], keys: Sequence[Key] | None = None) -> pd.DataFrame:
+        """Give the mean of each measure and its standard deviation over the seeds, BM25 and the floor first.
+
+        Args:
+            topics: years, which are pooled, or ``known item``.
+            measures: their names.
+            keys: condition and system of each row; the study's where not given.
+        """
+        chosen = [row.key for row in self.rows] if keys is None else list(keys)
+        lines = []
+        for condition, system in (*self._references(topics), *chosen):
+            line: dict[str, object] = {"condition": condition, "system": system}
+            for measure in measures:
+                by_seed = self.results.by_topic((condition, system), topics, measure).mean(axis=0)
+                line[measure] = float(by_seed.mean())
+                line[f"{measure} std"] = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
+            lines.append(line)
+        table: pd.DataFrame = pd.DataFrame(lines)
+        return table
+
+    def tested(self) -> pd.DataFrame:
+        """Give :meth:`mean` of Task 1 with, for each tested row and measure, whether it differs from its baseline."""
+        table = self.mean(self.years, TASK1)
+        outcomes = self.significance().set_index(["condition", "system", "measure"])["significant"].to_dict()
+        for measure in TASK1:
+            keys = zip(table["condition"], table["system"], strict=True)
+            table[f"{measure} reject"] = [outcomes.get((*key, measure), False) for key in keys]
+        return table
+
+    def best_seed(self) -> pd.DataFrame:
+        """Give each row by its best seed, the one of the highest nDCG' on these very topics, as the paper does."""
+        lines = []
+        for row in self.rows:
+            seed = self.results.best_seed(row.key, self.years, MAIN)
+            line: dict[str, object] = {"condition": row.condition, "system": row.strategy, "seed": seed}
+            for measure in TASK1:
+                values = self.results.by_topic(row.key, self.years, measure)[seed]
+                line[measure] = float(values.mean())
+                line[f"{measure} reject"] = False
+                if row.against is not None:
+                    other = self.results.best_seed(row.against, self.years, MAIN)
+                    baseline = self.results.by_topic(row.against, self.years, measure)[other]
+                    outcome = paired_test(values.to_numpy(), baseline.to_numpy(), self.tests)
+                    line[f"{measure} reject"] = outcome.significant
+            lines.append(line)
+        table: pd.DataFrame = pd.DataFrame(lines)
+        return table
+
+    def significance(self) -> pd.DataFrame:
+        """Test each row against its baseline on each measure of Task 1, over values averaged over the seeds."""
+        lines = []
+        for row in self.rows:
+            for measure in TASK1 if row.against is not None else ():
+                values = self.results.mean_over_seeds(row.key, self.years, measure)
+                baseline = self.results.mean_over_seeds(row.against or row.key, self.years, measure)
+                outcome = paired_test(values, baseline, self.tests)
+                lines.append(
+                    {
+                        "condition": row.condition,
+                        "system": row.strategy,
+                        "against": " / ".join(row.against or ()),
+                        "measure": measure,
+                        "difference": outcome.difference,
+                        "t": outcome.t,
+                        "p": outcome.p,
+                        "p corrected": outcome.corrected,
+                        "significant": outcome.significant,
+                    }
+                )
+        columns = ["condition", "system", "against", "measure", "difference", "t", "p", "p corrected", "significant"]
+        table: pd.DataFrame = pd.DataFrame(lines, columns=columns)
+        return table
+
+    def every_system(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+        """Give :meth:`mean` of every system of every condition."""
+        keys = [
+            (condition.name, system)
+            for condition in self.study.conditions
+            for system in self.study.strategies
+            if system != BM25 and self._measured((condition.name, system))
+        ]
+        return self.mean(topics, measures, keys)
+
+    def costs(self) -> pd.DataFrame:
+        """Give the mean cost of each condition over its seeds."""
+        costs = self.results.costs
+        if costs.empty:
+            return costs
+        means = costs.drop(columns="seed").groupby("condition", sort=False).mean(numeric_only=True)
+        means.insert(0, "runs", costs.groupby("condition", sort=False).size())
+        spread = costs.groupby("condition", sort=False)["seconds per epoch"].std(ddof=1)
+        means.insert(means.columns.get_loc("seconds per epoch") + 1, "seconds per epoch std", spread)
+        table: pd.DataFrame = means.reset_index()
+        return table
+
+    def speed(self) -> pd.DataFrame:
+        """Give the mean times of single queries over conditions and seeds: they depend on the system alone."""
+        columns = ["queries per second", "p50 ms", "p95 ms"]
+        grouped = self.results.speed.groupby("system", sort=False)
+        means = grouped[columns].mean()
+        means.insert(1, "queries per second std", grouped["queries per second"].std(ddof=1))
+        table: pd.DataFrame = means.reset_index()
+        return table
+
+    def order(self) -> pd.DataFrame:
+        """Give the place of each row by nDCG', here and in the paper: places, not figures, since scales differ."""
+        rows = [row for row in self.rows if row.published is not None]
+        here = pd.Series([float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean()) for row in rows])
+        printed = []
+        for row in rows:
+            cell = row.published
+            figure = published().tables[cell.table].figure(cell.row, cell.column) if cell else None
+            printed.append(figure.value if figure else float("nan"))
+        table: pd.DataFrame = pd.DataFrame(
+            {
+                "condition": [row.condition for row in rows],
+                "system": [row.strategy for row in rows],
+                "place here": here.rank(ascending=False, method="min").astype("Int64"),
+                "place in the paper": pd.Series(printed, dtype=float)
+                .rank(ascending=False, method="min")
+                .astype("Int64"),
+            }
+        )
+        return table
+
+    def _references(self, topics: Sequence[str]) -> list[Key]:
+        """Name the rows that depend on no condition and have been measured on these topics."""
+        found = self.results.values
+        known = set(found.loc[found["condition"].eq(REFERENCE) & found["topics"].isin(topics), "system"])
+        return [(REFERENCE, system) for system in (FLOOR, BM25) if system in known]
+
+    def _measured(self, key: Key) -> bool:
+        found = self.results.values
+        return bool((found["condition"].eq(key[0]) & found["system"].eq(key[1])).any())

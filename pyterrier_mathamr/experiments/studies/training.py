@@ -1,0 +1,114 @@
+"""Doing a job: train, encode, index, measure; what is finished is not done again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from pyterrier_mathamr.experiments.environment import environment, peak_memory
+from pyterrier_mathamr.experiments.jobs import index_documents, train_on_pairs
+from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.experiments.stages import Stages, write_whole
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import MathAMR
+
+from .job import Job
+from .lock import locked
+from .materials import Materials
+from .measuring import measure_job
+
+
+class JoinedGraphs:
+    """The graphs of several stores as of one.
+
+    Args:
+        stores: looked through in order.
+    """
+
+    def __init__(self, stores: Sequence[GraphStore]) -> None:
+        self._stores = tuple(stores)
+
+    def __getitem__(self, key: str) -> MathAMRGraph:
+        for store in self._stores[:-1]:
+            if key in store:
+                return store[key]
+        return self._stores[-1][key]
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in store for store in self._stores)
+
+
+def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool = False) -> None:
+    """Do a job, or what is left of it.
+
+    A job that was killed goes on: training from its last whole epoch, indexing from its last whole shard. A second
+    process that is given the same job waits for the first and then finds it done.
+
+    Args:
+        job: what to do; what it shares with others is made before (:meth:`Materials.prepare`).
+        say: is told of each stage before it begins, or ``None``.
+        verbose: show progress bars.
+
+    Raises:
+        SettingsChangedError: the folder holds something that was made with other settings.
+        ModelError: training failed; the message says where.
+    """
+    with locked(job.folder):
+        materials = Materials(job.collection, job.pairs, job.workdir)
+        stages = Stages(job.folder, say)
+        path = job.folder / "model"
+        stages.run("train", path, {**job.settings, **_origin(materials)}, lambda: _train(job, materials, verbose))
+        model = MathAMR.from_pretrained(path)
+        index = MathAMRIndex(job.folder / "answers.mathamr")
+        stages.run(
+            "index",
+            index.path,
+            {"model": model.identity},
+            lambda: index_documents(materials.answers(), materials.graphs(), model, index, verbose=verbose),
+        )
+        stages.run(
+            job.measured.stem,
+            job.measured,
+            {"model": model.identity, **job.measurement},
+            lambda: measure_job(job, materials, model, index),
+        )
+
+
+def _origin(materials: Materials) -> dict[str, str]:
+    return {"collection": str(materials.collection.path.resolve())}
+
+
+def _train(job: Job, materials: Materials, verbose: bool) -> None:
+    """Train, write down what it cost, and save the model last, so that a model is never without its cost."""
+    path, checkpoint = job.folder / "model", job.folder / "training"
+    shutil.rmtree(path, ignore_errors=True)  # of a run that lost its record
+    sources = [read_training_pairs(source) for source in (job.collection, *job.pairs)]
+    graphs = JoinedGraphs([materials.graphs(), *materials.pair_graphs()])
+    model = train_on_pairs(sources, graphs, job.config, checkpoint, device=job.device, verbose=verbose)
+    write_whole(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
+    model.save(path)
+    shutil.rmtree(checkpoint)
+
+
+def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
+    """Say what training cost, from its history and from this process."""
+    history = json.loads((checkpoint / "history.json").read_text(encoding="utf-8"))
+    losses = [record["validation_loss"] for record in history]
+    gpu = torch.cuda.max_memory_allocated() / 2**20 if torch.cuda.is_available() else None
+    return {
+        "epochs": len(history),
+        "best epoch": 1 + losses.index(min(losses)),
+        "seconds per epoch": sum(record["seconds"] for record in history) / len(history),
+        "share of waiting": sum(record["waiting"] * record["seconds"] for record in history)
+        / sum(record["seconds"] for record in history),
+        "parameters": sum(tensor.numel() for tensor in model.encoder("cpu").parameters()) + 1,  # and the temperature
+        "peak MiB": round(peak_memory(), 1),
+        "peak GPU MiB": gpu,
+        "history": history,
+        "environment": environment(),
+    }
