@@ -50,6 +50,7 @@ _E_LOST = re.compile(
     r"|[aeiou]ng(?<!ing)(?<!ong)|u|[^aeiou][aiu]r|[^aeiou]ut|ot(?<!oot)|[^aeiou]in(?<!ain)|[^aeiou]id|lud|od|[^aeiou]et"
     r"|[iou]m(?<!oom)|iq|scrib|ak|uk|ap(?<!eap)|ip|yp|op(?<!oop)|[^aeiou]il|ul)$"
 )
+_E_LOST_IN_COMPARING = re.compile(r"(?:[^aeiou]l|rg|[^aeiou][ai][dnrt]|[aou]s|[^aeiou]ic|av|iv|uc|ut|ur|af|ak)$")
 _DOUBLED = re.compile(r"([bdgklmnprt])\1$")
 
 
@@ -82,7 +83,18 @@ def by_rule(word: str, tag: str) -> str:
         return word[:-3] + "y" if word.endswith("ied") else _restored(word[:-2])
     if tag == "VBG" and word.endswith("ing") and len(word) > 4:
         return _restored(word[:-3])
+    if tag in ("JJR", "RBR") and word.endswith("er") and len(word) > 4:
+        return word[:-3] + "y" if word.endswith("ier") else _positive(word[:-2])
+    if tag in ("JJS", "RBS") and word.endswith("est") and len(word) > 5:
+        return word[:-4] + "y" if word.endswith("iest") else _positive(word[:-3])
     return word
+
+
+def _positive(stem: str) -> str:
+    """The adjective of a comparative's stem: bigg, simpl and fin are big, simple and fine."""
+    if _DOUBLED.search(stem) and not stem.endswith("ll"):
+        return stem[:-1]
+    return stem + "e" if _E_LOST_IN_COMPARING.search(stem) else stem
 
 
 def _singular(word: str) -> str:

@@ -13,14 +13,13 @@ def _set(text: str) -> frozenset[str]:
 
 
 _SENSES = (
-    "have:03 want:01 do:02 go:02 bear:02 develop:02 look:01 like:02 assume:02 consider:02 hold:01 work:01 act:01 "
-    "play:01 resemble:01 apply:02 differ:02 succeed:02 cross:02 paint:02 publish:01 admit:02 start:01 let:01 "
-    "correct:02 easy:05 hard:02 clear:06 high:02 wrong:02 good:02 low:04 large:01 long:03 right:06 useful:05 "
-    "distant:02 far:01 close:10 smart:06 real:04 independent:03 sure:02 new:01 simple:02 appear:02 follow:01 "
-    "seem:01 turn:02 mean:01 lead:03 deal:01 depend:01 come:01 confuse:01"
+    "have:03 do:02 go:02 bear:02 develop:02 assume:02 consider:02 apply:02 differ:02 succeed:02 cross:02 admit:02 "
+    "lead:03 turn:02 correct:02 easy:05 hard:02 clear:06 high:02 wrong:02 good:02 low:04 long:03 right:06 useful:05 "
+    "distant:02 close:10 smart:06 real:04 independent:03 sure:02 simple:02"
 )
 SENSES = _table(_SENSES)
-"""PropBank sense of a frame where it is not 01."""
+"""PropBank's sense of a frame where it is not 01, in the meaning that posts use: to own, to give birth, to suppose, to
+think about, to be unlike, to result in; adjectives as AMR numbers them."""
 
 _NOMINAL_FRAMES = (
     "proof:prove solution:solve definition:define assumption:assume explanation:explain answer:answer "
@@ -35,16 +34,16 @@ _NOMINAL_FRAMES = (
     "conclusion:conclude contradiction:contradict implication:imply equality:equal permutation:permute "
     "rotation:rotate translation:translate reflection:reflect projection:project iteration:iterate "
     "representation:represent comparison:compare observation:observe notation:notate proving:prove "
-    "population:populate elevation:elevate exchange:exchange price:price rate:rate discovery:discover death:die "
-    "birth:bear marriage:marry choice:choose dependence:depend growth:grow decomposition:decompose "
-    "completion:complete requirement:require relation:relate argument:argue"
+    "exchange:exchange price:price discovery:discover death:die birth:bear marriage:marry choice:choose "
+    "dependence:depend growth:grow decomposition:decompose completion:complete "
+    "requirement:require relation:relate argument:argue thanks:thank"
 )
 NOMINAL_FRAMES = _table(_NOMINAL_FRAMES)
 """Nouns that AMR writes as the verb's frame."""
 
 ADJECTIVE_FRAMES = _set(
     "possible true correct equal easy hard clear wrong different similar same sure equivalent isomorphic "
-    "independent useful right good able necessary sufficient interesting high large tall long aware familiar "
+    "independent useful right good able necessary sufficient interesting high large long aware familiar "
     "helpful related valid open close closed bounded"
 )
 """Adjectives that are frames as predicates; their subject is :ARG1."""
@@ -68,6 +67,32 @@ SUBJECT_IS_THING = _set(
 )
 """Verbs whose subject is :ARG1 and whose object is :ARG2."""
 
+_AGENTS = (
+    "author:author writer:write editor:edit reader:read teacher:teach student:study owner:own user:use founder:found "
+    "inventor:invent creator:create producer:produce director:direct manager:manage developer:develop designer:design "
+    "painter:paint composer:compose player:play singer:sing researcher:research inhabitant:inhabit employee:employ "
+    "speaker:speak winner:win successor:succeed"
+)
+AGENTS = _table(_AGENTS)
+"""Persons named by what they do, (p / person :ARG0-of (a / author-01)), as the guidelines of AMR ask."""
+
+LIMIT_VERBS = _set("go tend approach converge increase decrease grow vary move run")
+"""Verbs of a clause with "as" that says when: as x tends to 0."""
+
+CONCLUSIONS = _set("thus hence therefore consequently so accordingly")
+"""Adverbs that make what they stand by the effect of a cause told before."""
+
+SIGNS = {"=": "equal-01", "<": "less-than", ">": "more-than", "≤": "at-most", "≥": "at-least"}
+"""Signs of relation that are typed as text."""
+
+COMMANDS = _set(
+    "list find prove show let give determine compute calculate evaluate solve suppose assume note consider define "
+    "observe simplify name count state explain describe"
+)
+"""First words that command, also where they could be nouns."""
+
+QUANTIFIERS = _set("all every each any some")
+
 _MODALS = (
     "can:possible could:possible may:possible might:possible must:obligate should:recommend ought:recommend ca:possible"
 )
@@ -81,7 +106,7 @@ _PREPOSITIONS = (
     "about::topic regarding::topic concerning::topic during::time before::time after::time since::time "
     "until::time till::time by::manner via::manner through::path using::instrument like::manner for::purpose "
     "because::cause despite::concession without::accompanier than::compared-to of::poss 's::poss except::except "
-    "per::frequency"
+    "per::frequency given::condition"
 )
 PREPOSITIONS = dict(pair.split(":", 1) for pair in _PREPOSITIONS.split())
 """Roles of obliques by preposition; any other gives ``:prep-X``."""
@@ -131,17 +156,28 @@ ORDINALS = {
 }
 
 COUNTRIES = _set(
-    "canada france germany italy spain poland america usa us uk england britain china india japan russia brazil "
-    "mexico australia denmark sweden norway finland netherlands belgium austria switzerland greece turkey egypt "
-    "israel iran iraq ireland scotland wales portugal hungary romania bulgaria ukraine croatia czech argentina "
-    "chile peru colombia cuba korea vietnam thailand indonesia malaysia philippines pakistan afghanistan nigeria "
-    "kenya ethiopia africa iceland lithuania estonia latvia u.s u.s. u.s.a. cyprus singapore nepal"
+    "afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahamas bahrain "
+    "bangladesh barbados belarus belgium belize benin bhutan bolivia botswana brazil britain brunei bulgaria burundi "
+    "cambodia cameroon canada chad chile china colombia congo croatia cuba cyprus denmark djibouti ecuador egypt "
+    "england eritrea estonia ethiopia fiji finland france gabon gambia georgia germany ghana greece guatemala guinea "
+    "guyana haiti honduras hungary iceland india indonesia iran iraq ireland israel italy jamaica japan jordan "
+    "kazakhstan kenya korea kuwait kyrgyzstan laos latvia lebanon liberia libya liechtenstein lithuania luxembourg "
+    "madagascar malawi malaysia maldives mali malta mauritania mauritius mexico moldova monaco mongolia montenegro "
+    "morocco mozambique namibia nepal netherlands nicaragua niger nigeria norway oman pakistan panama paraguay peru "
+    "philippines poland portugal qatar romania russia rwanda scotland senegal serbia singapore slovakia slovenia "
+    "somalia spain sudan sweden switzerland syria taiwan tajikistan tanzania thailand togo tunisia turkey "
+    "turkmenistan uganda uk ukraine uruguay us usa u.s u.s. u.s.a. uzbekistan venezuela vietnam wales yemen zambia "
+    "zimbabwe"
 )
 CITIES = _set(
-    "paris london berlin rome madrid vienna moscow tokyo beijing york chicago boston amsterdam hamburg munich "
-    "heraklion sydney toronto seattle washington athens dublin brussels warsaw budapest prague barcelona florence "
-    "venice"
+    "amsterdam athens baghdad bangkok barcelona beijing berlin bonn boston brussels budapest cairo cambridge chicago "
+    "copenhagen delhi dublin edinburgh florence geneva göttingen hamburg helsinki istanbul jerusalem johannesburg "
+    "kiev königsberg lisbon london madrid manchester melbourne milan montreal moscow mumbai munich nairobi naples "
+    "oslo oxford paris prague princeton rome seattle seoul shanghai stockholm sydney tokyo toronto turin venice "
+    "vienna warsaw washington york zurich"
 )
+"""The larger cities of the world, and those of its universities that posts speak of."""
+
 MONTHS = _set("january february march april may june july august september october november december")
 
 COMMON_NOUNS = _set(

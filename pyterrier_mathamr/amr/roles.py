@@ -9,16 +9,16 @@ acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   
 
 from __future__ import annotations
 
+from .clauses import adverbial_role, attach_complement, concludes, describing_role, is_cause, subject_role
 from .conversion import Conversion
 from .lexicon import (
     ADVERBS,
     CITIES,
     COUNTRIES,
-    MARKS,
     MONTHS,
     PREPOSITIONS,
+    QUANTIFIERS,
     SUBJECT_IS_THING,
-    UNACCUSATIVE,
 )
 
 _SETS = frozenset(
@@ -34,22 +34,21 @@ def attach(c: Conversion, token: int, head: int) -> None:
     if c.formula[token] and token < head and c.subject(head) < 0 and c.child(head, "cop") >= 0:
         relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
-    if any(c.lower[child] == "such" and head < child < token for child in c.children[head]):
+    if c.marker(token, "mark") == "such" or _behind_such(c, token, head):
         c.edge(source, ":condition", target)
-        return
-    if relation in ("nsubj", "csubj"):
+    elif relation in ("nsubj", "csubj"):
         if c.predicate[head] >= 0:
             c.edge(c.predicate[head], ":ARG1", target)
         else:
-            c.edge(source, _subject_role(c, head, passive=c.relations[token].endswith("pass")), target)
+            c.edge(source, subject_role(c, head, passive=c.relations[token].endswith("pass")), target)
     elif relation in ("ccomp", "xcomp"):
-        c.edge(source, _complement_role(c, head), target)
-        if relation == "xcomp" and c.subject(token) < 0:
-            _control(c, token, head)
-    elif relation in ("advcl", "advmod") and _is_cause(c, token, relation):
+        attach_complement(c, token, head)
+    elif _tells_cause(c, token, relation):
         cause = c.part.add("cause-01")
         c.edge(c.outer[head] if c.outer[head] != source else source, ":ARG1-of", cause)
         c.edge(cause, ":ARG0", target)
+    elif concludes(c, token):
+        c.edge(c.outer[head], ":ARG1-of", target)
     elif (
         relation in ("nmod", "compound", "obl")
         and c.role_frame(head) >= 0
@@ -57,7 +56,7 @@ def attach(c: Conversion, token: int, head: int) -> None:
     ):
         c.edge(c.role_frame(head), ":ARG1", target)
     elif relation == "acl":
-        c.edge(source, _clause_role(c, token), target)
+        c.edge(source, describing_role(c, token), target)
     elif relation == "obl" and _preposition(c, token) == "than" and c.predicate[head] >= 0:
         c.edge(c.predicate[head], ":ARG4", target)
     elif relation == "amod" and c.predicate[token] >= 0:
@@ -66,72 +65,20 @@ def attach(c: Conversion, token: int, head: int) -> None:
         c.edge(source, _plain_role(c, token, head, relation), target)
 
 
-def _is_cause(c: Conversion, token: int, relation: str) -> bool:
-    word = c.marker(token, "mark") if relation == "advcl" else c.lower[token]
-    return word == "why" or (relation == "advcl" and MARKS.get(word) == ":cause" and word != "as")
+def _behind_such(c: Conversion, token: int, head: int) -> bool:
+    """Whether "such that" stands between a word and what depends on it."""
+    return any(c.lower[child] == "such" and head < child < token for child in c.children[head])
 
 
-def _subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
-    """:ARG0 of an agent, :ARG1 of what something happens to or is said of, :domain of nouns and plain adjectives."""
-    if not c.is_verb(head) or c.formula[head]:
-        return ":ARG1" if c.has_frame(head) else ":domain"
-    name = c.label(head)[:-3]
-    if passive or name in SUBJECT_IS_THING or name == "be" or c.label(head) == "exist-01":
-        return ":ARG1"
-    return ":ARG1" if name in UNACCUSATIVE and c.child(head, "obj") < 0 else ":ARG0"
-
-
-def _complement_role(c: Conversion, head: int) -> str:
-    if c.has_frame(head):
-        taken = c.child(head, "obj", "nsubj:pass") >= 0 or c.label(head)[:-3] in SUBJECT_IS_THING
-        return ":ARG2" if taken else ":ARG1"
-    return ":ARG1" if c.is_verb(head) else ":mod"
-
-
-def _control(c: Conversion, token: int, head: int) -> None:
-    """Give an infinitive the subject that it shares with the verb above it."""
-    controller = c.child(head, "obj")
-    controller = controller if controller >= 0 else c.subject(head)
-    if controller >= 0 and c.inner[controller] >= 0 and c.inner[controller] != c.inner[token]:
-        c.edge(c.inner[token], _subject_role(c, token), c.inner[controller])
-
-
-def share_subject(c: Conversion, token: int, head: int) -> None:
-    """Give a second verb the subject of the first."""
-    subject = c.subject(head)
-    if c.subject(token) < 0 and subject >= 0 and c.inner[subject] >= 0 and c.is_verb(head):
-        passive = c.child(token, "aux:pass") >= 0
-        c.edge(c.inner[token], _subject_role(c, token, passive=passive), c.inner[subject])
+def _tells_cause(c: Conversion, token: int, relation: str) -> bool:
+    if relation in ("obl", "nmod"):
+        return _preposition(c, token) in ("because", "due")
+    return relation in ("advcl", "advmod") and is_cause(c, token, relation)
 
 
 def _preposition(c: Conversion, token: int) -> str:
     word = c.marker(token, "case")
     return "'s" if word == "'" else word
-
-
-def _clause_role(c: Conversion, token: int) -> str:
-    """The role of a clause that describes a noun: what the noun is in the clause, inverted."""
-    relative = c.relations[token] == "acl:relcl"
-    if relative:
-        for child in c.children[token]:
-            if c.inner[child] < 0 and c.lower[child] in ("which", "that", "who", "whom"):
-                what = c.relations[child]
-                if what in ("nsubj", "nsubj:pass"):
-                    role = _subject_role(c, token, passive=what == "nsubj:pass")
-                    return ":mod" if role == ":domain" else f"{role}-of"
-                if what == "obj":
-                    return ":ARG1-of"
-            elif c.inner[child] < 0 and c.lower[child] == "where":
-                return ":location-of"
-    if not c.is_verb(token):
-        return ":mod"
-    if relative:
-        return ":ARG0-of" if c.subject(token) < 0 else ":ARG1-of"
-    if c.tags[token] == "VBN" or c.tags[token] == "VBD":
-        return ":ARG1-of"
-    if c.tags[token] == "VBG":
-        return f"{_subject_role(c, token)}-of"
-    return ":purpose" if c.marker(token, "mark") == "to" else ":mod"
 
 
 def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
@@ -152,7 +99,7 @@ def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
     if relation == "advmod":
         return _adverb_role(c, token, head)
     if relation == "advcl":
-        return _adverbial_role(c, token)
+        return adverbial_role(c, token)
     if relation == "amod" and c.tags[token] in ("VBN", "VBD"):
         return ":ARG1-of"
     if relation == "amod" and c.tags[token] == "VBG":
@@ -188,7 +135,7 @@ def _oblique_role(c: Conversion, token: int, head: int) -> str:
 def _prepositional(c: Conversion, token: int, word: str) -> str:
     if word in _PLACE_OR_TIME and (c.lower[token] in MONTHS or (len(c.lower[token]) == 4 and c.lower[token].isdigit())):
         return ":time"
-    if word == "for" and c.formula[token]:
+    if word == "for" and (c.formula[token] or any(c.lower[child] in QUANTIFIERS for child in c.children[token])):
         return ":prep-for"
     role = PREPOSITIONS.get(word)
     return role or (f":prep-{word}" if word.isalpha() else ":mod")
@@ -206,6 +153,8 @@ def _nominal_role(c: Conversion, token: int, head: int) -> str:
         return ":consist-of" if c.label(head) in _SETS else ":poss"
     if not word:
         return ":mod"
+    if word == "by":
+        return ":ARG0" if c.has_frame(head) else ":prep-by"
     if word == "to" and c.has_frame(head):
         return ":ARG2"
     if word == "in" and c.lower[token] not in COUNTRIES | CITIES and c.formula[token]:
@@ -219,14 +168,3 @@ def _adverb_role(c: Conversion, token: int, head: int) -> str:
         return ":degree" if word == "how" and c.tags[head][0] in "JR" else _QUESTION_ROLES[word]
     role = ADVERBS.get(word)
     return role or (":manner" if c.is_verb(head) else ":degree" if c.tags[head][0] in "JR" else ":mod")
-
-
-def _adverbial_role(c: Conversion, token: int) -> str:
-    word = c.marker(token, "mark")
-    if not word:
-        first = min([token, *c.children[token]])
-        word = c.lower[first] if c.lower[first] in MARKS and first != token else ""
-        if not word:
-            return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
-    role = MARKS.get(word, f":prep-{word}" if word.isalpha() else ":mod")
-    return ":prep-as" if role == ":cause" else role

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .clauses import share_subject
+from .concepts import make_nodes
 from .conversion import Conversion
 from .lexicon import QUESTION_WORDS
 from .merge import Part
-from .roles import attach, share_subject
+from .repairs import repair
+from .roles import attach
 from .syntax import Syntax
 from .wrappers import make_wrappers
 
@@ -25,8 +28,8 @@ def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
         A part with one root and each placeholder as a node; without roots where the sentence holds no word.
     """
     conversion = Conversion(syntax, lemmas)
-    _read_as_mathematics(conversion)
-    conversion.make_nodes()
+    repair(conversion)
+    make_nodes(conversion)
     root = _root(conversion)
     if root < 0:
         return Part()
@@ -42,26 +45,6 @@ def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
     _mood(conversion, root)
     conversion.part.roots = [conversion.outer[root]]
     return conversion.part
-
-
-def _read_as_mathematics(c: Conversion) -> None:
-    """Mend what mathematics says otherwise than the treebank: "Let X be Y", "such that"."""
-    for token, word in enumerate(c.lower[:-1]):
-        if word == "such" and c.lower[token + 1] == "that":
-            c.relations[token] = c.relations[token + 1] = "mark"
-        elif word == "let" and (c.heads[token] < 0 or c.relations[token] in ("advcl", "ccomp", "conj")):
-            _let(c, token)
-
-
-def _let(c: Conversion, let: int) -> None:
-    """Make "be" in "let X be Y" the copula of Y, and Y what is let."""
-    after = [child for child in c.children[let] if child > let]
-    be = next((child for child in after if c.lower[child] == "be" and not c.children[child]), -1)
-    said = next((child for child in after if child > be >= 0 and c.relations[child] not in ("punct", "obl")), -1)
-    if said >= 0:
-        c.children[let].remove(be)
-        c.children[said].append(be)
-        c.heads[be], c.relations[be], c.relations[said] = said, "cop", "xcomp"
 
 
 def _root(c: Conversion) -> int:
@@ -104,13 +87,9 @@ def _ask(c: Conversion, root: int) -> int:
 def _mood(c: Conversion, root: int) -> None:
     """Mark commands and questions to be answered by yes or no."""
     first = next((i for i, word in enumerate(c.lower) if word[0].isalnum() and word not in ("please", "so", "also")), 0)
-    if (
-        c.tags[root] in ("VB", "VBP")
-        and c.subject(root) < 0
-        and c.marker(root, "mark") != "to"
-        and root - first < 2
-        and not c.asks
-    ):
+    begins = root - first < 2 or (c.tags[root] == "VB" and c.lower[root - 1] == ",")  # "Given x, find y"
+    bare = c.tags[root] in ("VB", "VBP") and c.subject(root) < 0 and c.child(root, "expl") < 0
+    if begins and bare and c.marker(root, "mark") != "to" and not c.asks:
         if c.child(root, "aux") < 0:
             c.edge(c.inner[root], ":mode", c.part.constant("imperative"))
             c.edge(c.inner[root], ":ARG0", c.shared("you"))

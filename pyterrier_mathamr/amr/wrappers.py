@@ -2,6 +2,7 @@
 
 can be larger    (p / possible-01 :ARG1 (h / have-degree-91 :ARG2 (l / large-01) :ARG3 (m / more)))
 x and y          (a / and :op1 (x / x) :op2 (y / y))
+at least two     (a / at-least :op1 2)
 x is y           (e / equal-01 :ARG1 (x / x) :ARG2 (y / y))     where both are formulas
 """
 
@@ -39,6 +40,10 @@ def _wrap(c: Conversion, token: int) -> None:
     tag = c.tags[token]
     if tag in ("JJR", "JJS", "RBR", "RBS") or (tag == "JJ" and _grade(c, token) in ("more", "most", "less", "least")):
         _compare(c, token)
+    if token in c.bounds:
+        bound = c.part.add(c.bounds[token])
+        c.edge(bound, ":op1", c.outer[token])
+        c.outer[token] = bound
     if c.formula[token] and c.child(token, "cop") >= 0 and c.subject(token) >= 0:
         equal = c.part.add("equal-01")
         c.edge(equal, ":ARG2", c.outer[token])
@@ -46,9 +51,9 @@ def _wrap(c: Conversion, token: int) -> None:
     for child in c.children[token]:
         if c.relations[child] == "aux" and c.lower[child] in MODALS:
             modal = c.part.add(frame(MODALS[c.lower[child]]))
-            c.edge(modal, ":ARG1", c.outer[token])
+            c.edge(modal, ":ARG2" if c.part.labels[modal] == "obligate-01" else ":ARG1", c.outer[token])
             c.outer[token] = modal
-            if negated and c.part.labels[modal] == "possible-01":
+            if negated and c.lower[child] in ("can", "ca", "could"):  # "may not" is possible that not
                 c.edge(modal, ":polarity", c.part.constant("-"))
                 negated = False
     if negated or any(c.lower[child] == "no" and c.relations[child] == "det" for child in c.children[token]):

@@ -19,9 +19,9 @@ PARSER = DependencyAmrParser()
 MEANINGS = [
     ("FORMULA_0 converges to FORMULA_1.", "(c / converge-01 :ARG1 (f0 / FORMULA_0) :ARG2 (f1 / FORMULA_1))"),
     ("Is FORMULA_0 continuous?", "(c / continuous :domain (f0 / FORMULA_0) :polarity (a / amr-unknown))"),
-    ("Which people were born in Heraklion?",
+    ("Which people were born in Vienna?",
      '(b / bear-02 :ARG1 (p / person :mod (a / amr-unknown)) '
-     ':location (c / city :name (n / name :op1 "Heraklion")))'),
+     ':location (c / city :name (n / name :op1 "Vienna")))'),
     ("I do not understand the proof of FORMULA_0.",
      "(u / understand-01 :polarity - :ARG0 (i / i) :ARG1 (p / prove-01 :ARG1 (f0 / FORMULA_0)))"),
     ("Let FORMULA_0 be a finite group.",
