@@ -2,44 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
 from pyterrier_mathamr._common.errors import ConfigError
 
 from .dependency import DependencyAmrParser
-from .errors import AmrError, PenmanError
+from .errors import AmrError, ParserUnavailableError, PenmanError, WorkerSetupError, WorkerStoppedError
 from .graph import AmrEdge, AmrGraph
 from .merge import chunked
 from .penman_io import PenmanRecord, decode_penman, encode_penman, iter_penman, iter_records
 from .protocol import AmrParser, TextParser
+from .worker import AmrlibParser, Finding, TransitionAmrParser, WorkerLimits, WorkerParser, examine
 
 __all__ = [
+    "PARSERS",
     "AmrEdge",
     "AmrError",
     "AmrGraph",
     "AmrParser",
+    "AmrlibParser",
     "DependencyAmrParser",
+    "Finding",
+    "ParserUnavailableError",
     "PenmanError",
     "PenmanRecord",
     "TextParser",
+    "TransitionAmrParser",
+    "WorkerLimits",
+    "WorkerParser",
+    "WorkerSetupError",
+    "WorkerStoppedError",
     "chunked",
     "decode_penman",
     "encode_penman",
+    "examine",
     "get_parser",
     "iter_penman",
     "iter_records",
 ]
 
 
-def get_parser(name_or_parser: str | AmrParser) -> AmrParser:
+PARSERS: Mapping[str, Callable[..., AmrParser]] = {
+    parser.name: parser for parser in (DependencyAmrParser, TransitionAmrParser, AmrlibParser)
+}
+"""What makes the parser of each name."""
+
+
+def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
     """Give the parser of a name, or the parser itself.
 
     Args:
-        name_or_parser: ``"dependency"``, the embedded parser, or any object with the methods of `AmrParser`.
+        name_or_parser: ``"dependency"``, the embedded parser, ``"transition"`` or ``"amrlib"``, the neural ones in
+            interpreters of their own, or any object with the methods of `AmrParser`.
+        options: of the named parser, such as ``python`` and ``model``. Without options, the same name is the same
+            parser each time, so that workers once started are used again.
 
     Raises:
-        ConfigError: no parser has this name, or the object is no parser.
+        ConfigError: no parser has this name, the object is no parser, or an option has no such value.
     """
-    if name_or_parser == "dependency":
-        return DependencyAmrParser()
+    if isinstance(name_or_parser, str) and name_or_parser in PARSERS:
+        return PARSERS[name_or_parser](**options) if options else _shared(name_or_parser)
     if isinstance(name_or_parser, str) or not isinstance(name_or_parser, AmrParser):
-        raise ConfigError("parser", name_or_parser, "'dependency' or an object with the methods of AmrParser")
+        allowed = ", ".join(map(repr, PARSERS))
+        raise ConfigError("parser", name_or_parser, f"{allowed} or an object with the methods of AmrParser")
     return name_or_parser
+
+
+@cache
+def _shared(name: str) -> AmrParser:
+    """Make the parser of a name, once."""
+    return PARSERS[name]()

@@ -27,3 +27,51 @@ class PenmanError(AmrError):
         start = max(0, self.offset - 60)  # a graph written on one line can be megabytes long
         shown = self.text[start : start + 120]
         return f"line {self.line}, offset {self.offset}: {self.message}\n  {shown}\n  {' ' * (self.offset - start)}^"
+
+
+class ParserUnavailableError(AmrError):
+    """A parser as a whole cannot go on, whatever it is given; the causes are below."""
+
+
+class WorkerSetupError(ParserUnavailableError):
+    """A parser cannot be loaded by the interpreter that was given for it.
+
+    Attributes:
+        parser: name of the parser.
+        python: the interpreter.
+        reason: what it says.
+    """
+
+    def __init__(self, parser: str, python: str, reason: str) -> None:
+        super().__init__(parser, python, reason)
+        self.parser, self.python, self.reason = parser, python, reason
+
+    def __str__(self) -> str:
+        return (
+            f"parser {self.parser} cannot be loaded by {self.python}: {self.reason}. "
+            f"See what is missing with: mathamr doctor --parser {self.parser} --python {self.python}"
+        )
+
+
+class WorkerStoppedError(ParserUnavailableError):
+    """A worker broke again and again without having parsed anything.
+
+    Attributes:
+        parser: name of the parser.
+        device: where the worker ran.
+        restarts: how often it was started again.
+        reason: how it broke last.
+        tail: what it printed last.
+    """
+
+    def __init__(self, parser: str, device: str, restarts: int, reason: str, tail: str) -> None:
+        super().__init__(parser, device, restarts, reason, tail)
+        self.parser, self.device, self.restarts, self.reason, self.tail = parser, device, restarts, reason, tail
+
+    def __str__(self) -> str:
+        where = f" on {self.device}" if self.device else ""
+        said = f" It printed last:\n{self.tail}" if self.tail else ""
+        return (
+            f"parser {self.parser}{where} was stopped after {self.restarts} restarts without a parse: {self.reason}. "
+            f"What was parsed before is kept; the same job goes on from there.{said}"
+        )

@@ -22,6 +22,7 @@ CHUNK_TOKENS = 500
 """Longest text that a parser of whole passages is given at once (MathAMR+, section 3.1)."""
 
 _SNT = re.compile(r":snt\d+")
+_JOINS = ("multi-sentence", "document")  # parsers of whole documents write the latter
 
 
 @dataclass(slots=True)
@@ -66,12 +67,12 @@ class Part:
 
 
 def part_of(graph: AmrGraph) -> Part:
-    """Take a parser's graph as a part; the sentences under a multi-sentence root become its roots."""
+    """Take a parser's graph as a part; the sentences that its root only joins become its roots."""
     constants = {node for node, variable in enumerate(graph.variables) if not variable}
     from_root = [(role, target) for source, role, target in graph.edges if source == 0]
     roots = [0]
     edges = list(graph.edges)
-    if graph.labels[0] == "multi-sentence" and from_root and all(_SNT.fullmatch(role) for role, _ in from_root):
+    if graph.labels[0] in _JOINS and from_root and all(_SNT.fullmatch(role) for role, _ in from_root):
         roots = [target for _, target in from_root]
         edges = [edge for edge in edges if 0 not in edge[::2]]
     return Part(list(graph.labels), constants, edges, roots, dict(graph.spellings))

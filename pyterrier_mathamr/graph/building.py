@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
-from pyterrier_mathamr.amr import AmrGraph, AmrParser
+from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
 from pyterrier_mathamr.posts import MathPost, PostFormula
 
@@ -64,6 +64,9 @@ def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser
 
     Returns:
         One AMR for each post; ``(a / amr-empty)`` for those that fail, each named in a ``MathAMRWarning``.
+
+    Raises:
+        ParserUnavailableError: the parser cannot go on at all.
     """
     found: dict[int, AmrGraph] = {}
     ranges = [(0, len(posts))]
@@ -76,6 +79,8 @@ def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser
             if len(graphs) != end - start:
                 raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
             found.update(enumerate(graphs, start))
+        except ParserUnavailableError:
+            raise  # no post is to blame, and no half will do better
         except Exception as error:  # whatever a parser of any origin raises, the other posts are built
             if end - start == 1:
                 warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)

@@ -1,0 +1,11 @@
+"""Neural parsers in interpreters of their own: workers that are fed, watched, restarted, and whose answers are kept."""
+
+from __future__ import annotations
+
+from .amrlib_parser import AmrlibParser
+from .doctor import Finding, examine
+from .limits import WorkerLimits
+from .parser import WorkerParser
+from .transition import TransitionAmrParser
+
+__all__ = ["AmrlibParser", "Finding", "TransitionAmrParser", "WorkerLimits", "WorkerParser", "examine"]

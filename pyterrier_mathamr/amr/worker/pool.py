@@ -1,0 +1,215 @@
+"""Batches over workers: one thread for each device, halves for a batch that fails, a new worker for one that breaks.
+
+    batch fails            its halves are parsed after what else waits; a text that fails alone is given back as failed
+    worker breaks          it died, took too long or wrote nonsense: it is killed and started again, the batch failed
+    nothing but breaking   the sixth time in a row that a worker breaks without having parsed anything, all ends
+
+Halves wait their turn behind other halves, so one bad text breaks a worker at most twice in a row; before the last
+chances are spent on big batches, single texts are tried, so that a few bad ones do not end a job either.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from pyterrier_mathamr.amr.errors import WorkerSetupError, WorkerStoppedError
+
+from .answers import Answer, read_answer
+from .limits import WorkerLimits
+from .process import WorkerBrokenError, WorkerProcess
+from .texts import Mode, Text
+
+Settle = Callable[[Sequence[tuple[str, Answer]]], None]
+
+
+class _BatchFailedError(Exception):
+    """A batch has no graphs; its halves may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCommand:
+    """What every worker of a parser is started with.
+
+    Attributes:
+        parser: name of the parser.
+        python: its interpreter.
+        model: its model.
+        options: what the parser is loaded with.
+    """
+
+    parser: str
+    python: str
+    model: str
+    options: Mapping[str, Any]
+
+
+class Worker:
+    """A worker on one device, which is started when it is needed and again when it broke.
+
+    Args:
+        command: what it is started with.
+        device: the device it runs on.
+        limits: what it is given.
+    """
+
+    def __init__(self, command: WorkerCommand, device: str, limits: WorkerLimits) -> None:
+        self.command, self.device, self.limits = command, device, limits
+        self._process: WorkerProcess | None = None
+        self._breaks = 0
+        self._suspects: list[tuple[str, Answer]] = []
+
+    def answers(
+        self, batch: Sequence[Text], mode: Mode, stopped: threading.Event
+    ) -> Iterator[list[tuple[str, Answer]]]:
+        """Parse a batch.
+
+        Args:
+            batch: the texts.
+            mode: documents or sentences.
+            stopped: ends everything at once when it is set.
+
+        Returns:
+            An iterator of portions of the answers, by key.
+
+        Raises:
+            WorkerSetupError: the parser cannot be loaded.
+            WorkerStoppedError: the worker broke again and again.
+        """
+        waiting = deque([batch])
+        while waiting and not stopped.is_set():
+            texts = waiting.popleft()
+            if len(texts) > 1 and self._breaks >= max(1, self.limits.restarts - 2):
+                waiting.appendleft(texts[1:])
+                texts = texts[:1]
+            try:
+                found = self._parsed(texts, mode, stopped)
+            except _BatchFailedError as error:
+                if stopped.is_set():
+                    return  # it is nobody's fault
+                if len(texts) > 1:
+                    middle = len(texts) // 2
+                    waiting += [texts[:middle], texts[middle:]]
+                else:
+                    self._suspects.append((texts[0].key, Answer(error=str(error))))
+                    if not self._breaks:
+                        yield self.suspects()
+            else:
+                yield self.suspects() + found
+
+    def suspects(self) -> list[tuple[str, Answer]]:
+        """Take the texts that failed alone, once it is clear that it was their fault and not the worker's."""
+        taken, self._suspects = self._suspects, []
+        return taken
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process:
+            self._process.kill()
+            self._process = None
+
+    def _parsed(self, texts: Sequence[Text], mode: Mode, stopped: threading.Event) -> list[tuple[str, Answer]]:
+        """Ask for the graphs of texts."""
+        request = {"do": "parse", "mode": mode, "texts": [[text.key, list(text.sentences)] for text in texts]}
+        reply = self._asked(request, self.limits.seconds(sum(text.tokens for text in texts)), stopped)
+        if "error" in reply:
+            raise _BatchFailedError(str(reply.get("message", reply["error"])))
+        graphs = reply.get("graphs")
+        pairs = graphs if isinstance(graphs, list) else []
+        if [pair[0] for pair in pairs if isinstance(pair, list) and len(pair) == 2] != [text.key for text in texts]:
+            raise self._broken("it answered for other texts than it was given")
+        self._breaks = 0
+        return [(key, read_answer(annotation)) for key, annotation in pairs]
+
+    def _asked(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event) -> dict[str, Any]:
+        """Send a request to a worker that runs."""
+        try:
+            return (self._process or self._started(stopped)).ask(request, seconds, stopped)
+        except WorkerBrokenError as error:
+            raise self._broken(str(error), counts=not stopped.is_set()) from error
+
+    def _started(self, stopped: threading.Event) -> WorkerProcess:
+        """Start the process and have it load its parser."""
+        try:
+            process = self._process = WorkerProcess(self.command.python, self.device)
+        except OSError as error:
+            raise WorkerSetupError(self.command.parser, self.command.python, str(error)) from error
+        load = {"do": "load", "parser": self.command.parser, "model": self.command.model}
+        reply = process.ask({**load, "options": dict(self.command.options)}, self.limits.load_seconds, stopped)
+        if "error" in reply:
+            self.close()
+            raise WorkerSetupError(self.command.parser, self.command.python, str(reply.get("message", "")))
+        return process
+
+    def _broken(self, reason: str, counts: bool = True) -> Exception:
+        """End a broken worker; gives what to raise: the batch has failed, or it was once too often."""
+        tail = self._process.tail if self._process else ""
+        self.close()
+        self._breaks += counts
+        if self._breaks > self.limits.restarts:
+            return WorkerStoppedError(self.command.parser, self.device, self.limits.restarts, reason, tail[-1000:])
+        return _BatchFailedError(f"the worker broke: {reason}")
+
+
+class WorkerPool:
+    """Workers that share the batches of a job.
+
+    Args:
+        command: what each is started with.
+        devices: a worker is started on each.
+        limits: what each is given.
+    """
+
+    def __init__(self, command: WorkerCommand, devices: Sequence[str], limits: WorkerLimits) -> None:
+        self._workers = [Worker(command, device, limits) for device in devices]
+
+    def run(self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Settle) -> None:
+        """Parse batches.
+
+        Args:
+            batches: the texts; each key once.
+            mode: documents or sentences.
+            settle: takes the answers by key as they come, one call at a time.
+
+        Raises:
+            WorkerSetupError: the parser cannot be loaded.
+            WorkerStoppedError: a worker broke again and again.
+        """
+        waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()
+
+        def work(worker: Worker) -> None:
+            try:
+                while not stopped.is_set():
+                    with lock:
+                        batch = waiting.popleft() if waiting else ()
+                    if not batch:
+                        break
+                    for portion in worker.answers(batch, mode, stopped):
+                        with lock:
+                            settle(portion)
+                failed = worker.suspects()
+                if not stopped.is_set():
+                    with lock:
+                        settle(failed)
+            except BaseException:
+                stopped.set()
+                raise
+
+        busy = self._workers[: len(waiting)]
+        with ThreadPoolExecutor(max(1, len(busy)), "amr-worker") as threads:
+            jobs = [threads.submit(work, worker) for worker in busy]
+            try:
+                for job in jobs:
+                    job.result()
+            except BaseException:  # Ctrl-C too: no thread waits for a parse that nobody wants any more
+                stopped.set()
+                raise
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in self._workers:
+            worker.close()

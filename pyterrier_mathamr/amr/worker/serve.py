@@ -1,0 +1,227 @@
+"""The worker: a neural AMR parser behind lines of JSON, run by the interpreter that the parser is installed for.
+
+This file alone is run there; it knows the standard library only, and Python from 3.8 on.
+
+    stdin   {"id": 1, "do": "load", "parser": "transition", "model": "doc-sen-conll-amr-seed42", "options": {}}
+    stdout  {"id": 1, "ready": {"python": "3.8.18"}}
+    stdin   {"id": 2, "do": "parse", "mode": "documents", "texts": [["a1", ["FORMULA_0 is odd.", "Why?"]]]}
+    stdout  {"id": 2, "graphs": [["a1", "(d / document ...)"]]}          one for each text, null where there is none
+    stdout  {"id": 2, "error": "memory", "message": "CUDA out of memory"}  or "failed", "setup": and nothing is lost
+
+What the parser itself prints goes to stderr; the replies go to a private copy of stdout. The worker ends with its stdin
+or with the process that started it.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import sys
+import threading
+import time
+import traceback
+import unicodedata
+from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable takes no [...] before Python 3.9
+
+PLACEHOLDER = re.compile(r"(FORMULA_\d+)")
+EMPTY = "(a / amr-empty)"
+
+
+class Transition:
+    """IBM's transition-amr-parser 0.5.4."""
+
+    packages = ("transition-neural-parser", "torch", "numpy", "fairseq", "torch-scatter")
+    module = "transition_amr_parser.parse"
+
+    def __init__(self, model: str, options: dict[str, Any]) -> None:
+        parser = importlib.import_module(self.module).AMRParser
+        self.window = options.pop("window", None)
+        is_path = os.path.sep in model or model.endswith(".pt")
+        self.parser = parser.from_checkpoint(model, **options) if is_path else parser.from_pretrained(model, **options)
+
+    def parse(self, mode: str, texts: list[list[str]]) -> list[Any]:
+        """Parse each text, a list of sentences, as one document or as one sentence."""
+        tokens = [[own for own in map(self.tokens, sentences) if own] for sentences in texts]
+        some = [own for own in tokens if own]  # a text without tokens would end the whole batch
+        # The second value repeats one machine, that of the last document; only the annotations are each text's own.
+        found = iter(self.annotations(mode, some) if some else ())
+        return [next(found) if own else EMPTY for own in tokens]
+
+    def annotations(self, mode: str, texts: list[list[list[str]]]) -> list[Any]:
+        """Call the parser on lists of tokens."""
+        if mode == "sentences":
+            return list(self.parser.parse_sentences([[t for own in text for t in own] for text in texts])[0])
+        window = {"window_size": self.window[0], "window_overlap": self.window[1]} if self.window else {}
+        return list(self.parser.parse_docs(texts, **window)[0])
+
+    def tokens(self, sentence: str) -> list[str]:
+        """Split as the parser does, except that a placeholder stays whole: its tokeniser would cut FORMULA_100."""
+        found: list[str] = []
+        for piece in PLACEHOLDER.split(plain(sentence)):
+            if PLACEHOLDER.fullmatch(piece):
+                found.append(piece)
+            elif piece.strip():
+                found += self.parser.tokenize(piece)[0]
+        return found
+
+    @staticmethod
+    def files(model: str) -> dict[str, Any]:
+        """Find the files that the parser needs without a network: path, or null where there is none."""
+        home = os.path.expanduser(
+            os.getenv("TORCH_HOME", os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch"))
+        )
+        if os.path.sep in model or model.endswith(".pt"):
+            checkpoint = model
+        elif model == "doc-sen-conll-amr-seed42":
+            name = "both_doc+sen_trainsliding_ws400x100"
+            checkpoint = os.path.join(home, "DATA/AMR3.0/models", name, "seed42/checkpoint_smatch_top5-avg.pt")
+        else:
+            checkpoint = os.path.join(home, "DATA/*/models/*/seed*/checkpoint_*.pt")
+        fairseq = os.getenv("PYTORCH_FAIRSEQ_CACHE", os.path.join(home, "pytorch_fairseq"))
+        wanted = {
+            "checkpoint": checkpoint,
+            "machine_config": os.path.join(os.path.dirname(checkpoint), "machine_config.json"),
+            "bart_code": os.path.join(home, "hub", "pytorch_fairseq_*", "hubconf.py"),
+            "bart_weights": os.path.join(fairseq, "*", "model.pt"),
+        }
+        return located(wanted)
+
+
+class Amrlib:
+    """amrlib from 0.8.1 on; it parses sentences."""
+
+    packages = ("amrlib", "torch", "transformers", "penman")
+    module = "amrlib"
+
+    def __init__(self, model: str, options: dict[str, Any]) -> None:
+        load = importlib.import_module(self.module).load_stog_model
+        self.model = load(model_dir=model or None, **options)
+
+    def parse(self, mode: str, texts: list[list[str]]) -> list[Any]:
+        """Parse each text as one sentence; null where the model wrote no graph."""
+        sentences = [" ".join(plain(" ".join(text)).split()) for text in texts]
+        found = iter(self.model.parse_sents([own for own in sentences if own], add_metadata=False))
+        return [next(found) if own else EMPTY for own in sentences]
+
+    @staticmethod
+    def files(model: str) -> dict[str, Any]:
+        """Find the model's folder."""
+        if not model:
+            spec = importlib.util.find_spec("amrlib")
+            package = os.path.dirname(str(spec.origin)) if spec else "amrlib"
+            model = os.path.join(package, "data", "model_stog")
+        return located({"model": os.path.join(model, "amrlib_meta.json")})
+
+
+PARSERS: dict[str, Any] = {"transition": Transition, "amrlib": Amrlib}
+
+
+def plain(text: str) -> str:
+    """Leave out what parsers stumble over: control characters, half characters and every blank but the space."""
+    kept = (" " if letter.isspace() else letter for letter in text)
+    return "".join(letter for letter in kept if unicodedata.category(letter)[0] != "C" and letter != "\ufffd")
+
+
+def located(wanted: dict[str, str]) -> dict[str, Any]:
+    """Give the first file of each pattern, or null; what was looked for stands beside it."""
+    report = {}
+    for name, pattern in wanted.items():
+        found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        report[name] = {"found": found[0] if found else None, "at": pattern}
+    return report
+
+
+def examined(name: str, model: str) -> dict[str, Any]:
+    """Say what of a parser's environment is there: versions, whether it can be imported, devices, files."""
+    from importlib import metadata
+
+    parser = PARSERS[name]
+    packages: dict[str, Any] = {}
+    for package in parser.packages:
+        try:
+            packages[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            packages[package] = None
+    report: dict[str, Any] = {"python": platform.python_version(), "packages": packages, "import": "", "devices": 0}
+    try:
+        importlib.import_module(parser.module)
+    except Exception as error:
+        report["import"] = f"{type(error).__name__}: {error}"
+    if packages["torch"]:
+        try:
+            report["devices"] = importlib.import_module("torch").cuda.device_count()
+        except Exception as error:
+            report["import"] = report["import"] or f"{type(error).__name__}: {error}"
+    report["files"] = parser.files(model)
+    return report
+
+
+class Server:
+    """Answers requests one after the other."""
+
+    def __init__(self) -> None:
+        self.parser: Any = None
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request; whatever goes wrong is part of the answer."""
+        try:
+            reply: dict[str, Any] = getattr(self, request["do"])(request)
+        except Exception as error:
+            traceback.print_exc()
+            out_of_memory = isinstance(error, MemoryError) or "out of memory" in str(error).lower()
+            if out_of_memory and "torch" in sys.modules:
+                sys.modules["torch"].cuda.empty_cache()
+            kind = "memory" if out_of_memory else "setup" if request.get("do") == "load" else "failed"
+            reply = {"error": kind, "message": f"{type(error).__name__}: {error}"[:2000]}
+        reply["id"] = request.get("id")
+        return reply
+
+    def load(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Load a parser with its weights."""
+        self.parser = PARSERS[request["parser"]](request["model"], dict(request["options"]))
+        return {"ready": {"python": platform.python_version()}}
+
+    def parse(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Parse texts."""
+        names = [name for name, _ in request["texts"]]
+        graphs = self.parser.parse(request["mode"], [sentences for _, sentences in request["texts"]])
+        if len(graphs) != len(names):
+            raise ValueError(f"{len(graphs)} graphs for {len(names)} texts")
+        return {"graphs": [[names[i], graphs[i]] for i in range(len(names))]}
+
+    def check(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Examine the environment."""
+        return {"report": examined(request["parser"], request["model"])}
+
+
+def end_with(parent: int, finish: Callable[[int], Any] = os._exit) -> None:
+    """End when the starting process is gone, even in the midst of a parse."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    finish(1)
+
+
+def main() -> None:
+    """Take requests from stdin until it ends."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [
+        path for path in sys.path if os.path.abspath(path or ".") != folder
+    ]  # its files are not modules here
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    os.dup2(2, 1)  # whatever prints from now on, in Python or C, prints to stderr
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a library that asks a question takes no request for the answer
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    server = Server()
+    for line in requests:
+        answers.write(json.dumps(server.reply(json.loads(line))) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
