@@ -132,6 +132,11 @@ class MathAMRConfig:
         """Give all options by name, in the order of the class."""
         return dataclasses.asdict(self)
 
+    def choices(self) -> dict[str, Any]:
+        """Give the options that differ from their defaults: what a later release, with more options, says alike."""
+        usual = MathAMRConfig().to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != usual[name]}
+
     @classmethod
     def from_json(cls, text: str) -> MathAMRConfig:
         """Read what :meth:`to_json` wrote, or any JSON object of options.

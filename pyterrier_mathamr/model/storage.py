@@ -57,9 +57,7 @@ class Manifest:
 
         Options at their defaults do not count, so that an option added by a later release changes no identity.
         """
-        usual = MathAMRConfig().to_dict()
-        options = {name: value for name, value in self.config.to_dict().items() if value != usual[name]}
-        parts = json.dumps([options, self.vocabulary, self.weights], sort_keys=True)
+        parts = json.dumps([self.config.choices(), self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
 
 

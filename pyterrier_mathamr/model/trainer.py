@@ -156,7 +156,7 @@ def _run_identity(
     """Say what a run is, so that a checkpoint is never continued by another one."""
     pairs = hashlib.sha256(json.dumps([train, held]).encode()).hexdigest()
     return {
-        "configuration": config.to_json(),
+        "configuration": json.dumps(config.choices(), sort_keys=True),
         "vocabulary": vocabulary.hash,
         "pairs": pairs,
         "number of processes": str(processes),
