@@ -50,7 +50,7 @@ _E_LOST = re.compile(
     r"|[aeiou]ng(?<!ing)(?<!ong)|u|[^aeiou][aiu]r|[^aeiou]ut|ot(?<!oot)|[^aeiou]in(?<!ain)|[^aeiou]id|lud|od|[^aeiou]et"
     r"|[iou]m(?<!oom)|iq|scrib|ak|uk|ap(?<!eap)|ip|yp|op(?<!oop)|[^aeiou]il|ul)$"
 )
-_E_LOST_IN_COMPARING = re.compile(r"(?:[^aeiou]l|rg|[^aeiou][ai][dnrt]|[aou]s|[^aeiou]ic|av|iv|uc|ut|ur|af|ak)$")
+_E_LOST_IN_COMPARING = re.compile(r"(?:[^aeioul]l|rg|ns|rs|[^aeiou][ai][dnrt]|[aou]s|[^aeiou]ic|av|iv|uc|ut|ur|af|ak)$")
 _DOUBLED = re.compile(r"([bdgklmnprt])\1$")
 
 

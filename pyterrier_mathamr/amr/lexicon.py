@@ -63,7 +63,7 @@ UNACCUSATIVE = _set(
 """Verbs whose subject is :ARG1 where they have no object (see `SUBJECT_IS_THING` for those that keep it)."""
 
 SUBJECT_IS_THING = _set(
-    "equal mean differ belong consist exist converge diverge tend cost weigh contain resemble coincide"
+    "equal mean differ belong consist exist converge diverge tend cost weigh contain resemble coincide obligate"
 )
 """Verbs whose subject is :ARG1 and whose object is :ARG2."""
 

@@ -36,6 +36,9 @@ def attach(c: Conversion, token: int, head: int) -> None:
     source, target = c.inner[head], c.outer[token]
     if c.marker(token, "mark") == "such" or _behind_such(c, token, head):
         c.edge(source, ":condition", target)
+    elif c.marker(token, "mark") == "iff" and target != c.outer[head]:  # each is the condition of the other
+        c.edge(source, ":condition", target)
+        c.edge(c.inner[token], ":condition", c.outer[head])
     elif relation in ("nsubj", "csubj"):
         if c.predicate[head] >= 0:
             c.edge(c.predicate[head], ":ARG1", target)
@@ -83,7 +86,7 @@ def _preposition(c: Conversion, token: int) -> str:
 
 def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
     """The role of a dependent that is one edge."""
-    if relation != "advcl" and c.marker(token, "mark") in ("if", "iff", "such"):
+    if relation != "advcl" and c.marker(token, "mark") == "if":
         return ":condition"
     if relation == "obj":
         second = c.has_frame(head) and c.label(head)[:-3] in SUBJECT_IS_THING and c.subject(head) >= 0
