@@ -18,15 +18,17 @@ from .errors import (
     TrainingError,
     UnknownOptionError,
 )
+from .fit import fit_score_weights, kind_sums
 from .formula_contrast import formula_contrast
 from .history import EpochRecord
 from .initial import InitialState
 from .losses import ContrastiveLoss, info_nce, normalise
 from .mathamr import MathAMR
-from .maxsim import maxsim, maxsim_matrix
+from .maxsim import best_matches, maxsim, maxsim_matrix
 from .plan import RelationPlan
 from .rgcn import RelationalGraphConv
 from .trainer import Trainer
+from .weights import ScoreWeights
 
 __all__ = [
     "CheckpointMismatchError",
@@ -48,15 +50,19 @@ __all__ = [
     "RelationPlan",
     "RelationalGraphConv",
     "RelationalLayer",
+    "ScoreWeights",
     "ShapeError",
     "TextScorer",
     "Trainer",
     "TrainingError",
     "UnknownOptionError",
     "augment",
+    "best_matches",
     "drop_sentences",
+    "fit_score_weights",
     "formula_contrast",
     "info_nce",
+    "kind_sums",
     "maxsim",
     "maxsim_matrix",
     "normalise",

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
 from .errors import UnknownOptionError
+from .option_rules import RULES
 
 Initialisation = Literal["zero", "random", "mean"]
 Learned = Literal["none", "embedding", "projection", "typed_projection"]
+Aggregation = Literal["mean", "attention"]
+KindWeights = Literal["none", "learned"] | tuple[float, float, float]
+DocumentBlend = Literal["none", "learned"] | float
+Features = Literal["lookup", "words", "text"]
+TextRows = Literal["all", "no_formulas", "document"]
+WordVectors = Literal["input", "encoded"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +39,31 @@ class MathAMRConfig:
         initialisation: first value of a virtual node: zeros, Xavier-uniform, or the mean of its members (4.3.4).
         learned: what is learned about it: nothing, the vector itself (added to the mean), one linear map, or one for
             each kind of virtual node.
+        aggregation: how the members of a virtual node become its first value where ``initialisation`` is ``mean``:
+            all alike, or by learned attention, see :class:`~pyterrier_mathamr.model.MemberAttention`.
         layers: R-GCN layers L; 0 leaves message passing out. hidden: d of equation 3.1. projection: d_p of 3.3.
         bases: B of the basis decomposition, or ``None`` for a matrix of its own for each relation.
         edge_attributes: each relation also has a learned vector, added to the normalised state of the source before
             the relation's transformation; one table for all layers. The paper says that layers receive "learned edge
             attribute vectors from a separate edge embedding table" (3.3.2) and not how they enter; this is the
             reading that gives them an effect without changing the form of equation 2.4.
+    Text (the paper's future work):
+        features: ``lookup``: a learned table of labels, as in the paper. ``words``: this table starts from the word
+            vectors of a text encoder, which is not needed after training. ``text``: the text of formulas (as LaTeX),
+            sentences and document goes through a text encoder, in training and in use.
+        text_model: name or path of a sentence-transformers model. text_dimension: the width of its vectors.
+        text_rows: which rows have text: ``all``, ``no_formulas``, or the ``document`` alone.
+        text_residual: rows are the projected text vector and, with a learned weight that begins at 0, what the graph
+            adds to it; else the text is but a part of the virtual nodes' first states. With ``layers=0`` and text in
+            all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.
+        text_concepts: with ``text``, the table of labels starts from word vectors, too.
+        word_vectors: means of the encoder's ``input`` embeddings of a label's pieces, or labels ``encoded`` as texts.
+    Score (not in the paper):
+        kind_weights: what a formula, sentence and document row of a query count in MaxSim: ``none`` for 1 each,
+            ``learned``, or three numbers. document_blend: what the product of the document vectors counts beside
+            MaxSim: ``none``, ``learned``, or a number. Numbers are kept in training; a trained model has numbers.
+            In-batch training moves these few scalars slowly: :func:`~pyterrier_mathamr.model.fit_score_weights`
+            finds them for a model that is trained.
     Training (3.4):
         node_mask, edge_dropout: probabilities; virtual nodes and their edges are never touched.
         temperature: first value of the learnable tau. normalise_scores: equation 3.7. beta: weight of MaxSim
@@ -48,6 +73,12 @@ class MathAMRConfig:
             loss), validation_share, seed.
         node_budget: most nodes encoded at once, or ``None``; a larger batch is encoded in parts, each twice, which
             bounds memory and leaves the loss as it is. A graph is never cut.
+    Further training (not in the paper; 0 leaves each out):
+        hard_negatives: wrong answers drawn for each pair and epoch from those that ``Trainer.fit`` is given.
+        formula_contrast: weight of the formulas' own loss, see :func:`~pyterrier_mathamr.model.formula_contrast`.
+        subexpression: weight of the contrast of formulas with their sub-expressions, node by node.
+        sentence_dropout: probability with which a sentence is dropped, with all that is only in it; one always stays.
+        first_epochs: epochs on the pairs that ``Trainer.fit`` is given as ``first``, before those on ``pairs``.
     Vocabulary:
         vocabulary_size: most frequent node labels kept. min_number_count: rarer numbers become one token.
             min_role_count: rarer roles become one unknown relation; a few long posts and wide matrices have more than
@@ -59,11 +90,21 @@ class MathAMRConfig:
     auxiliary: Auxiliary = "none"
     initialisation: Initialisation = "zero"
     learned: Learned = "embedding"
+    aggregation: Aggregation = "mean"
     layers: int = 4
     hidden: int = 64
     projection: int = 32
     bases: int | None = 64
     edge_attributes: bool = True
+    kind_weights: KindWeights = "none"
+    document_blend: DocumentBlend = "none"
+    features: Features = "lookup"
+    text_model: str = "all-MiniLM-L6-v2"
+    text_dimension: int = 384
+    text_rows: TextRows = "all"
+    text_residual: bool = True
+    text_concepts: bool = False
+    word_vectors: WordVectors = "input"
     node_mask: float = 0.1
     edge_dropout: float = 0.1
     temperature: float = 0.05
@@ -79,21 +120,46 @@ class MathAMRConfig:
     patience: int = 3
     validation_share: float = 0.1
     seed: int = 42
+    hard_negatives: int = 0
+    formula_contrast: float = 0.0
+    subexpression: float = 0.0
+    sentence_dropout: float = 0.0
+    first_epochs: int = 0
     vocabulary_size: int = 20_000
     min_number_count: int = 5
     min_role_count: int = 5
 
     def __post_init__(self) -> None:
-        for name, (holds, allowed) in _RULES.items():
+        if isinstance(self.kind_weights, list):  # JSON and YAML have no tuples
+            object.__setattr__(self, "kind_weights", tuple(self.kind_weights))
+        for name, (holds, allowed) in RULES.items():
             value = getattr(self, name)
             if not holds(value):
                 raise ConfigError(name, value, allowed)
         if self.virtual_nodes == "none" and self.beta != 1:
             raise ConfigError("beta", self.beta, "1 with virtual_nodes='none', which has no document vector")
+        if self.virtual_nodes == "none" and self.document_blend != "none":
+            raise ConfigError("document_blend", self.document_blend, "'none' with virtual_nodes='none'")
+        if self.aggregation == "attention" and self.initialisation != "mean":
+            allowed = f"'mean' with initialisation={self.initialisation!r}, where virtual nodes begin without members"
+            raise ConfigError("aggregation", self.aggregation, allowed)
         if self.auxiliary != "none" and self.virtual_nodes != "hierarchy":
             raise ConfigError("auxiliary", self.auxiliary, f"'none' with virtual_nodes={self.virtual_nodes!r}")
+        for name, needs_formulas in (("formula_contrast", True), ("subexpression", True), ("sentence_dropout", False)):
+            value = getattr(self, name)
+            if value > 0 and (self.virtual_nodes != "hierarchy" or (needs_formulas and self.formulas == "none")):
+                raise ConfigError(name, value, "0 without the virtual nodes that it is about")
+        if self.subexpression > 0 and self.text_alone:
+            raise ConfigError("subexpression", self.subexpression, "0 where vectors come from the text alone")
         if self.min_learning_rate > self.learning_rate:
             raise ConfigError("min_learning_rate", self.min_learning_rate, "at most learning_rate")
+        if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
+            raise ConfigError("projection", self.projection, f"at most text_dimension, {self.text_dimension}")
+
+    @property
+    def text_alone(self) -> bool:
+        """Whether vectors are projected text vectors, to which the graph adds nothing."""
+        return self.features == "text" and self.text_residual and self.layers == 0 and self.text_rows == "all"
 
     @classmethod
     def paper_experiments(cls, **changes: Any) -> MathAMRConfig:
@@ -160,63 +226,3 @@ class MathAMRConfig:
     def replace(self, **changes: Any) -> MathAMRConfig:
         """Give a copy with other values for some options, checked again."""
         return self.from_dict({**self.to_dict(), **changes})
-
-
-_Rule = tuple[Callable[[Any], bool], str]
-
-
-def _one_of(*values: str) -> _Rule:
-    return lambda value: isinstance(value, str) and value in values, " or ".join(map(repr, values))
-
-
-def _whole(least: int) -> _Rule:
-    return (
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least,
-        f"a whole number of at least {least}",
-    )
-
-
-def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False) -> _Rule:
-    def holds(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            return False
-        return (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
-
-    left = f"above {low:g}" if open_low else f"from {low:g}"
-    right = "" if high == math.inf else (f" and below {high:g}" if open_high else f" to {high:g}")
-    return holds, f"a number {left}{right}"
-
-
-_FLAG: _Rule = (lambda value: isinstance(value, bool), "True or False")
-_COUNT_HOLDS, _COUNT_TEXT = _whole(1)
-
-_RULES: dict[str, _Rule] = {
-    "formulas": _one_of(*FORMULA_MODES),
-    "virtual_nodes": _one_of("hierarchy", "none", "global"),
-    "auxiliary": _one_of("none", "sequential", "circular", "full"),
-    "initialisation": _one_of("zero", "random", "mean"),
-    "learned": _one_of("none", "embedding", "projection", "typed_projection"),
-    "layers": _whole(0),
-    "hidden": _whole(1),
-    "projection": _whole(2),
-    "bases": (lambda value: value is None or _COUNT_HOLDS(value), f"None or {_COUNT_TEXT}"),
-    "edge_attributes": _FLAG,
-    "node_mask": _real(0, 1),
-    "edge_dropout": _real(0, 1, open_high=True),
-    "temperature": _real(0, open_low=True),
-    "normalise_scores": _FLAG,
-    "beta": _real(0, 1),
-    "batch_size": _whole(2),
-    "node_budget": (lambda value: value is None or _COUNT_HOLDS(value), f"None or {_COUNT_TEXT}"),
-    "epochs": _whole(1),
-    "learning_rate": _real(0, open_low=True),
-    "min_learning_rate": _real(0),
-    "weight_decay": _real(0),
-    "clip": _real(0, open_low=True),
-    "patience": _whole(1),
-    "validation_share": _real(0, 1, open_high=True),
-    "seed": _whole(0),
-    "vocabulary_size": _whole(1),
-    "min_number_count": _whole(1),
-    "min_role_count": _whole(1),
-}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 import torch
@@ -42,6 +43,11 @@ class _GraphTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
     def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
         """List the ids in the order of the rows; a model without formulas has no such rows."""
         return list(graph.formula_ids) if self.model.config.formulas != "none" else []
+
+    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
+        """Give the weight of each row of a query, float64 ``[q]``; ``None`` where the model has none."""
+        weights, has_document = self.model.score_weights, self.model.config.virtual_nodes != "none"
+        return None if weights is None else weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
 
     def __hash__(self) -> int:
         """Hash by value, so that a model in memory and its saved copy, which are equal, hash alike."""
@@ -95,6 +101,9 @@ class DocEncoder(_GraphTransformer):
 class QueryEncoder(_GraphTransformer):
     """Encode the ``query_graph`` of each query, once for all rows of a ranking.
 
+    A model with score weights (see ``MathAMR.score_weights``) also adds ``query_weights``, float64 ``[q]``, and
+    ``query_document_weight``, a number, and an index scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
+
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document), and
     ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
 
@@ -122,11 +131,19 @@ class QueryEncoder(_GraphTransformer):
             MissingValueError: queries without a graph in any row; it names them.
         """
         pt.validate.columns(inp, includes=["qid", "query_graph"], context=self)
+        weights = self.model.score_weights
         if inp.empty:
-            return empty_output(inp, ["query_embs", "query_formula_ids"])
+            added = [] if weights is None else ["query_weights", "query_document_weight"]
+            return empty_output(inp, ["query_embs", "query_formula_ids", *added])
         frame = encode_distinct(inp, "query_graph", "query_embs", self._encode)
         graphs = first_values(frame, "query_graph")
-        return with_objects(frame, query_formula_ids=[self._formula_ids(graphs[qid]) for qid in frame["qid"]])
+        frame = with_objects(frame, query_formula_ids=[self._formula_ids(graphs[qid]) for qid in frame["qid"]])
+        if weights is None:
+            return frame
+        sized = zip(frame["qid"], frame["query_embs"], strict=True)
+        frame = with_objects(frame, query_weights=[self._row_weights(graphs[qid], len(rows)) for qid, rows in sized])
+        weighted: pd.DataFrame = frame.assign(query_document_weight=weights.blend)
+        return weighted
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
         """Cut before encoding: the rows that are left are the same."""
@@ -136,7 +153,8 @@ class QueryEncoder(_GraphTransformer):
 class TextScorer(_GraphTransformer):
     """Score each row's ``graph`` against its ``query_graph`` by MaxSim (MathAMR+, eq. 3.4), without an index.
 
-    Each query and each document is encoded once. Rows come out by query, best first, equal scores by docno.
+    A model with score weights scores with them. Each query and each document is encoded once. Rows come out by query,
+    best first, equal scores by docno.
 
     Args:
         model: the model.
@@ -163,6 +181,7 @@ class TextScorer(_GraphTransformer):
         pt.validate.result_frame(inp, extra_columns=["query_graph", "graph"], context=self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
+        graphs, weights = first_values(inp, "query_graph"), self.model.score_weights
         queries = self._embeddings(inp, "query_graph", "qid")
         documents = self._embeddings(inp, "graph", "docno")
         scores = np.empty(len(inp), np.float64)
@@ -170,7 +189,14 @@ class TextScorer(_GraphTransformer):
             places = np.flatnonzero(inp["qid"] == qid)
             rows = [documents[name] for name in inp["docno"].iloc[places]]
             offsets = torch.from_numpy(np.cumsum([0, *map(len, rows)]))
-            found = maxsim(torch.from_numpy(query), torch.from_numpy(np.concatenate(rows)), offsets)
+            of_rows = self._row_weights(graphs[qid], len(query))
+            found = maxsim(
+                torch.from_numpy(query),
+                torch.from_numpy(np.concatenate(rows)),
+                offsets,
+                None if of_rows is None else torch.from_numpy(of_rows),
+                weights.blend or None if weights else None,
+            )
             scores[places] = found.numpy()
         order = inp["qid"].map({qid: i for i, qid in enumerate(queries)})
         frame = inp.assign(score=scores, _order=order)

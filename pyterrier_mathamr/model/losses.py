@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from .config import MathAMRConfig
 from .errors import ShapeError
 from .maxsim import maxsim_matrix
+from .weights import LearnedWeights
 
 
 def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:
@@ -55,13 +56,14 @@ class ContrastiveLoss(nn.Module):
     """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
 
     Args:
-        config: ``beta``, ``temperature`` (the first τ) and ``normalise_scores``.
+        config: ``beta``, ``temperature`` (the first τ), ``normalise_scores``, ``kind_weights``, ``document_blend``.
     """
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
         self.beta, self.normalise_scores = config.beta, config.normalise_scores
         self.log_temperature = nn.Parameter(torch.tensor(math.log(config.temperature)))
+        self.weights = LearnedWeights(config)
 
     @property
     def temperature(self) -> Tensor:
@@ -75,6 +77,7 @@ class ContrastiveLoss(nn.Module):
         rows: Tensor,
         offsets: Tensor,
         allowed: Tensor | None = None,
+        kinds: Tensor | None = None,
     ) -> Tensor:
         """Compute the loss of a batch of B pairs.
 
@@ -84,17 +87,21 @@ class ContrastiveLoss(nn.Module):
             rows: float32 ``[r, d]``, unit rows of their B answers end to end, the document's vector last in each.
             offsets: int64 ``[B + 1]``.
             allowed: bool ``[B, B]``, see :func:`info_nce`.
+            kinds: int64 ``[q_total]``, the kind of each query row; needed where kinds have weights.
 
         Returns:
             A scalar.
         """
-        loss = rows.new_zeros(())
+        loss, blend = rows.new_zeros(()), self.weights.blend
+        if self.beta < 1 or blend is not None:
+            documents = queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T  # [B, B]
         if self.beta > 0:
-            scores = maxsim_matrix(queries, query_offsets, rows, offsets)  # [B, B]
+            scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
+            if blend is not None:
+                scores = scores + blend * documents
             if self.normalise_scores:
                 scores = normalise(scores, query_offsets)
             loss = loss + self.beta * info_nce(scores, self.temperature, allowed)
         if self.beta < 1:
-            documents = queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T  # [B, B]
             loss = loss + (1 - self.beta) * info_nce(documents, self.temperature, allowed)
         return loss

@@ -22,6 +22,7 @@ from .devices import choose_device
 from .encoder import Encoder
 from .storage import Manifest, find_folder, pack_weights, read_manifest, read_vocabulary, read_weights, write_model
 from .tensors import tensors_of
+from .weights import ScoreWeights, with_weights
 
 if TYPE_CHECKING:
     from .encoders import DocEncoder, QueryEncoder, TextScorer
@@ -105,6 +106,15 @@ class MathAMR:
             digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
             self._manifest = Manifest(self.config, self.vocabulary.hash, digest)
         return self._manifest.identity
+
+    @property
+    def score_weights(self) -> ScoreWeights | None:
+        """What each kind of query row and the document vectors count; ``None`` for plain MaxSim."""
+        return ScoreWeights.of(self.config)
+
+    def with_score_weights(self, weights: ScoreWeights) -> MathAMR:
+        """Give a model that encodes as this one does and scores by ``weights``, see also :func:`fit_score_weights`."""
+        return MathAMR(with_weights(self.config, weights), self.vocabulary, self.weights())
 
     def weights(self) -> dict[str, Tensor]:
         """Give the encoder's parameters and buffers by name, float32 on the CPU."""

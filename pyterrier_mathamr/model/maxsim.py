@@ -18,26 +18,35 @@ _CHUNK = 1 << 22
 """Similarities held at once: 16 MiB of float32."""
 
 
-def maxsim(query: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+def maxsim(
+    query: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor | None = None, blend: float | None = None
+) -> Tensor:
     """Score each document against one query: S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (MathAMR+, eq. 3.4).
+
+    With weights and a blend it is Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
 
     Args:
         query: float32 ``[q, d]``, rows of unit length.
         rows: float32 ``[r, d]``, the rows of all documents end to end.
         offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
+        weights: float ``[q]``, or ``None`` where each is 1.
+        blend: a, which needs a row in each document, or ``None``.
 
     Returns:
-        float32 ``[m]``, at most ``q`` each; minus infinity for a document without rows.
+        float32 ``[m]``, at most ``q`` each where nothing is weighted; minus infinity for a document without rows.
 
     Raises:
         ShapeError: the widths differ, or the offsets do not span ``rows``.
     """
     check_ragged(query, rows, offsets)
     best = torch.segment_reduce(rows @ query.T, "max", offsets=offsets, initial=-math.inf)  # [m, q]
-    return best.sum(dim=1)
+    scores = best.sum(dim=1) if weights is None else best @ weights.to(best.dtype)
+    return scores if blend is None else scores + blend * (rows[offsets[1:] - 1] @ query[-1])
 
 
-def maxsim_matrix(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+def maxsim_matrix(
+    queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """Score every document against every query: S_ij = Σ_t max_s q_it · d_js (MathAMR+, eq. 3.5), with gradient.
 
     Only the position of each maximum is kept for the gradient; similarities are made in chunks, so memory is
@@ -48,6 +57,7 @@ def maxsim_matrix(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets:
         query_offsets: int64 ``[b + 1]``.
         rows: float32 ``[r, d]``, the rows of all documents end to end.
         offsets: int64 ``[m + 1]``.
+        weights: float ``[q_total]``, what each query row counts, with gradient; ``None`` where each is 1.
 
     Returns:
         float32 ``[b, m]``; minus infinity for a document without rows, 0 for a query without rows.
@@ -58,7 +68,35 @@ def maxsim_matrix(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets:
     check_ragged(queries, rows, offsets)
     check_ragged(rows, queries, query_offsets)
     best: Tensor = _BestMatch.apply(queries, rows, offsets)  # type: ignore[no-untyped-call]  # [q_total, m]
+    if weights is not None:
+        best = best * weights.unsqueeze(1)
     return torch.segment_reduce(best, "sum", offsets=query_offsets, initial=0.0)  # [b, m]
+
+
+@torch.no_grad()
+def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+    """Find max_s q · d_s for each query row and document, without gradient and in bounded memory beside the result.
+
+    Args:
+        queries: float32 ``[q_total, d]``.
+        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        offsets: int64 ``[m + 1]``.
+
+    Returns:
+        float32 ``[q_total, m]``; minus infinity for a document without rows.
+
+    Raises:
+        ShapeError: the widths differ, or the offsets do not span ``rows``.
+    """
+    check_ragged(queries, rows, offsets)
+    best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
+    for documents, index in _by_length(offsets):
+        filled = torch.where(index < 0, index[:, :1], index)  # a row that stands twice changes no maximum
+        columns = rows.index_select(0, filled.flatten()).t()  # [d, g·L]
+        for part in _chunks(queries, index.numel()):
+            found = (queries[part] @ columns).view(-1, *index.shape).amax(dim=2)
+            best[part.unsqueeze(1), documents] = found
+    return best
 
 
 def check_ragged(other: Tensor, rows: Tensor, offsets: Tensor) -> None:

@@ -1,0 +1,150 @@
+"""Weights of a linear score by softmax over the candidates of each question: a convex problem of a few numbers.
+
+For one question with features ``x_c`` of its candidates, a right answer ``a`` and the wrong ones ``N``::
+
+    loss(a) = -log( exp(w · x_a) / (exp(w · x_a) + Σ_{c in N} exp(w · x_c)) )
+
+Other right answers of the question are left out of the sum. A question's loss is the mean over its right answers, the
+whole loss the mean over questions, and a small ``ridge`` keeps the weights finite where the data can be separated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import MathAMRError
+
+Features = npt.NDArray[np.floating]
+Group = tuple[Features, npt.NDArray[np.bool_]]
+"""Features of one question's candidates, float ``[c, f]``, and which of them are right, bool ``[c]``."""
+
+_Floats = npt.NDArray[np.float64]
+
+_STEPS = 100
+_TOLERANCE = 1e-9
+
+
+class NothingToFitError(MathAMRError):
+    """No question has both a right and a wrong candidate."""
+
+    def __init__(self, questions: int) -> None:
+        super().__init__(questions)
+        self.questions = questions
+
+    def __str__(self) -> str:
+        return (
+            f"none of {self.questions} question(s) has both a right and a wrong answer among its candidates; "
+            "give more questions, judgements of these questions, or more candidates for each."
+        )
+
+
+def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
+    """Find the weights, none below 0, under which the right candidates are most likely.
+
+    Newton's method on all weights; a feature whose weight would be negative is left out, with the most negative first,
+    and gets 0.
+
+    Args:
+        groups: one for each question; those without a right or without a wrong candidate are skipped.
+        ridge: what half the squared length of the weights (of features with unit spread) counts.
+
+    Returns:
+        float64 ``[f]``.
+
+    Raises:
+        NothingToFitError: every group is skipped.
+    """
+    useful = [(features, right) for features, right in groups if right.any() and not right.all()]
+    if not useful:
+        raise NothingToFitError(len(groups))
+    spread = _spread(useful)
+    used = np.flatnonzero(spread > 0)
+    weights = np.zeros(len(spread))
+    while len(used):
+        found = _newton(useful, spread, used, ridge)
+        if (found >= 0).all():
+            weights[used] = found / spread[used]
+            break
+        used = np.delete(used, int(found.argmin()))
+    return weights
+
+
+def listwise_loss(groups: Sequence[Group], weights: npt.ArrayLike) -> float:
+    """Compute the mean loss of the questions that have both right and wrong candidates.
+
+    Args:
+        groups: as :func:`fit_listwise` takes them.
+        weights: float ``[f]``.
+
+    Raises:
+        NothingToFitError: there is no such question.
+    """
+    useful = [(features, right) for features, right in groups if right.any() and not right.all()]
+    if not useful:
+        raise NothingToFitError(len(groups))
+    chosen = np.asarray(weights, dtype=np.float64)
+    return sum(_slopes(of, right, chosen)[0] for of, right in useful) / len(useful)
+
+
+def _newton(groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float) -> _Floats:
+    """Minimise over the used features, each divided by its spread: float64 ``[used]``."""
+    weights = np.zeros(len(used))
+    loss, slope, curve = _total(groups, spread, used, weights, ridge)
+    for _ in range(_STEPS):
+        step = np.linalg.solve(curve, slope)
+        gain = float(slope @ step)
+        if gain < _TOLERANCE:
+            break
+        rate = 1.0
+        tried = _total(groups, spread, used, weights - step, ridge)
+        while tried[0] > loss - 1e-4 * rate * gain and rate > 1e-6:
+            rate /= 2
+            tried = _total(groups, spread, used, weights - rate * step, ridge)
+        weights = weights - rate * step
+        loss, slope, curve = tried
+    return weights
+
+
+def _total(
+    groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], weights: _Floats, ridge: float
+) -> tuple[float, _Floats, _Floats]:
+    """The loss with its ridge, its gradient and its Hessian in units of the spread."""
+    size = len(spread)
+    full, loss, slope, curve = np.zeros(size), 0.0, np.zeros(size), np.zeros((size, size))
+    full[used] = weights / spread[used]
+    for features, right in groups:
+        one, first, second = _slopes(features, right, full)
+        loss, slope, curve = loss + one, slope + first, curve + second
+    count, unit = len(groups), spread[used]
+    slope = slope[used] / unit / count + ridge * weights
+    curve = curve[np.ix_(used, used)] / np.outer(unit, unit) / count + ridge * np.eye(len(used))
+    return loss / count + ridge * float(weights @ weights) / 2, slope, curve
+
+
+def _slopes(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) -> tuple[float, _Floats, _Floats]:
+    """The loss of one question, its gradient ``[f]`` and Hessian ``[f, f]``."""
+    scores = features @ weights
+    wrong, others = features[~right].astype(np.float64), scores[~right]
+    top = float(others.max())
+    shares = np.exp(others - top)
+    below = top + np.log(shares.sum())  # log Σ exp of the wrong ones
+    shares /= shares.sum()
+    mean = shares @ wrong  # [f]
+    wrong -= mean
+    spread = wrong.T @ (shares[:, None] * wrong)  # [f, f]
+    margins = scores[right] - below  # [a]
+    miss = 1 / (1 + np.exp(np.clip(margins, -700, 700)))  # the share that is not the right answer's
+    apart = features[right].astype(np.float64) - mean  # [a, f]
+    count = len(margins)
+    curve = miss.mean() * spread + apart.T @ ((miss * (1 - miss))[:, None] * apart) / count
+    return float(np.logaddexp(0, -margins).mean()), -(miss @ apart) / count, curve
+
+
+def _spread(groups: Sequence[Group]) -> _Floats:
+    """The root mean variance of each feature within the questions: float64 ``[f]``."""
+    variances = [features.var(axis=0, dtype=np.float64) for features, _ in groups]
+    spread: _Floats = np.sqrt(np.mean(variances, axis=0))
+    return spread
