@@ -2,7 +2,7 @@
 
 ::
 
-    pairs   ──shuffle by (seed, epoch)──▶  batches  ──collate, noise by (seed, epoch, batch)──▶  one GraphBatch
+    pairs   ──shuffle by (seed, epoch)──▶  batches  ──collate, noise by (seed, epoch, batch)──▶  one Batch
             ──cut by nodes──▶  a run of graphs for each process  ──cut by node_budget──▶  parts
 
 Nothing depends on what came before, so an epoch can begin at any batch.
@@ -17,7 +17,11 @@ import torch
 
 from pyterrier_mathamr.graph import GraphBatch
 
+from .batches import Batch
 from .pairs import Pair
+
+NEGATIVES = 10_000_018
+"""The number, for :func:`noise_of`, of the source of chance that draws an epoch's hard negatives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,38 +29,41 @@ class Work:
     """What one process does for one batch.
 
     Attributes:
-        pairs: B pairs, of all processes.
-        graphs: all graphs of the batch, on the CPU: B questions, then their B answers.
+        batch: the pairs of all processes, with all their graphs.
         parts: those that this process encodes, in order, at most ``node_budget`` nodes each (one graph at the least).
         rows: the number of rows of each process.
     """
 
-    pairs: list[Pair]
-    graphs: GraphBatch
+    batch: Batch
     parts: tuple[GraphBatch, ...]
     rows: list[int]
 
+    @property
+    def pairs(self) -> list[Pair]:
+        """B pairs, of all processes."""
+        return self.batch.pairs
 
-def divide(pairs: list[Pair], graphs: GraphBatch, budget: int | None, rank: int = 0, size: int = 1) -> Work:
+
+def divide(batch: Batch, budget: int | None, rank: int = 0, size: int = 1) -> Work:
     """Cut a batch into runs of graphs, one for each process, like in nodes, and the own one into parts.
 
     Args:
-        pairs: of the batch.
-        graphs: of the batch.
+        batch: all pairs and graphs.
         budget: most nodes of a part; ``None`` for one part.
         rank: the number of this process.
         size: processes.
     """
+    graphs = batch.graphs
     ends = graphs.node_offsets[1:]  # [m]
     total = int(ends[-1])
     cuts = [0, *(int((ends <= total * i // size).sum()) for i in range(1, size)), len(graphs)]
     rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(size)]
     first, last = cuts[rank], cuts[rank + 1]
     if size == 1 and (budget is None or total <= budget):
-        return Work(pairs, graphs, (graphs,), rows)
+        return Work(batch, (graphs,), rows)
     sizes = graphs.node_offsets.diff()[first:last].tolist()
     parts = tuple(graphs.part(first + start, first + stop) for start, stop in _runs(sizes, budget))
-    return Work(pairs, graphs, parts, rows)
+    return Work(batch, parts, rows)
 
 
 def _runs(sizes: Sequence[int], budget: int | None) -> list[tuple[int, int]]:
@@ -78,6 +85,6 @@ def noise_of(seed: int, epoch: int, batch: int) -> torch.Generator:
     Args:
         seed: of the run.
         epoch: from 1.
-        batch: from 1; 0 is the shuffle of the epoch.
+        batch: from 1; 0 is the shuffle of the epoch, ``NEGATIVES`` draws its hard negatives.
     """
     return torch.Generator().manual_seed((seed * 1_000_003 + epoch) * 10_000_019 + batch & (2**63 - 1))

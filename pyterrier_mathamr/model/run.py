@@ -11,19 +11,21 @@ import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, Vocabulary, collate
+from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 
-from .augment import augment
+from .batches import Batch, BatchMaker, batch_loss
 from .checkpoint import Snapshot, optimizer_tensors, restore_optimizer
 from .config import MathAMRConfig
 from .encoder import Encoder
 from .errors import NonFiniteLossError
-from .feed import Work, divide, noise_of
+from .feed import NEGATIVES, Work, divide, noise_of
 from .history import EpochRecord, Unfinished
 from .losses import ContrastiveLoss
+from .negatives import columns_of
 from .pairs import Answers, Pair, batches_of
 from .prefetch import Prefetch
 from .ranks import Ranks
+from .training_data import TrainingData
 from .training_files import Tensors
 
 _LOG = logging.getLogger(__name__)
@@ -64,12 +66,10 @@ class TrainingRun:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
-        self._tensors: Tensors = {}
 
     def epochs(
         self,
-        train: Sequence[Pair],
-        held: Sequence[Pair],
+        data: TrainingData,
         tensors: Callable[[], Tensors],
         snapshot: Snapshot | None,
         snapshot_every: float = math.inf,
@@ -77,8 +77,7 @@ class TrainingRun:
         """Train until the last epoch, or until the validation loss has not fallen for ``patience`` epochs.
 
         Args:
-            train: training pairs.
-            held: validation pairs; without them the training loss decides.
+            data: the pairs; without validation pairs the training loss decides.
             tensors: gives the arrays of each id; called only where there is something to train.
             snapshot: where to go on.
             snapshot_every: seconds between the states within an epoch.
@@ -98,15 +97,14 @@ class TrainingRun:
             restore_optimizer(self.optimizer, self.names, snapshot.optimizer)
         if self._finished(history):
             return
-        self._tensors = tensors()
-        answers = Answers((*train, *held))
+        maker = BatchMaker(self.config, self.vocabulary, tensors())
         while not self._finished(history):
             saved = time.monotonic()
-            for done in self._epoch(len(history) + 1, train, answers, done):  # noqa: B020 - goes on from it
+            for done in self._epoch(len(history) + 1, data, maker, done):  # noqa: B020 - goes on from it
                 if time.monotonic() - saved >= snapshot_every:
                     yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
                     saved = time.monotonic()
-            record = self._record(len(history) + 1, held, answers, done)
+            record = self._record(len(history) + 1, data, maker, done)
             if all(record.validation_loss < earlier.validation_loss for earlier in history):
                 best = self._state()
             history, done = (*history, record), Unfinished()
@@ -121,17 +119,25 @@ class TrainingRun:
     def _state(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.model.state_dict().items()}
 
-    def _epoch(self, epoch: int, train: Sequence[Pair], answers: Answers, done: Unfinished) -> Iterator[Unfinished]:
+    def _epoch(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> Iterator[Unfinished]:
         """Train on all pairs once, from the batch where a snapshot left off; give how far it came after each."""
-        batches = batches_of(train, self.config.batch_size * self.ranks.size, noise_of(self.config.seed, epoch, 0))
+        config = self.config
+        pairs = data.of_epoch(epoch, config.first_epochs)
+        drawn = data.draw(pairs, config.hard_negatives, noise_of(config.seed, epoch, NEGATIVES))
+        batches = batches_of(pairs, config.batch_size * self.ranks.size, noise_of(config.seed, epoch, 0))
         rest = range(done.batches, len(batches))
-        loader = Prefetch(lambda i: self._work(batches[i], noise_of(self.config.seed, epoch, i + 1)), rest)
+
+        def make(i: int) -> Work:
+            others = columns_of(batches[i], drawn)
+            return self._divide(maker.make(batches[i], others, noise_of(config.seed, epoch, i + 1)))
+
+        loader = Prefetch(make, rest)
         shown = self.verbose and self.ranks.rank == 0
         before, start = done, time.perf_counter()
         self.model.train()
         for i, work in zip(rest, progress(loader, self._title(epoch), "batch", verbose=shown), strict=True):
-            self._set_rate(((epoch - 1) * len(batches) + i) / (self.config.epochs * len(batches)))
-            loss = self._step(epoch, i + 1, work, answers)
+            self._set_rate(((epoch - 1) * len(batches) + i) / (config.epochs * len(batches)))
+            loss = self._step(epoch, i + 1, work, data.answers)
             done = Unfinished(
                 batches=i + 1,
                 pairs=done.pairs + len(work.pairs),
@@ -141,11 +147,11 @@ class TrainingRun:
             )
             yield done
 
-    def _record(self, epoch: int, held: Sequence[Pair], answers: Answers, done: Unfinished) -> EpochRecord:
+    def _record(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> EpochRecord:
         """Measure the validation loss of an epoch and sum it up."""
         start = time.perf_counter()
         mean = done.loss / done.pairs
-        validation = self._validate(held, answers) if len(held) > 1 else mean
+        validation = self._validate(data.held, maker, data.answers) if len(data.held) > 1 else mean
         seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
@@ -185,7 +191,7 @@ class TrainingRun:
         with torch.set_grad_enabled(whole):
             own = [self._encode(part) for part in work.parts]
         rows = self._gather([part.detach() for part in own], work).requires_grad_()
-        loss = self._batch_loss(work.pairs, work.graphs, rows, answers)
+        loss = self._batch_loss(work.batch, rows, answers)
         value = loss.item()
         if not math.isfinite(value):
             return value
@@ -210,49 +216,23 @@ class TrainingRun:
         return self.ranks.gather(torch.cat([none, *own]), work.rows)
 
     @torch.no_grad()
-    def _validate(self, held: Sequence[Pair], answers: Answers) -> float:
+    def _validate(self, held: Sequence[Pair], maker: BatchMaker, answers: Answers) -> float:
         """Measure the mean loss of the validation pairs, without noise, always in the same batches."""
         self.model.eval()
         total = 0.0
         batches = batches_of(held, self.config.batch_size * self.ranks.size)
-        for work in Prefetch(self._work, batches):
+        for work in Prefetch(lambda batch: self._divide(maker.make(batch)), batches):
             rows = self._gather([self._encode(part) for part in work.parts], work)
-            total += self._batch_loss(work.pairs, work.graphs, rows, answers).item() * len(work.pairs)
+            total += self._batch_loss(work.batch, rows, answers).item() * len(work.pairs)
         return total / sum(map(len, batches))
 
-    def _batch_loss(self, batch: list[Pair], graphs: GraphBatch, rows: Tensor, answers: Answers) -> Tensor:
-        """Compare B questions and their B answers.
+    def _batch_loss(self, batch: Batch, rows: Tensor, answers: Answers) -> Tensor:
+        """Compute the loss of a batch from the rows of all its graphs: float32 ``[r, d]`` to a scalar."""
+        return batch_loss(self.config, self.loss, batch, rows, answers)
 
-        Args:
-            batch: B pairs.
-            graphs: B questions, then their B answers.
-            rows: float32 ``[r, d]``, all their rows.
-            answers: known right ones.
-        """
-        offsets = graphs.offsets.to(self.device)
-        middle = graphs.offsets[len(batch)]
-        loss: Tensor = self.loss(
-            rows[:middle],
-            offsets[: len(batch) + 1],
-            rows[middle:],
-            offsets[len(batch) :] - middle,
-            answers.allowed(batch).to(self.device),
-        )
-        return loss
-
-    def _work(self, batch: list[Pair], noise: torch.Generator | None = None) -> Work:
-        """Make a batch ready."""
-        graphs = self._collate(batch, noise)
-        return divide(batch, graphs, self.config.node_budget, self.ranks.rank, self.ranks.size)
-
-    def _collate(self, batch: list[Pair], noise: torch.Generator | None = None) -> GraphBatch:
-        """Put the graphs of a batch end to end: B questions, then their B answers; with noise in training."""
-        names = [question for question, _ in batch] + [answer for _, answer in batch]
-        graphs = collate([self._tensors[name] for name in names])
-        if noise is None:
-            return graphs
-        config = self.config
-        return augment(graphs, MASK_ID, node_mask=config.node_mask, edge_dropout=config.edge_dropout, generator=noise)
+    def _divide(self, batch: Batch) -> Work:
+        """Say what this process encodes of a batch."""
+        return divide(batch, self.config.node_budget, self.ranks.rank, self.ranks.size)
 
     def _set_rate(self, done: float) -> None:
         """Set the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``; done from 0 to 1."""

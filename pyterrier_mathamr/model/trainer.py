@@ -11,9 +11,8 @@ writes the checkpoint, in a folder that all of them see::
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -26,10 +25,12 @@ from .devices import choose_device
 from .errors import MissingGraphError, TrainingError
 from .history import EpochRecord
 from .mathamr import MathAMR
-from .pairs import Pair, read_pairs, split_pairs
+from .pairs import Pair
 from .ranks import Ranks, local_device
 from .run import TrainingRun
+from .training_data import TrainingData
 from .training_files import Graphs, Tensors, TrainingFiles
+from .weights import trained_config
 
 
 class Trainer:
@@ -63,6 +64,9 @@ class Trainer:
         graphs: Graphs,
         *,
         validation: Iterable[Pair] | pd.DataFrame | None = None,
+        first: Iterable[Pair] | pd.DataFrame | None = None,
+        negatives: Mapping[str, Sequence[str]] | None = None,
+        never: Mapping[str, Iterable[str]] | None = None,
         checkpoint: str | Path | None = None,
         start: MathAMR | None = None,
         snapshot_every: float = 600.0,
@@ -74,6 +78,9 @@ class Trainer:
             pairs: (question id, answer id), or a frame with ``qid`` and ``docno``.
             graphs: the graph of every id in the pairs.
             validation: pairs for early stopping; where not given, ``validation_share`` of the questions.
+            first: pairs of other domains, trained on in the first ``first_epochs`` epochs in place of ``pairs``.
+            negatives: hard negatives by question id, of which ``hard_negatives`` are drawn for each pair and epoch.
+            never: by question id, what is no negative besides its known answers, such as those of linked questions.
             checkpoint: a folder for the state, the history and the arrays of the graphs; a run found there goes on to
                 the same result, wherever it was killed.
             start: a model whose vocabulary and weights training starts from.
@@ -84,25 +91,26 @@ class Trainer:
             The trained model, with a vocabulary built from the training graphs.
 
         Raises:
-            TrainingError: there are too few pairs; MissingGraphError: posts without graph;
+            TrainingError: there are too few pairs; MissingGraphError: posts without graph; ConfigError: hard negatives
+            or first pairs are given and not configured, or the other way round;
             NonFiniteLossError: a loss is no number; CheckpointMismatchError: the folder holds another run.
         """
-        train, held = self._split(pairs, validation)
-        _check_graphs(graphs, (*train, *held))
+        data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
+        names = data.posts()
+        _check_graphs(graphs, names)
         folder = None if checkpoint is None else Path(checkpoint)
         with Ranks(self.device) as ranks, TrainingFiles(folder, ranks) as files:
-            vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, train))
-            identity = _run_identity(self.config, vocabulary, train, held, start, ranks.size)
+            vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, data.trained()))
+            identity = _run_identity(self.config, vocabulary, data, start, ranks.size)
             snapshot = None if folder is None else load_snapshot(folder, identity)
             weights = start.weights() if start else None
             run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
-            names = list(dict.fromkeys(name for pair in (*train, *held) for name in pair))
             shown = verbose and ranks.rank == 0
 
             def tensors() -> Tensors:
                 return files.tensors(names, graphs, vocabulary, self.config, shown)
 
-            for snapshot in run.epochs(train, held, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
+            for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
                 self.history = snapshot.history
                 if folder is not None and ranks.rank == 0:
                     save_snapshot(folder, identity, snapshot)
@@ -110,11 +118,10 @@ class Trainer:
             raise TrainingError("no epoch was trained.")
         self.history = snapshot.history
         best = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
-        return MathAMR(self.config, vocabulary, best)
+        return MathAMR(trained_config(self.config, snapshot.best), vocabulary, best)
 
-    def _vocabulary(self, graphs: Graphs, train: Sequence[Pair]) -> Vocabulary:
+    def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
         """Count the labels of the training graphs, each post once; validation posts stay unseen."""
-        names = sorted({name for pair in train for name in pair})
         return Vocabulary.build(
             (graphs[name] for name in names),
             size=self.config.vocabulary_size,
@@ -122,25 +129,10 @@ class Trainer:
             min_role_count=self.config.min_role_count,
         )
 
-    def _split(
-        self, pairs: Iterable[Pair] | pd.DataFrame, validation: Iterable[Pair] | pd.DataFrame | None
-    ) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-        """Separate training from validation pairs; a pair given for validation never trains."""
-        everything = read_pairs(pairs)
-        if validation is None:
-            train, held = split_pairs(everything, self.config.validation_share, self.config.seed)
-        else:
-            held = read_pairs(validation)
-            hidden = {question for question, _ in held}
-            train = tuple(pair for pair in everything if pair[0] not in hidden)
-        if len(train) < 2:
-            raise TrainingError(f"training needs at least two pairs, and {len(train)} are left after the split.")
-        return train, held
 
-
-def _check_graphs(graphs: Graphs, pairs: Sequence[Pair]) -> None:
-    """Refuse pairs that name posts without a graph, before anything is trained."""
-    missing = [name for name in dict.fromkeys(name for pair in pairs for name in pair) if name not in graphs]
+def _check_graphs(graphs: Graphs, names: Sequence[str]) -> None:
+    """Refuse posts without a graph, before anything is trained."""
+    missing = [name for name in names if name not in graphs]
     if missing:
         raise MissingGraphError(missing)
 
@@ -148,17 +140,15 @@ def _check_graphs(graphs: Graphs, pairs: Sequence[Pair]) -> None:
 def _run_identity(
     config: MathAMRConfig,
     vocabulary: Vocabulary,
-    train: Sequence[Pair],
-    held: Sequence[Pair],
+    data: TrainingData,
     start: MathAMR | None,
     processes: int,
 ) -> dict[str, str]:
     """Say what a run is, so that a checkpoint is never continued by another one."""
-    pairs = hashlib.sha256(json.dumps([train, held]).encode()).hexdigest()
     return {
         "configuration": json.dumps(config.choices(), sort_keys=True),
         "vocabulary": vocabulary.hash,
-        "pairs": pairs,
+        "pairs": data.digest,
         "number of processes": str(processes),
         "starting model": start.identity if start else "",
     }
