@@ -165,6 +165,25 @@ class Vocabulary:
         total = sum(labels.values())
         return 1 - unknown / total if total else 1.0
 
+    def spellings(self, graphs: Iterable[MathAMRGraph]) -> list[str]:
+        """Find how graphs write each label: ids of stemmed concepts and of rare numbers stand for several.
+
+        Args:
+            graphs: read once.
+
+        Returns:
+            The most frequent label for each id, ties in alphabetical order; empty for ids that no graph has.
+        """
+        labels, _ = count_labels(graphs)
+        counts: Counter[tuple[int, str]] = Counter()
+        for (label, kind), count in labels.items():
+            counts[self.node_id(label, kind), label] += count
+        found = [""] * len(self.nodes)
+        for (number, label), _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            found[number] = found[number] or label
+        found[UNK_ID] = ""  # it stands for all others, so no word of them is its own
+        return found
+
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, compressed where the name ends in ``.gz``; the same bytes each time."""
         path = Path(path)

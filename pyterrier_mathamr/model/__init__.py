@@ -8,6 +8,7 @@ from .encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoders import DocEncoder, QueryEncoder, TextScorer
 from .errors import (
     CheckpointMismatchError,
+    MissingFeaturesError,
     MissingGraphError,
     ModelError,
     ModelFileError,
@@ -27,6 +28,7 @@ from .mathamr import MathAMR
 from .maxsim import best_matches, maxsim, maxsim_matrix
 from .plan import RelationPlan
 from .rgcn import RelationalGraphConv
+from .text import TextEncoder
 from .trainer import Trainer
 from .weights import ScoreWeights
 
@@ -39,6 +41,7 @@ __all__ = [
     "InitialState",
     "MathAMR",
     "MathAMRConfig",
+    "MissingFeaturesError",
     "MissingGraphError",
     "ModelError",
     "ModelFileError",
@@ -52,6 +55,7 @@ __all__ = [
     "RelationalLayer",
     "ScoreWeights",
     "ShapeError",
+    "TextEncoder",
     "TextScorer",
     "Trainer",
     "TrainingError",

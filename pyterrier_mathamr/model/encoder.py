@@ -14,6 +14,7 @@ from .config import MathAMRConfig
 from .initial import InitialState
 from .plan import RelationPlan
 from .rgcn import RelationalGraphConv
+from .text_vectors import TextVectors
 
 Convolution = Callable[[int, int, int], nn.Module]
 """Makes a layer from (in_channels, out_channels, num_relations), called with ``(x, edge_index, edge_type)``."""
@@ -91,6 +92,9 @@ class Encoder(nn.Module):
         self, config: MathAMRConfig, num_labels: int, num_relations: int, convolution: Convolution | None = None
     ) -> None:
         super().__init__()
+        self.text = TextVectors(config) if config.features == "text" else None
+        if config.text_alone:
+            return  # what the graph would need has no part in the vectors
         self.initial = InitialState(config, num_labels)
         self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if config.edge_attributes else None
         if self.attributes is not None:
@@ -107,8 +111,12 @@ class Encoder(nn.Module):
         Returns:
             float32 ``[r, d_p]``, rows of unit length in the order of ``batch.virtual``.
         """
+        if self.text is not None and self.text.alone:
+            return F.normalize(self.text.finish(None, batch), dim=1)  # [r, d_p]
         h = self.initial(batch.nodes, batch.edge_index, batch.virtual, batch.kinds, batch.is_virtual)  # [N, d]
+        h = h if self.text is None else self.text.begin(h, batch)
         plan = RelationPlan.build(batch.edge_index, batch.edge_type, h.size(0))
         for layer in self.layers:
             h = layer(h, batch, plan, self.attributes)  # [N, d]
-        return F.normalize(self.head(h.index_select(0, batch.virtual)), dim=1)  # [r, d_p]
+        z = self.head(h.index_select(0, batch.virtual))  # [r, d_p]
+        return F.normalize(z if self.text is None else self.text.finish(z, batch), dim=1)

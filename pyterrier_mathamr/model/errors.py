@@ -4,6 +4,7 @@
 
     ModelError
     ├── ShapeError                an array has another shape than it must have
+    ├── MissingFeaturesError      a model with text features got graphs without them
     ├── UnknownOptionError        a configuration has options that do not exist
     ├── ModelNotFoundError        no bundled model and no folder has the name
     ├── ModelFileError            a model's folder lacks a file or holds a bad one
@@ -35,6 +36,16 @@ class ShapeError(ModelError):
 
     def __str__(self) -> str:
         return f"{self.name} has shape {self.found}; expected {self.expected}."
+
+
+class MissingFeaturesError(ModelError):
+    """A model with text features got graphs without them."""
+
+    def __str__(self) -> str:
+        return (
+            "the model reads text features, but the graphs have none. Encode graphs rather than tensors, with "
+            "MathAMR.encode or a transformer, or make the tensors with tensors_of and a TextEncoder."
+        )
 
 
 class UnknownOptionError(ModelError):

@@ -20,8 +20,10 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, coll
 from .config import MathAMRConfig
 from .devices import choose_device
 from .encoder import Encoder
+from .start import first_encoder, starting_weights
 from .storage import Manifest, find_folder, pack_weights, read_manifest, read_vocabulary, read_weights, write_model
 from .tensors import tensors_of
+from .text import TextEncoder
 from .weights import ScoreWeights, with_weights
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class MathAMR:
         config: its options.
         vocabulary: of labels and relations.
         weights: parameters and buffers of the :class:`Encoder`, by name.
+        text: the text encoder of a model with text features, such as one with a cache; the configuration's
+            ``text_model`` where not given.
 
     Example::
 
@@ -47,8 +51,16 @@ class MathAMR:
         encode = mathamr.GraphBuilder() >> model.doc_encoder()
     """
 
-    def __init__(self, config: MathAMRConfig, vocabulary: Vocabulary, weights: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self,
+        config: MathAMRConfig,
+        vocabulary: Vocabulary,
+        weights: Mapping[str, Tensor],
+        *,
+        text: TextEncoder | None = None,
+    ) -> None:
         self.config = config
+        self.text = text or TextEncoder(config.text_model)
         self._folder: Path | None = None
         self._vocabulary: Vocabulary | None = vocabulary
         self._weights: dict[str, Tensor] | None = dict(weights)
@@ -56,12 +68,13 @@ class MathAMR:
         self._encoders: dict[str, Encoder] = {}
 
     @classmethod
-    def from_pretrained(cls, name_or_path: str | Path) -> MathAMR:
+    def from_pretrained(cls, name_or_path: str | Path, *, text: TextEncoder | None = None) -> MathAMR:
         """Open a model; only its description is read until something is encoded.
 
         Args:
             name_or_path: a bundled model's name, a folder that :meth:`save` wrote, or ``hf:organisation/name`` for a
                 model on the Hugging Face hub (extra ``hub``).
+            text: see the class.
 
         Raises:
             ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
@@ -71,7 +84,29 @@ class MathAMR:
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder, manifest
         model._vocabulary, model._weights, model._encoders = None, None, {}
+        model.text = text or TextEncoder(manifest.config.text_model)
         return model
+
+    @classmethod
+    def untrained(
+        cls, config: MathAMRConfig, graphs: Sequence[MathAMRGraph], *, text: TextEncoder | None = None
+    ) -> MathAMR:
+        """Make the model that training on these graphs starts from.
+
+        Args:
+            config: its options. With ``features="text"``, ``layers=0`` and ``projection=text_dimension`` it gives the
+                text encoder's own vectors.
+            graphs: of the training posts; the vocabulary, and the directions or words of text, are taken from them.
+            text: see the class.
+        """
+        options = {"size": config.vocabulary_size, "min_number_count": config.min_number_count}
+        vocabulary = Vocabulary.build(graphs, min_role_count=config.min_role_count, **options)
+        text = text or TextEncoder(config.text_model)
+        encoder = first_encoder(config, vocabulary)
+        if config.features != "lookup":
+            tensors = tensors_of(graphs, vocabulary, config, len(graphs), False, text)
+            encoder.load_state_dict(starting_weights(config, vocabulary, graphs, tensors, text), strict=False)
+        return cls(config, vocabulary, encoder.state_dict(), text=text)
 
     def save(self, path: str | Path, *, dtype: str = "float32") -> None:
         """Write the model to a folder, all of it or nothing; a folder that exists is left alone.
@@ -150,7 +185,7 @@ class MathAMR:
         Returns:
             For each graph float32 ``[n, d]``, rows of unit length: formulas, sentences, document.
         """
-        tensors = tensors_of(graphs, self.vocabulary, self.config, len(graphs), False)
+        tensors = tensors_of(graphs, self.vocabulary, self.config, len(graphs), False, self.text)
         return self.encode_tensors(tensors, device=device, verbose=verbose)
 
     @torch.no_grad()

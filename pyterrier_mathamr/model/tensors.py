@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
+from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors, row_texts
 
 from .config import MathAMRConfig
+from .text import TextEncoder
+
+_AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
 
 
 def tensors_of(
-    graphs: Iterable[MathAMRGraph], vocabulary: Vocabulary, config: MathAMRConfig, total: int, verbose: bool
+    graphs: Iterable[MathAMRGraph],
+    vocabulary: Vocabulary,
+    config: MathAMRConfig,
+    total: int,
+    verbose: bool,
+    text: TextEncoder | None = None,
 ) -> list[GraphTensors]:
     """Make the arrays of graphs, all at once; see :func:`stream_tensors`."""
-    return list(stream_tensors(graphs, vocabulary, config, total, verbose))
+    return list(stream_tensors(graphs, vocabulary, config, total, verbose, text))
 
 
 def stream_tensors(
-    graphs: Iterable[MathAMRGraph], vocabulary: Vocabulary, config: MathAMRConfig, total: int, verbose: bool
+    graphs: Iterable[MathAMRGraph],
+    vocabulary: Vocabulary,
+    config: MathAMRConfig,
+    total: int,
+    verbose: bool,
+    text: TextEncoder | None = None,
 ) -> Iterator[GraphTensors]:
     """Make the arrays of graphs under the configuration's formula mode and virtual nodes, one after the other.
 
@@ -28,12 +43,42 @@ def stream_tensors(
         config: ``formulas``, ``virtual_nodes`` and ``auxiliary``.
         total: the number of graphs.
         verbose: show progress.
+        text: the encoder of a model with text features; that of the configuration where not given.
+
+    Raises:
+        MissingTextsError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
+            another width than ``text_dimension``.
     """
+    waiting: list[tuple[GraphTensors, list[str]]] = []
     for graph in progress(graphs, "graph tensors", "graph", verbose=verbose, total=total):
-        yield graph_tensors(
+        tensors = graph_tensors(
             graph,
             vocabulary,
             formulas=config.formulas,
             virtual_nodes=config.virtual_nodes,
             auxiliary=config.auxiliary,
         )
+        if config.features != "text":
+            yield tensors
+            continue
+        waiting.append((tensors, row_texts(graph, tensors.kinds.tolist())))
+        if len(waiting) == _AT_ONCE:
+            yield from _with_features(waiting, config, text)
+            waiting = []
+    yield from _with_features(waiting, config, text)
+
+
+def _with_features(
+    graphs: list[tuple[GraphTensors, list[str]]], config: MathAMRConfig, text: TextEncoder | None
+) -> Iterator[GraphTensors]:
+    """Add to the arrays of graphs the vectors of their rows' texts."""
+    if not graphs:
+        return
+    text = text or TextEncoder(config.text_model)
+    features = text.encode([line for _, lines in graphs for line in lines])
+    if features.shape[1] != config.text_dimension:
+        raise ConfigError("text_dimension", config.text_dimension, f"{features.shape[1]} with {text!r}")
+    last = 0
+    for tensors, lines in graphs:
+        first, last = last, last + len(lines)
+        yield replace(tensors, features=features[first:last])
