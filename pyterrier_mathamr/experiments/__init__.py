@@ -8,7 +8,7 @@ from .demo import run_demo
 from .environment import environment
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .jobs import build_graphs, index_graph_store, train_from_sources
-from .known_item import KNOWN_ITEM_MEASURES, evaluate_known_item, known_item_table
+from .known_item import KNOWN_ITEM_MEASURES, evaluate_known_item
 from .links import LINKED_QUESTIONS, LinkedQuestions, known_answers, linked_pairs
 from .negatives import MINERS, Miner, mine_negatives
 from .report import Report, markdown_table
@@ -39,7 +39,6 @@ __all__ = [
     "evaluate_known_item",
     "index_graph_store",
     "known_answers",
-    "known_item_table",
     "linked_pairs",
     "markdown_table",
     "measure",

@@ -1,11 +1,21 @@
+from pathlib import Path
+
 import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments import known_item_table, measure, measure_by_topic, run_systems
+import pyterrier_mathamr
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels
+from pyterrier_mathamr.experiments import (
+    KNOWN_ITEM_MEASURES,
+    evaluate_known_item,
+    measure,
+    measure_by_topic,
+    run_systems,
+)
 from pyterrier_mathamr.experiments.fusion_weight import best_weight, fusion_weights
 
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MAP, P10 = map(str, TASK1_MEASURES[1:3])
 TOPICS = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["a", "b", "c"]})
 QRELS = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "y", "x"], "label": [3, 0, 2]})
@@ -42,10 +52,16 @@ def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
 
 def test_known_items_count_the_first_own_answer_and_the_share_of_own_answers() -> None:
     qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "z", "x"], "label": 1})
-    systems = {"good": pt.Transformer.from_df(GOOD), "bad": pt.Transformer.from_df(BAD)}
-    table = known_item_table(systems, TOPICS, qrels).set_index("name")
+    table = measure({"good": GOOD, "bad": BAD}, TOPICS, qrels, KNOWN_ITEM_MEASURES).set_index("name")
     assert table["RR@10"].tolist() == [1.0, 0.25]
     assert table["R@10"].tolist() == [0.75, 0.25]
+
+
+def test_a_single_system_looks_for_the_known_items_of_a_collection() -> None:
+    collection = ARQMathCollection(SAMPLE)
+    answers = known_item_qrels(collection.pairs(), "test").assign(score=1.0, rank=0)
+    table = evaluate_known_item({"knows all": pt.Transformer.from_df(answers)}, collection)
+    assert table.loc[0, ["RR@10", "R@10"]].tolist() == [1.0, 1.0]
 
 
 def test_the_weight_is_that_of_the_best_fusion_and_the_smallest_of_equal_ones() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,17 +82,16 @@ class Materials:
             NoRelevantTopicError: no topic of a year can be measured on this collection.
         """
         with locked(self.workdir / "materials"):
-            self.graphs()
             self.pair_graphs()
-            self.bm25()
-            self.questions("validation")
-            self.questions("test")
+            for split in ("validation", "test"):
+                self.questions(split)
             for year in years:
                 self.topics(year)
                 self.floor(year)
 
+    @cached_property
     def graphs(self) -> GraphStore:
-        """Give the graphs of the collection's posts."""
+        """The graphs of the collection's posts."""
         arqmath = self._arqmath(self.stages, self.workdir)
         return arqmath.graphs(GraphBuilder(store=arqmath.formulas(), verbose=False))
 
@@ -111,13 +111,14 @@ class Materials:
             stores.append(GraphStore(path))
         return stores
 
+    @cached_property
     def bm25(self) -> BM25Index:
-        """Give the index of the answers' tokens."""
+        """The index of the answers' tokens."""
         return self._arqmath(self.stages, self.workdir).bm25()
 
     def answers(self) -> list[str]:
         """List the answers, in the order of the dump."""
-        return [str(document["docno"]) for document in self.bm25().get_corpus_iter()]
+        return [str(document["docno"]) for document in self.bm25.get_corpus_iter()]
 
     def questions(self, split: Split) -> TopicSet:
         """Give the questions of one part and their own answers.
@@ -132,7 +133,7 @@ class Materials:
                 known_item_qrels(self.collection.pairs(), split),
             ),
         )
-        return TopicSet(topics, qrels, self.graphs())
+        return TopicSet(topics, qrels, self.graphs)
 
     def topics(self, year: str) -> TopicSet:
         """Give the topics of a year that can be measured on this collection, and their judgements.

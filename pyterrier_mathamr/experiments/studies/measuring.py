@@ -34,13 +34,13 @@ def measure_job(job: Job, materials: Materials, model: MathAMR, index: MathAMRIn
         model: encodes the queries.
         index: the answers' vectors.
     """
-    bm25 = materials.bm25()
+    bm25 = materials.bm25
     systems = {
         name: STRATEGIES[name].system(index, bm25, job.depth)
         for name in job.measured_strategies
         if STRATEGIES[name].way != "fusion"
     }
-    weights = _fusion_weights(job, systems, _encoded(materials.questions("validation"), model, job.device))
+    weights = _fusion_weights(job, systems, materials.questions("validation"), model)
     parts, encoded = [], []
     for name in (KNOWN_ITEM, *job.years):
         found = materials.questions("test") if name == KNOWN_ITEM else materials.topics(name)
@@ -65,13 +65,15 @@ def _encoded(found: TopicSet, model: MathAMR, device: str | None) -> pd.DataFram
     return encoded
 
 
-def _fusion_weights(job: Job, systems: Mapping[str, pt.Transformer], topics: pd.DataFrame) -> dict[str, float]:
+def _fusion_weights(
+    job: Job, systems: Mapping[str, pt.Transformer], questions: TopicSet, model: MathAMR
+) -> dict[str, float]:
     """Say what MaxSim counts in each fusion: half, or what is best on the validation questions."""
     weights = {name: 0.5 for name in job.measured_strategies if STRATEGIES[name].way == "fusion"}
     if FUSION in weights:
+        topics = _encoded(questions, model, job.device)
         found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, topics)
-        qrels = Materials(job.collection, (), job.workdir).questions("validation").qrels
-        weights[FUSION] = best_weight(fusion_weights(found[BM25], found[COLBERT], qrels))
+        weights[FUSION] = best_weight(fusion_weights(found[BM25], found[COLBERT], questions.qrels))
     return weights
 
 

@@ -29,7 +29,7 @@ class Results:
         values: ``condition``, ``seed``, ``system``, ``topics`` (a year, or ``known item``), ``qid``, ``measure``,
             ``value``.
         speed: ``condition``, ``seed``, ``system``, ``queries``, ``queries per second``, ``p50 ms``, ``p95 ms``.
-        costs: ``condition``, ``seed``, and what training and index cost.
+        costs: ``condition``, ``seed``, ``run`` (the name of its folder), and what training and index cost.
     """
 
     values: pd.DataFrame
@@ -77,7 +77,7 @@ def read_results(jobs: Mapping[tuple[str, int], Job]) -> Results:
         marks: dict[str, Any] = {"condition": condition, "seed": seed}
         values.append(pd.read_csv(job.measured, dtype={"qid": str, "topics": str}).assign(**marks))
         speed.append(pd.read_csv(job.speed).assign(**marks))
-        costs.append({**marks, **_cost(job)})
+        costs.append({**marks, "run": job.folder.name, **_cost(job)})
     return Results(
         pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["condition", "seed", "system"]),
         pd.concat(speed, ignore_index=True) if speed else pd.DataFrame(columns=["condition", "seed", "system"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import write_whole
 
 from .definition import Study
 from .job import Job
@@ -45,7 +46,7 @@ NOTES = (
 
 
 def run_study(
-    name: str,
+    study: str | Study,
     collection: str | Path,
     workdir: str | Path,
     *,
@@ -64,7 +65,7 @@ def run_study(
     trained once for all studies of a work folder.
 
     Args:
-        name: such as ``paper/4.6`` or ``ablation/layers``; see ``STUDIES``.
+        study: a name such as ``paper/4.6`` or ``ablation/layers``, see ``STUDIES``; or a study of your own.
         collection: a local ARQMath folder.
         workdir: where graphs, models and reports are kept.
         pairs: files of pairs from outside the collection, also trained on.
@@ -88,7 +89,8 @@ def run_study(
 
         report = run_study("ablation/layers", "ARQMath", "work", preset="mini", workers=4)
     """
-    study, scale = find_study(name), find_preset(preset)
+    study = find_study(study) if isinstance(study, str) else study
+    scale = find_preset(preset)
     if workers < 0:
         raise ConfigError("workers", workers, "a whole number of at least 0")
     say = _say if verbose else _silent
@@ -101,6 +103,7 @@ def run_study(
     target = folder / "studies" / study.name.replace("/", "-")
     target.mkdir(parents=True, exist_ok=True)
     report.write(target)
+    write_whole(target / "by-topic.csv", read_results(jobs).values.to_csv(index=False))
     say(f"report: {target / 'report.md'}")
     if failed:
         raise ConditionsFailedError(target, failed)
@@ -184,11 +187,13 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
         "Every system, Task 1 pooled": tables.every_system(years, TASK1),
         "Every system, known items": tables.every_system([KNOWN_ITEM], KNOWN),
         "Training and index": tables.costs(),
+        "Runs": tables.results.costs,
         "Single queries": tables.speed(),
     }
     if study.tables:
         measured["Order of the rows by nDCG'"] = tables.order()
     one = next(iter(jobs.values()))
+    common, different = _configurations(jobs)
     return Report(
         title=f"{study.name}: {study.title}, on {materials.collection.path.name}",
         settings={
@@ -201,8 +206,8 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
             "tests": tables.tests,
             "results for each query": one.depth.results,
             "scale of candidates": one.depth.scale,
-            "runs": {f"{name}, seed {seed}": job.folder.name for (name, seed), job in jobs.items()},
-            "configurations": {name: _config(jobs, name) for name in dict.fromkeys(name for name, _ in jobs)},
+            "conditions": {name: _text(options) for name, options in different.items()},
+            **common,
         },
         stages=tuple(materials.stages.records),
         tables=measured,
@@ -211,10 +216,20 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
     )
 
 
-def _config(jobs: Jobs, name: str) -> dict[str, Any]:
-    """Give a condition's configuration but for its seed."""
-    config = next(job.config.to_dict() for (condition, _), job in jobs.items() if condition == name)
-    return {option: value for option, value in config.items() if option != "seed"}
+def _configurations(jobs: Jobs) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Give the options that all conditions have in common, and by condition the others; seeds are left out."""
+    configs = {name: {**job.config.to_dict(), "pairs of others": len(job.pairs)} for (name, _), job in jobs.items()}
+    first = next(iter(configs.values()))
+    common = {option for option in first if all(config[option] == first[option] for config in configs.values())}
+    different = {
+        name: {option: value for option, value in config.items() if option not in {*common, "seed"}}
+        for name, config in configs.items()
+    }
+    return {option: value for option, value in first.items() if option in common - {"seed"}}, different
+
+
+def _text(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "all as below"
 
 
 def _with_references(results: Results, materials: Materials, years: tuple[str, ...]) -> Results:

@@ -136,10 +136,12 @@ class StudyTables:
         costs = self.results.costs
         if costs.empty:
             return costs
-        means = costs.drop(columns="seed").groupby("condition", sort=False).mean(numeric_only=True)
-        means.insert(0, "runs", costs.groupby("condition", sort=False).size())
-        spread = costs.groupby("condition", sort=False)["seconds per epoch"].std(ddof=1)
-        means.insert(means.columns.get_loc("seconds per epoch") + 1, "seconds per epoch std", spread)
+        by_condition = costs.drop(columns=["seed", "run"]).groupby("condition", sort=False)
+        means = by_condition.mean(numeric_only=True)
+        means.insert(0, "runs", by_condition.size())
+        means["seconds per epoch std"] = by_condition["seconds per epoch"].std(ddof=1)
+        for name in ("parameters", "index bytes", "vectors"):
+            means[name] = means[name].round().astype("int64")
         table: pd.DataFrame = means.reset_index()
         return table
 
@@ -148,7 +150,7 @@ class StudyTables:
         columns = ["queries per second", "p50 ms", "p95 ms"]
         grouped = self.results.speed.groupby("system", sort=False)
         means = grouped[columns].mean()
-        means.insert(1, "queries per second std", grouped["queries per second"].std(ddof=1))
+        means["queries per second std"] = grouped["queries per second"].std(ddof=1)
         table: pd.DataFrame = means.reset_index()
         return table
 

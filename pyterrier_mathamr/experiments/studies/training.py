@@ -69,7 +69,7 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
             "index",
             index.path,
             {"model": model.identity},
-            lambda: index_documents(materials.answers(), materials.graphs(), model, index, verbose=verbose),
+            lambda: index_documents(materials.answers(), materials.graphs, model, index, verbose=verbose),
         )
         stages.run(
             job.measured.stem,
@@ -88,7 +88,7 @@ def _train(job: Job, materials: Materials, verbose: bool) -> None:
     path, checkpoint = job.folder / "model", job.folder / "training"
     shutil.rmtree(path, ignore_errors=True)  # of a run that lost its record
     sources = [read_training_pairs(source) for source in (job.collection, *job.pairs)]
-    graphs = JoinedGraphs([materials.graphs(), *materials.pair_graphs()])
+    graphs = JoinedGraphs([materials.graphs, *materials.pair_graphs()])
     model = train_on_pairs(sources, graphs, job.config, checkpoint, device=job.device, verbose=verbose)
     write_whole(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
     model.save(path)

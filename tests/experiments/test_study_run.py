@@ -1,0 +1,184 @@
+"""A study on the bundled sample: the chain, what is kept, what is not done twice."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError
+from pyterrier_mathamr.experiments.studies import Cell, Depth, Row, Study, condition, run_study
+from pyterrier_mathamr.experiments.studies import training as training_room
+from pyterrier_mathamr.experiments.studies.job import Job
+from pyterrier_mathamr.experiments.studies.workers import run_jobs
+from pyterrier_mathamr.model import MathAMRConfig
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+TINY = {"layers": 1, "hidden": 8, "projection": 4, "bases": 2, "epochs": 1, "batch_size": 8}
+STUDY = Study(
+    "tests/formulas",
+    "Two conditions",
+    (condition("None", formulas="none"), condition("No VNs", virtual_nodes="none")),
+    (
+        Row("None", published=Cell("4.7", "None")),
+        Row("No VNs", "ColBERT-style, HNSW", ("None", "ColBERT-style"), Cell("4.7", "SLT-only")),
+    ),
+    tables=("4.7",),
+    scales_depth=True,
+)
+
+
+def run(workdir: Path, seeds: list[int], workers: int = 0, study: Study = STUDY) -> Report:
+    return run_study(
+        study,
+        SAMPLE,
+        workdir,
+        years=["sample"],
+        seeds=seeds,
+        preset="mini",
+        changes=TINY,
+        workers=workers,
+        verbose=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("study") / "work"
+
+
+@pytest.fixture(scope="module")
+def report(workdir: Path) -> Report:
+    """Run with one seed, in a process of its own for each condition."""
+    return run(workdir, [1], workers=2)
+
+
+def by_caption(report: Report, start: str) -> pd.DataFrame:
+    return next(table for caption, table in report.tables.items() if caption.startswith(start))
+
+
+def test_the_table_has_the_floor_bm25_and_the_rows(report: Report) -> None:
+    table = by_caption(report, "Task 1, sample pooled, mean")
+    assert table.condition.tolist() == ["–", "–", "None", "No VNs"]
+    assert table.system.tolist() == ["random order of the judged", "BM25", "ColBERT-style", "ColBERT-style, HNSW"]
+    ndcg = table["nDCG(judged_only=True)@1000"]
+    assert ndcg[1] > ndcg[0] > 0.2  # BM25 above chance
+    assert by_caption(report, "Known items").system.tolist()[0] == "BM25"
+
+
+def test_a_model_without_document_vector_is_not_searched_by_one(report: Report) -> None:
+    table = by_caption(report, "Every system, known items")
+    systems = table.groupby("condition").system.apply(set)
+    assert "single vector" in systems["None"]
+    assert "single vector" not in systems["No VNs"]
+
+
+def test_costs_are_those_of_each_condition(report: Report) -> None:
+    costs = by_caption(report, "Training and index").set_index("condition")
+    assert (costs["seconds per epoch"] > 0).all()
+    assert (costs["peak MiB"] > 100).all()
+    assert costs.loc["No VNs", "parameters"] > 100
+    assert costs.loc["No VNs", "vectors"] > costs.loc["None", "vectors"]  # formulas have vectors
+    speed = by_caption(report, "Single queries").set_index("system")
+    assert (speed["p95 ms"] >= speed["p50 ms"]).all()
+    assert {"BM25", "ColBERT-style, HNSW", "BM25 + ColBERT-style"} <= set(speed.index)
+
+
+def test_published_figures_are_kept_apart_from_measured_ones(report: Report, workdir: Path) -> None:
+    folder = workdir / "studies" / "tests-formulas"
+    kept = json.loads((folder / "report.json").read_text())
+    assert len(kept["published"]) == 1
+    assert "Jacob Yoon" in next(iter(kept["published"]))
+    assert not set(kept["published"]) & set(kept["tables"])
+    assert "0.392 ± 0.009" not in json.dumps(kept["tables"], ensure_ascii=False)
+    page = (folder / "report.md").read_text()
+    assert (
+        page.index("## Single queries") < page.index("## Published by others, not measured here") < page.index("0.392")
+    )
+    assert not [file.name for file in folder.glob("*.csv") if "0.392 ± 0.009" in file.read_text()]
+
+
+def test_the_report_says_how_it_was_made(report: Report, workdir: Path) -> None:
+    assert report.settings["seeds"] == [1]
+    assert report.settings["tests"] == 4
+    assert report.settings["results for each query"] == 10  # scaled to the sample
+    assert report.settings["hidden"] == 8
+    assert "formulas='none'" in report.settings["conditions"]["None"]
+    assert {"torch", "commit", "python"} <= set(report.environment)
+    values = pd.read_csv(workdir / "studies" / "tests-formulas" / "by-topic.csv")
+    assert set(values.topics) == {"known item", "sample"}
+
+
+def test_more_seeds_train_only_what_is_missing_and_a_killed_run_goes_on(
+    report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = []
+    train, index = training_room.train_on_pairs, training_room.index_documents
+
+    def counted(sources, graphs, config, checkpoint, **options):
+        trained.append((config.formulas, config.seed))
+        return train(sources, graphs, config, checkpoint, **options)
+
+    def killed(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training_room, "train_on_pairs", counted)
+    monkeypatch.setattr(training_room, "index_documents", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run(workdir, [1, 2])
+    monkeypatch.setattr(training_room, "index_documents", index)
+    both = run(workdir, [1, 2])
+    assert trained == [("none", 2), ("both", 2)]
+    table = by_caption(both, "Task 1, sample pooled, mean")
+    assert table["nDCG(judged_only=True)@1000 std"].notna().tolist() == [False, False, True, True]
+    runs = by_caption(both, "Runs").set_index(["condition", "seed"])
+    again = by_caption(report, "Runs").set_index(["condition", "seed"])
+    assert runs.loc[("None", 1), "seconds per epoch"] == again.loc[("None", 1), "seconds per epoch"]
+    run(workdir, [1, 2])
+    assert len(trained) == 2
+
+
+def test_studies_share_the_runs_they_have_in_common(
+    report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*arguments, **options):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(training_room, "train_on_pairs", never)
+    other = Study("tests/one", "The same by another name", (condition("text", formulas="none"),), (Row("text"),))
+    table = by_caption(run(workdir, [1], study=other), "Task 1, sample pooled, mean")
+    assert table.condition.tolist() == ["–", "–", "text"]
+
+
+def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
+    with pytest.raises(SettingsChangedError, match="collection"):
+        run_study(STUDY, tmp_path, workdir, years=["sample"], verbose=False)
+
+
+def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
+    config = MathAMRConfig(**TINY)
+    job = Job(tmp_path / "nothing", tmp_path / "work", config, (), ("sample",), ("BM25",), Depth())
+    heard: list[str] = []
+    reasons = run_jobs([job], 1, heard.append)
+    assert "is no folder" in reasons[job.folder]
+    assert "failed" in heard[-1]
+    text = str(ConditionsFailedError(tmp_path, {("None", 42): reasons[job.folder]}))
+    assert "'None' with seed 42" in text
+
+
+def test_a_job_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
+    job = Job(
+        tmp_path, tmp_path / "w", MathAMRConfig(layers=0), (tmp_path / "p.jsonl",), ("2020",), ("BM25",), Depth(50, 0.1)
+    )
+    assert Job.from_json(job.to_json()) == job
+    assert job.settings == {"layers": 0, "pairs": ["p.jsonl"]}
+
+
+def test_wrong_options_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="preset"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", preset="tiny")
+    with pytest.raises(ConfigError, match="layers"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", changes={"layers": -1}, verbose=False)
+    assert not (tmp_path / "w" / "graphs.mathamr").exists()

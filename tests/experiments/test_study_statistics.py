@@ -1,0 +1,94 @@
+"""Significance, the floor and the tables, with values worked by hand."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments.studies import Row, Study, condition
+from pyterrier_mathamr.experiments.studies.floor import random_floor
+from pyterrier_mathamr.experiments.studies.results import Results
+from pyterrier_mathamr.experiments.studies.significance import paired_test
+from pyterrier_mathamr.experiments.studies.tables import StudyTables
+
+NDCG, MAP = map(str, TASK1_MEASURES[:2])
+
+
+def test_a_paired_test_is_two_tailed_and_bonferroni_multiplies_by_the_number_of_tests() -> None:
+    outcome = paired_test(np.array([1.0, 2.0, 3.0]), np.zeros(3), 3)
+    assert outcome.difference == pytest.approx(2.0)
+    assert outcome.t == pytest.approx(2 * math.sqrt(3))  # mean 2, standard deviation 1, three topics
+    by_hand = 1 - outcome.t / math.sqrt(outcome.t**2 + 2)  # the distribution of t with two degrees of freedom
+    assert outcome.p == pytest.approx(by_hand)
+    assert outcome.corrected == pytest.approx(3 * by_hand)
+    assert not outcome.significant
+    assert paired_test(np.array([1.0, 1.1, 0.9]), np.zeros(3), 3).significant
+    assert not paired_test(np.array([1.0, 1.1, 0.9]), np.zeros(3), 30).significant
+
+
+def test_systems_that_are_alike_are_never_significantly_different() -> None:
+    outcome = paired_test(np.array([0.2, 0.4]), np.array([0.2, 0.4]), 1)
+    assert (outcome.difference, outcome.p, outcome.significant) == (0.0, 1.0, False)
+
+
+def test_the_floor_is_the_mean_over_all_orders() -> None:
+    qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "y", "z"], "label": [3, 0, 2]})
+    floor = random_floor(qrels, draws=400).set_index(["qid", "measure"]).value
+    assert floor["1", MAP] == pytest.approx(0.75, abs=0.05)  # first or second of two
+    assert floor["1", NDCG] == pytest.approx((1 + 1 / math.log2(3)) / 2, abs=0.04)
+    assert floor["2", MAP] == 1.0
+    assert floor.equals(random_floor(qrels, draws=400).set_index(["qid", "measure"]).value)
+
+
+@pytest.fixture
+def tables() -> StudyTables:
+    """Two conditions, two seeds, three topics of two years; one condition is better by 1, 2 and 3 tenths."""
+    study = Study(
+        "s",
+        "t",
+        (condition("base"), condition("better", layers=0)),
+        (Row("base"), Row("better", against=("base", "ColBERT-style"))),
+    )
+    rows = []
+    for name, gain in (("base", 0.0), ("better", 0.1)):
+        for seed, shift in ((1, -0.05), (2, 0.05)):
+            for number, (year, qid) in enumerate((("2020", "A.1"), ("2022", "A.1"), ("2022", "A.2")), 1):
+                for measure in map(str, TASK1_MEASURES):
+                    value = 0.3 + gain * number + (shift if name == "base" else 2 * shift)
+                    rows.append((name, seed, "ColBERT-style", year, qid, measure, value))
+    columns = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
+    return StudyTables(
+        study, Results(pd.DataFrame(rows, columns=columns), pd.DataFrame(), pd.DataFrame()), ("2020", "2022")
+    )
+
+
+def test_means_are_over_pooled_topics_and_spreads_over_seeds(tables: StudyTables) -> None:
+    table = tables.mean(("2020", "2022"), [NDCG]).set_index("condition")
+    assert table.loc["base", NDCG] == pytest.approx(0.3)
+    assert table.loc["better", NDCG] == pytest.approx(0.5)
+    assert table.loc["base", f"{NDCG} std"] == pytest.approx(0.1 / math.sqrt(2))
+    assert table.loc["better", f"{NDCG} std"] == pytest.approx(0.2 / math.sqrt(2))
+    assert tables.mean(["2020"], [NDCG]).set_index("condition").loc["better", NDCG] == pytest.approx(0.4)
+
+
+def test_each_topic_counts_once_in_the_test_whatever_the_seeds(tables: StudyTables) -> None:
+    assert tables.tests == 4
+    outcome = tables.significance().set_index("measure").loc[NDCG]
+    assert outcome.difference == pytest.approx(0.2)
+    assert outcome.t == pytest.approx(2 * math.sqrt(3))
+    assert outcome["p corrected"] == pytest.approx(4 * outcome.p)
+
+
+def test_the_best_seed_is_chosen_for_each_row_and_compared_with_the_best_of_its_baseline(tables: StudyTables) -> None:
+    table = tables.best_seed().set_index("condition")
+    assert table.seed.tolist() == [2, 2]
+    assert table[NDCG].tolist() == pytest.approx([0.35, 0.6])
+
+
+def test_a_row_whose_run_is_missing_is_left_out(tables: StudyTables) -> None:
+    values = tables.results.values
+    fewer = Results(values[values.condition != "base"], tables.results.speed, tables.results.costs)
+    assert StudyTables(tables.study, fewer, tables.years).rows == ()
+    assert StudyTables(tables.study, fewer, tables.years).tests == 4  # what was planned is what is corrected for
