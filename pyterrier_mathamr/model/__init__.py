@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .attention import MemberAttention
 from .augment import augment, drop_sentences
 from .config import MathAMRConfig
 from .encoder import Encoder, ProjectionHead, RelationalLayer
@@ -41,6 +42,7 @@ __all__ = [
     "InitialState",
     "MathAMR",
     "MathAMRConfig",
+    "MemberAttention",
     "MissingFeaturesError",
     "MissingGraphError",
     "ModelError",

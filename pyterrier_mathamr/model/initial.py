@@ -13,6 +13,8 @@ any        projection   W (value) + b
 any        typed proj.  W_k (value) + b_k
 =========  ===========  =============================================================
 
+With ``aggregation='attention'`` a learned :class:`MemberAttention` takes the place of the mean.
+
 Members of a formula's or sentence's node are the content nodes joined to it; those of the document's node are all
 nodes joined to it, the other virtual nodes with the value they have by then.
 """
@@ -22,6 +24,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .attention import MemberAttention, members
 from .config import MathAMRConfig
 
 _KINDS = 3  # formula, sentence, document
@@ -32,7 +35,7 @@ class InitialState(nn.Module):
     """Give every node of a batch its first state.
 
     Args:
-        config: ``hidden``, ``initialisation`` and ``learned``.
+        config: ``hidden``, ``initialisation``, ``learned`` and ``aggregation``.
         num_labels: size of the vocabulary of node labels.
     """
 
@@ -50,6 +53,7 @@ class InitialState(nn.Module):
             self.register_buffer("kinds", start)
         maps = {"projection": 1, "typed_projection": _KINDS}.get(self.learned, 0)
         self.maps = nn.ModuleList(nn.Linear(config.hidden, config.hidden) for _ in range(maps))
+        self.attention = MemberAttention(config.hidden) if config.aggregation == "attention" else None
 
     def forward(self, nodes: Tensor, edge_index: Tensor, virtual: Tensor, kinds: Tensor, is_virtual: Tensor) -> Tensor:
         """Look labels up and begin the virtual nodes.
@@ -72,8 +76,18 @@ class InitialState(nn.Module):
         state = state.masked_fill(is_virtual.unsqueeze(1), 0.0)
         lower = kind != _DOCUMENT
         content = ~is_virtual[edge_index[0]]
-        state = self._put(state, rows[lower], kind[lower], _means(state, edge_index[:, content], rows[lower]))
-        return self._put(state, rows[~lower], kind[~lower], _means(state, edge_index, rows[~lower]))
+        state = self._put(
+            state, rows[lower], kind[lower], self._gather(state, edge_index[:, content], rows[lower], kind[lower])
+        )
+        upper = ~lower
+        return self._put(state, rows[upper], kind[upper], self._gather(state, edge_index, rows[upper], kind[upper]))
+
+    def _gather(self, state: Tensor, edge_index: Tensor, rows: Tensor, kind: Tensor) -> Tensor:
+        """Bring the members of some virtual nodes together: float ``[rows, d]``."""
+        if self.attention is None:
+            return _means(state, edge_index, rows)
+        gathered: Tensor = self.attention(state, edge_index, rows, kind)
+        return gathered
 
     def _put(self, state: Tensor, rows: Tensor, kind: Tensor, value: Tensor) -> Tensor:
         """Write the states of some virtual nodes: their value, and what is learned about it."""
@@ -89,9 +103,6 @@ class InitialState(nn.Module):
 
 def _means(state: Tensor, edge_index: Tensor, targets: Tensor) -> Tensor:
     """Average the sources of each target's edges: float ``[targets, d]``, zero for a target without edges."""
-    place = torch.full((state.size(0),), -1, dtype=torch.long, device=state.device)
-    place[targets] = torch.arange(targets.numel(), device=state.device)
-    row = place[edge_index[1]]
-    source, row = edge_index[0][row >= 0], row[row >= 0]
+    source, row = members(state.size(0), edge_index, targets)
     total = state.new_zeros(targets.numel(), state.size(1)).index_add(0, row, state.index_select(0, source))
     return total / torch.bincount(row, minlength=targets.numel()).clamp_min(1).unsqueeze(1)
