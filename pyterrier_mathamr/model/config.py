@@ -17,9 +17,6 @@ from .option_rules import RULES
 
 Initialisation = Literal["zero", "random", "mean"]
 Learned = Literal["none", "embedding", "projection", "typed_projection"]
-Features = Literal["lookup", "words", "text"]
-TextRows = Literal["all", "no_formulas", "document"]
-WordVectors = Literal["input", "encoded"]
 Aggregation = Literal["mean", "attention"]
 KindWeights = Literal["none", "learned"] | tuple[float, float, float]
 DocumentBlend = Literal["none", "learned"] | float
@@ -67,17 +64,6 @@ class MathAMRConfig:
             MaxSim: ``none``, ``learned``, or a number. Numbers are kept in training; a trained model has numbers.
             In-batch training moves these few scalars slowly: :func:`~pyterrier_mathamr.model.fit_score_weights`
             finds them for a model that is trained.
-    Text (the paper's future work):
-        features: ``lookup``: a learned table of labels, as in the paper. ``words``: this table starts from the word
-            vectors of a text encoder, which is not needed after training. ``text``: the text of formulas (as LaTeX),
-            sentences and document goes through a text encoder, in training and in use.
-        text_model: name or path of a sentence-transformers model. text_dimension: the width of its vectors.
-        text_rows: which rows have text: ``all``, ``no_formulas``, or the ``document`` alone.
-        text_residual: rows are the projected text vector and, with a learned weight that begins at 0, what the graph
-            adds to it; else the text is but a part of the virtual nodes' first states. With ``layers=0`` and text in
-            all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.
-        text_concepts: with ``text``, the table of labels starts from word vectors, too.
-        word_vectors: means of the encoder's ``input`` embeddings of a label's pieces, or labels ``encoded`` as texts.
     Training (3.4):
         node_mask, edge_dropout: probabilities; virtual nodes and their edges are never touched.
         temperature: first value of the learnable tau. normalise_scores: equation 3.7. beta: weight of MaxSim
@@ -110,13 +96,6 @@ class MathAMRConfig:
     projection: int = 32
     bases: int | None = 64
     edge_attributes: bool = True
-    features: Features = "lookup"
-    text_model: str = "all-MiniLM-L6-v2"
-    text_dimension: int = 384
-    text_rows: TextRows = "all"
-    text_residual: bool = True
-    text_concepts: bool = False
-    word_vectors: WordVectors = "input"
     kind_weights: KindWeights = "none"
     document_blend: DocumentBlend = "none"
     features: Features = "lookup"
@@ -174,13 +153,6 @@ class MathAMRConfig:
             raise ConfigError("subexpression", self.subexpression, "0 where vectors come from the text alone")
         if self.min_learning_rate > self.learning_rate:
             raise ConfigError("min_learning_rate", self.min_learning_rate, "at most learning_rate")
-        if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
-            raise ConfigError("projection", self.projection, f"at most text_dimension, {self.text_dimension}")
-
-    @property
-    def text_alone(self) -> bool:
-        """Whether vectors are projected text vectors, to which the graph adds nothing."""
-        return self.features == "text" and self.text_residual and self.layers == 0 and self.text_rows == "all"
         if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
             raise ConfigError("projection", self.projection, f"at most text_dimension, {self.text_dimension}")
 

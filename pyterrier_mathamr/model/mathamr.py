@@ -149,7 +149,7 @@ class MathAMR:
 
     def with_score_weights(self, weights: ScoreWeights) -> MathAMR:
         """Give a model that encodes as this one does and scores by ``weights``, see also :func:`fit_score_weights`."""
-        return MathAMR(with_weights(self.config, weights), self.vocabulary, self.weights())
+        return MathAMR(with_weights(self.config, weights), self.vocabulary, self.weights(), text=self.text)
 
     def weights(self) -> dict[str, Tensor]:
         """Give the encoder's parameters and buffers by name, float32 on the CPU."""
