@@ -18,6 +18,7 @@ from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .amr import AmrParser, ForeignParser
     from .model import MathAMRConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -50,6 +51,20 @@ def _configured(command: Command) -> Command:
     return click.option("--config", "file", type=_FILE, help="JSON file of options.")(command)
 
 
+def _with_parser(command: Command) -> Command:
+    """Options that choose an AMR parser; `_parser` makes it of them."""
+    options = (
+        click.option("--parser", default="dependency", show_default=True, help="dependency, transition or amrlib."),
+        click.option("--parser-python", help="Interpreter of the parser's environment; MATHAMR_TRANSITION_PYTHON."),
+        click.option("--parser-model", help="Name, folder or checkpoint of its model."),
+        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; once for each worker."),
+        click.option("--parser-cache", type=_NEW, help="Folder that keeps what it parsed; OUTPUT.parses."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.group(cls=_MathAMRGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
@@ -75,24 +90,52 @@ def demo(quiet: bool) -> None:
 @main.command()
 @click.argument("sources", nargs=-1, required=True, type=_SOURCE)
 @click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new graph store.")
-@click.option("--parser", default="dependency", show_default=True, help="The AMR parser.")
+@_with_parser
 @click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
 @click.option(
     "--workers", type=click.IntRange(1), help="Number of processes, whatever it is the same graphs; all usable cores."
 )
 @_quiet
 def graphs(
-    sources: tuple[Path, ...], output: Path, parser: str, formulas: FormulaMode, workers: int | None, quiet: bool
+    sources: tuple[Path, ...],
+    output: Path,
+    formulas: FormulaMode,
+    workers: int | None,
+    quiet: bool,
+    **parser: Any,
 ) -> None:
     """Build the graphs of all posts of SOURCES.
 
     A source is a local ARQMath folder, or a file of question-answer pairs (.jsonl or .jsonl.gz, texts with formulas
     between dollars). The official formula trees of a folder are used where it has them.
+
+    The neural parsers need environments of their own: see `mathamr doctor`. What they have parsed is kept in
+    OUTPUT.parses, so a job that was stopped does not parse it again.
     """
     from .experiments import build_graphs
 
-    store = build_graphs(sources, output, parser=parser, formulas=formulas, workers=workers, verbose=not quiet)
+    chosen = _parser(output, **parser)
+    store = build_graphs(sources, output, parser=chosen, formulas=formulas, workers=workers, verbose=not quiet)
     click.echo(f"{output}: {len(store):,} graphs")
+
+
+@main.command()
+@click.option("--parser", type=click.Choice(["transition", "amrlib"]), default="transition", show_default=True)
+@click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
+@click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
+def doctor(parser: ForeignParser, python: str, model: str) -> None:
+    """Say what the environment of a neural AMR parser lacks, and what to do about it.
+
+    Ends with exit code 1 if the parser cannot work.
+    """
+    from .amr import examine
+
+    findings = examine(parser, python, model)
+    for finding in findings:
+        mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
+        click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
+    if not all(finding.good or not finding.needed for finding in findings):
+        raise click.ClickException(f"parser {parser} cannot work yet")
 
 
 @main.command()
@@ -178,9 +221,7 @@ def _run_study(
     from .experiments import run_study
 
     if options["model"] or options["file"]:
-        raise click.UsageError(
-            "A study trains its own models: it takes --set, but neither --model nor --config."
-        )
+        raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
     report = run_study(
         name,
         collection,
@@ -226,3 +267,25 @@ def _options(changes: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             options[name] = value
     return options
+
+
+def _parser(
+    output: Path,
+    parser: str,
+    parser_python: str | None,
+    parser_model: str | None,
+    parser_device: tuple[str, ...],
+    parser_cache: Path | None,
+) -> str | AmrParser:
+    """Make the parser that the options of `_with_parser` choose."""
+    from .amr import get_parser
+
+    chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}
+    options = {name: value for name, value in chosen.items() if value}
+    if parser == "dependency":
+        if options:
+            raise click.BadParameter(
+                "the embedded parser has no such options", param_hint="--parser-" + min(options).removesuffix("s")
+            )
+        return parser
+    return get_parser(parser, **{"cache": output.with_name(f"{output.name}.parses"), **options})

@@ -13,8 +13,9 @@ from .errors import AmrError, ParserUnavailableError, PenmanError, WorkerSetupEr
 from .graph import AmrEdge, AmrGraph
 from .merge import chunked
 from .penman_io import PenmanRecord, decode_penman, encode_penman, iter_penman, iter_records
+from .penman_lenient import LenientGraph, decode_leniently
 from .protocol import AmrParser, TextParser
-from .worker import AmrlibParser, Finding, TransitionAmrParser, WorkerLimits, WorkerParser, examine
+from .worker import AmrlibParser, Finding, ForeignParser, TransitionAmrParser, WorkerLimits, WorkerParser, examine
 
 __all__ = [
     "PARSERS",
@@ -25,6 +26,8 @@ __all__ = [
     "AmrlibParser",
     "DependencyAmrParser",
     "Finding",
+    "ForeignParser",
+    "LenientGraph",
     "ParserUnavailableError",
     "PenmanError",
     "PenmanRecord",
@@ -35,6 +38,7 @@ __all__ = [
     "WorkerSetupError",
     "WorkerStoppedError",
     "chunked",
+    "decode_leniently",
     "decode_penman",
     "encode_penman",
     "examine",

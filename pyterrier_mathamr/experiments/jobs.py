@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
@@ -30,7 +31,7 @@ def build_graphs(
     sources: Sequence[Path],
     output: Path,
     *,
-    parser: str = "dependency",
+    parser: str | AmrParser = "dependency",
     formulas: FormulaMode = "both",
     workers: int | None = 1,
     verbose: bool = False,
@@ -40,7 +41,7 @@ def build_graphs(
     Args:
         sources: ARQMath folders, whose official formula trees are used where they have them, and pair files.
         output: the new store; the trees of the formulas lie beside it as ``<output>.formulas.sqlite``.
-        parser: name of the AMR parser.
+        parser: the AMR parser, or its name; one with workers of its own gets as many posts at once as keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`complete_store`; the store is the same for any number.
         verbose: show progress.
@@ -55,7 +56,9 @@ def build_graphs(
     if slt or opt:
         path = output.with_name(f"{output.name}.formulas.sqlite")
         trees = FormulaStore(path) if path.exists() else FormulaStore.build(path, slt, opt, verbose=verbose)
-    builder = GraphBuilder(parser, formulas, trees, verbose=False)
+    made = get_parser(parser)
+    batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
+    builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
     documents = itertools.chain.from_iterable(map(read_documents, sources))
     return complete_store(documents, builder, GraphStore(output), workers=workers, verbose=verbose)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .amrlib_parser import AmrlibParser
-from .doctor import Finding, examine
+from .doctor import Finding, ForeignParser, examine
 from .limits import WorkerLimits
 from .parser import WorkerParser
 from .transition import TransitionAmrParser
 
-__all__ = ["AmrlibParser", "Finding", "TransitionAmrParser", "WorkerLimits", "WorkerParser", "examine"]
+__all__ = ["AmrlibParser", "Finding", "ForeignParser", "TransitionAmrParser", "WorkerLimits", "WorkerParser", "examine"]

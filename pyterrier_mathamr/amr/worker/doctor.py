@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .process import WorkerBrokenError, WorkerProcess
-from .transition import TRANSITION_MODEL
+from .transition import TRANSITION_MODEL, transition_python
 
 ForeignParser = Literal["transition", "amrlib"]
 EXAMINATION_SECONDS = 300.0
@@ -28,11 +28,11 @@ _OTHER_VERSION = {
     "fairseq": "the parser needs 0.10.2 exactly",
 }
 _FILES = {
-    "checkpoint": "the weights of {model}; the first parse downloads them, or copy the folder from another machine",
-    "machine_config": "the parser's rules, which lie beside its weights; unpack the released zip file whole",
-    "bart_code": "fairseq's code in the torch hub; the first parse downloads it, or copy the folder",
-    "bart_weights": "BART's weights, which the parser loads beside its own; the first parse downloads them, or copy",
-    "model": "the model's folder; download and unpack one of amrlib's parse models (github.com/bjascob/amrlib-models)",
+    "checkpoint": "the weights of the model: the first parse downloads them, without a network copy them there",
+    "machine_config": "the rules of the parser lie beside its weights: unpack the released zip file whole",
+    "bart_code": "fairseq's code in the torch hub: the first parse downloads it, without a network copy it there",
+    "bart_weights": "BART's own weights: the first parse downloads them, without a network copy them there",
+    "model": "the model's folder: unpack one of the parse models of github.com/bjascob/amrlib-models there",
 }
 
 
@@ -58,13 +58,16 @@ def examine(parser: ForeignParser, python: str = "", model: str = "") -> list[Fi
 
     Args:
         parser: the parser.
-        python: the interpreter; this one by default.
+        python: the interpreter; by default this one for amrlib, that of ``MATHAMR_TRANSITION_PYTHON`` for transition.
         model: the model whose files are looked for; the parser's default one by default.
 
     Returns:
         What was found, in the order in which to mend it. The parser can be used where all that is needed is good.
+
+    Raises:
+        ConfigError: no interpreter is given for transition.
     """
-    python = python or sys.executable
+    python = transition_python(python) if parser == "transition" else python or sys.executable
     model = model or (TRANSITION_MODEL if parser == "transition" else "")
     try:
         process = WorkerProcess(python, "")
@@ -96,9 +99,19 @@ def _findings(parser: ForeignParser, python: str, model: str, report: Mapping[st
     devices = report["devices"]
     told = f"{devices} CUDA devices" if devices else "no CUDA device"
     yield Finding(devices > 0, told, "it works on the processor, some ten times slower", needed=False)
-    for name, file in report["files"].items():
-        remedy = _FILES[name].format(model=model)
-        yield Finding(bool(file["found"]), file["found"] or f"nothing at {file['at']}", remedy)
+    yield from _files(model, report["files"])
+
+
+def _files(model: str, files: Mapping[str, Mapping[str, str | None]]) -> Iterator[Finding]:
+    """Judge the files; those that the first parse downloads are not needed where there is a network."""
+    is_path = "/" in model or model.endswith(".pt")
+    for name, file in files.items():
+        if name == "machine_config" and not files["checkpoint"]["found"]:
+            continue  # it comes with the weights
+        found, at = file["found"], file["at"]
+        downloaded = name.startswith("bart") or (name == "checkpoint" and not is_path)
+        told = found or f"nothing at {at}"
+        yield Finding(found is not None, told, _FILES[name], needed=not downloaded)
 
 
 def _package(parser: ForeignParser, python: str, package: str, found: str | None) -> Finding:

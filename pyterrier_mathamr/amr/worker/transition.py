@@ -16,6 +16,19 @@ TRANSITION_MODEL = "doc-sen-conll-amr-seed42"
 PYTHON_VARIABLE = "MATHAMR_TRANSITION_PYTHON"
 
 
+def transition_python(python: str | Path | None) -> str:
+    """Give the interpreter of the parser's environment: the one that is named, or that of the environment variable.
+
+    Raises:
+        ConfigError: there is neither.
+    """
+    found = str(python or os.environ.get(PYTHON_VARIABLE, ""))
+    if not found:
+        told = f"the interpreter of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/parsers.md"
+        raise ConfigError("python", None, told)
+    return found
+
+
 class TransitionAmrParser(WorkerParser):
     """IBM's transition-based neural parser 0.5.4, as a worker in an environment of its own (MathAMR+, section 3.1).
 
@@ -57,10 +70,7 @@ class TransitionAmrParser(WorkerParser):
         cache: str | Path | None = None,
         limits: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     ) -> None:
-        python = python or os.environ.get(PYTHON_VARIABLE, "")
-        if not python:
-            told = f"the interpreter of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/parsers.md"
-            raise ConfigError("python", python or None, told)
+        python = transition_python(python)
         if unit not in ("passage", "sentence"):
             raise ConfigError("unit", unit, "'passage' or 'sentence'")
         if beam < 1:

@@ -1,0 +1,167 @@
+"""What the doctor says of a foreign environment, and the neural parsers from the command line."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr.amr import examine
+from pyterrier_mathamr.cli import main
+
+PACKAGES = {"transition-neural-parser": "0.5.4", "torch": "1.13.1+cu117", "numpy": "1.22.0", "fairseq": "0.10.2",
+            "torch-scatter": "2.1.1"}  # fmt: skip
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def install(folder, packages):
+    for name, version in packages.items():
+        info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    if "torch" in packages:
+        (folder / "torch.py").write_text("class cuda:\n    device_count = staticmethod(lambda: 2)\n")
+
+
+@pytest.fixture
+def torch_home(tmp_path, monkeypatch):
+    home = tmp_path / "torch"
+    monkeypatch.setenv("TORCH_HOME", str(home))
+    return home
+
+
+def files_of_the_parser(home):
+    folder = home / "DATA/AMR3.0/models/both_doc+sen_trainsliding_ws400x100/seed42"
+    for file in (folder / "checkpoint_smatch_top5-avg.pt", folder / "machine_config.json",
+                 home / "hub/pytorch_fairseq_main/hubconf.py", home / "pytorch_fairseq/0123.4567/model.pt"):  # fmt: skip
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+
+
+def test_a_whole_environment_is_found_whole(foreign_python, tmp_path, torch_home):
+    install(tmp_path / "packages", PACKAGES)
+    files_of_the_parser(torch_home)
+    findings = examine("transition", str(foreign_python))
+    assert [finding.what for finding in findings if not finding.good and finding.needed] == []
+    said = " | ".join(finding.what for finding in findings)
+    assert "torch 1.13.1+cu117 | numpy 1.22.0 | fairseq 0.10.2" in said
+    assert "it can be imported | 2 CUDA devices" in said
+    assert said.endswith("model.pt")
+    result = run("doctor", "--python", foreign_python)
+    assert result.exit_code == 0, result.output
+    assert "MISSING" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [({"fairseq": None}, "pip install fairseq==0.10.2"),
+     ({"torch-scatter": None}, "pip install torch-scatter==2.1.1 -f https://data.pyg.org/whl/torch-1.13.1+cu117.html"),
+     ({"numpy": "1.24.1"}, "at most 1.23.5: pip install numpy==1.23.5"),
+     ({"torch": "2.4.0"}, "pip install torch==1.13.1"),
+     ({"transition-neural-parser": "0.6.0"}, "pip install transition-neural-parser==0.5.4")],
+)  # fmt: skip
+def test_what_is_missing_or_of_another_version_is_named_with_its_remedy(
+    foreign_python, tmp_path, torch_home, change, remedy
+):
+    files_of_the_parser(torch_home)
+    install(tmp_path / "packages", {name: found for name, found in {**PACKAGES, **change}.items() if found})
+    (finding,) = [finding for finding in examine("transition", str(foreign_python))
+                  if finding.needed and not finding.good]  # fmt: skip
+    assert next(iter(change)) in finding.what
+    assert finding.remedy.endswith(remedy)
+    result = run("doctor", "--python", foreign_python)
+    assert result.exit_code == 1
+    assert f"MISSING  {finding.what}\n         {finding.remedy}\n" in result.output
+    assert result.output.endswith("Error: parser transition cannot work yet\n")
+
+
+def test_an_environment_that_is_installed_but_broken_says_why(foreign_python, tmp_path, torch_home):
+    install(tmp_path / "packages", PACKAGES)
+    (tmp_path / "packages/torch.py").write_text("raise OSError('libcudart.so.11.0: cannot open shared object file')\n")
+    bad = [finding.what for finding in examine("transition", str(foreign_python)) if not finding.good]
+    assert "importing it fails: OSError: libcudart.so.11.0: cannot open shared object file" in bad
+
+
+def test_weights_that_the_first_parse_downloads_are_a_note(foreign_python, tmp_path, torch_home):
+    install(tmp_path / "packages", PACKAGES)
+    result = run("doctor", "--python", foreign_python)
+    assert result.exit_code == 0
+    assert result.output.count("the first parse downloads") == 3
+    assert "machine_config" not in result.output
+    given = run("doctor", "--python", foreign_python, "--model", tmp_path / "own/checkpoint.pt")
+    assert given.exit_code == 1
+    assert f"MISSING  nothing at {tmp_path}/own/checkpoint.pt" in given.output
+
+
+def test_an_interpreter_that_is_none_is_named(tmp_path, broken_python, monkeypatch):
+    assert "cannot be run" in run("doctor", "--python", tmp_path / "nowhere").output
+    echo = tmp_path / "echo"
+    echo.write_text("#!/bin/sh\necho something else\n")
+    echo.chmod(0o755)
+    assert "does not run the worker" in run("doctor", "--python", echo).output
+    monkeypatch.delenv("MATHAMR_TRANSITION_PYTHON", raising=False)
+    assert "MATHAMR_TRANSITION_PYTHON; see docs/parsers.md" in run("doctor").output
+
+
+def test_amrlib_in_this_environment_or_another(foreign_python, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/amrlib_meta.json").touch()
+    install(tmp_path / "packages", {"amrlib": "0.7.1", "torch": "2.4.0", "transformers": "4.40.0", "penman": "1.3.0"})
+    found = examine("amrlib", str(foreign_python), str(tmp_path / "model"))
+    assert [finding.remedy for finding in found if finding.needed and not finding.good] == [
+        "pip install 'amrlib>=0.8.1'"
+    ]
+    missing = examine("amrlib", str(foreign_python), str(tmp_path / "none"))
+    assert f"nothing at {tmp_path}/none/amrlib_meta.json" in [finding.what for finding in missing]
+
+
+@pytest.fixture
+def pair_file(tmp_path):
+    pairs = [{"qid": f"q{i}", "question": f"Slow is ${i}x$. Why is it?", "aid": f"a{i}",
+              "answer": "Fail it does." if i % 5 == 0 else f"Number {i} by ${i}$."} for i in range(12)]  # fmt: skip
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+    return path
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_graphs_from_the_command_line_are_the_same_after_a_kill(
+    foreign_python, marks, pair_file, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("FAKE_SECONDS", "0.3")
+    options = ["--parser", "transition", "--parser-python", foreign_python, "--parser-device", "cpu", "-q"]
+    with pytest.warns(UserWarning, match="the embedded parser's is taken"):
+        done = run("graphs", pair_file, "-o", tmp_path / "undisturbed", *options)
+    assert done.exit_code == 0, done.output
+    assert "24 graphs" in done.output
+    assert (tmp_path / "undisturbed.parses").is_dir()
+    (marks / "parsed").unlink()
+    program = "from pyterrier_mathamr.cli import main; main()"
+    command = [sys.executable, "-W", "ignore", "-c", program, "graphs", pair_file, "-o", tmp_path / "killed", *options]
+    job = subprocess.Popen([str(part) for part in command])
+    while not (marks / "parsed").exists():
+        assert job.poll() is None
+        time.sleep(0.02)
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    with pytest.warns(UserWarning, match="the embedded parser's is taken"):
+        assert run("graphs", pair_file, "-o", tmp_path / "killed", *options).exit_code == 0
+    assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "undisturbed")
+
+
+def test_the_embedded_parser_takes_no_options_of_the_others(pair_file, tmp_path):
+    refused = run("graphs", pair_file, "-o", tmp_path / "graphs", "--parser-device", "cpu")
+    assert refused.exit_code == 2
+    assert "--parser-device" in refused.output
+    unknown = run("graphs", pair_file, "-o", tmp_path / "graphs", "--parser", "tea-leaves", "-q")
+    assert unknown.exit_code == 1
+    assert "'dependency', 'transition', 'amrlib'" in unknown.output
