@@ -13,6 +13,8 @@ from __future__ import annotations
 from .conversion import Conversion
 from .lexicon import CONCLUSIONS, LIMIT_VERBS, MARKS, SUBJECT_IS_THING, UNACCUSATIVE
 
+_USING = ("use-01", "apply-02")  # in "we use x to prove y" it is we who prove
+
 
 def subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
     """Give :ARG0 to an agent, :ARG1 to what something is done to or a frame is said of, :domain to all others."""
@@ -36,7 +38,7 @@ def attach_complement(c: Conversion, token: int, head: int) -> None:
     """Attach a complement; an infinitive shares a subject with the verb above it, "whether" asks."""
     c.edge(c.inner[head], complement_role(c, head), c.outer[token])
     if c.relations[token] == "xcomp" and c.subject(token) < 0:
-        controller = c.child(head, "obj")
+        controller = -1 if c.label(head) in _USING else c.child(head, "obj")
         controller = controller if controller >= 0 else c.subject(head)
         if controller >= 0 and c.inner[controller] >= 0 and c.inner[controller] != c.inner[token]:
             c.edge(c.inner[token], subject_role(c, token), c.inner[controller])
@@ -61,7 +63,12 @@ def is_cause(c: Conversion, token: int, relation: str) -> bool:
 def concludes(c: Conversion, token: int) -> bool:
     """Whether an adverb says that a cause was told before, as "thus" does and "so" at the start."""
     word = c.lower[token]
-    return c.relations[token] == "advmod" and word in CONCLUSIONS and (word != "so" or token == 0)
+    return c.relations[token] == "advmod" and word in CONCLUSIONS and (word != "so" or token == 0 or c.lower[token - 1] == ",")
+
+
+def declares(c: Conversion, token: int) -> bool:
+    """Whether a clause says what symbols stand for, as in "x + c, where c is a constant"."""
+    return any(c.lower[child] == "where" and child > 0 and c.lower[child - 1] == "," for child in c.children[token])
 
 
 def describing_role(c: Conversion, token: int) -> str:
@@ -77,6 +84,8 @@ def describing_role(c: Conversion, token: int) -> str:
                     return ":ARG1-of"
             elif c.inner[child] < 0 and c.lower[child] == "where":
                 return ":location-of"
+            elif c.inner[child] < 0 and c.lower[child] == "when":
+                return ":time" if c.is_verb(c.heads[token]) else ":time-of"
         return ":mod" if not c.is_verb(token) else ":ARG0-of" if c.subject(token) < 0 else ":ARG1-of"
     if c.marker(token, "mark") == "as":
         return adverbial_role(c, token)

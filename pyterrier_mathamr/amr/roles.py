@@ -9,7 +9,7 @@ acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   
 
 from __future__ import annotations
 
-from .clauses import adverbial_role, attach_complement, concludes, describing_role, is_cause, subject_role
+from .clauses import adverbial_role, attach_complement, concludes, declares, describing_role, is_cause, subject_role
 from .conversion import Conversion
 from .lexicon import (
     ADVERBS,
@@ -34,7 +34,7 @@ def attach(c: Conversion, token: int, head: int) -> None:
     if c.formula[token] and token < head and c.subject(head) < 0 and c.child(head, "cop") >= 0:
         relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
-    if c.marker(token, "mark") == "such" or _behind_such(c, token, head):
+    if c.marker(token, "mark") == "such" or _behind_such(c, token, head) or declares(c, token):
         c.edge(source, ":condition", target)
     elif c.marker(token, "mark") == "iff" and target != c.outer[head]:  # each is the condition of the other
         c.edge(source, ":condition", target)
