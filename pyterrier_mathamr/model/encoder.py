@@ -38,7 +38,14 @@ class RelationalLayer(nn.Module):
             else convolution(config.hidden, config.hidden, num_relations)
         )
 
-    def forward(self, h: Tensor, batch: GraphBatch, plan: RelationPlan, attributes: Tensor | None) -> Tensor:
+    def forward(
+        self,
+        h: Tensor,
+        batch: GraphBatch,
+        plan: RelationPlan,
+        attributes: Tensor | None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
         """Pass messages once.
 
         Args:
@@ -46,16 +53,18 @@ class RelationalLayer(nn.Module):
             batch: the edges.
             plan: the edges, sorted.
             attributes: float32 ``[R, d]``, a learned vector for each relation, or ``None``.
+            targets: int64 ``[t]``, distinct nodes, where only their states are wanted; the plan is theirs.
 
         Returns:
-            float32 ``[N, d]``.
+            float32 ``[N, d]``, or ``[t, d]``.
         """
         x = self.norm(h)  # [N, d]
         if isinstance(self.conv, RelationalGraphConv):
-            x = self.conv(x, batch.edge_index, batch.edge_type, attributes=attributes, plan=plan)
+            x = self.conv(x, batch.edge_index, batch.edge_type, attributes=attributes, plan=plan, targets=targets)
         else:
             x = self.conv(x, batch.edge_index, batch.edge_type)
-        return h + F.gelu(x)
+            x = x if targets is None else x.index_select(0, targets)
+        return (h if targets is None else h.index_select(0, targets)) + F.gelu(x)
 
 
 class ProjectionHead(nn.Module):
@@ -115,8 +124,20 @@ class Encoder(nn.Module):
             return F.normalize(self.text.finish(None, batch), dim=1)  # [r, d_p]
         h = self.initial(batch.nodes, batch.edge_index, batch.virtual, batch.kinds, batch.is_virtual)  # [N, d]
         h = h if self.text is None else self.text.begin(h, batch)
-        plan = RelationPlan.build(batch.edge_index, batch.edge_type, h.size(0))
-        for layer in self.layers:
-            h = layer(h, batch, plan, self.attributes)  # [N, d]
-        z = self.head(h.index_select(0, batch.virtual))  # [r, d_p]
+        h = self._pass_messages(h, batch)  # [r, d]
+        z = self.head(h)  # [r, d_p]
         return F.normalize(z if self.text is None else self.text.finish(z, batch), dim=1)
+
+    def _pass_messages(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """Apply the layers, the last one only where it is looked at: states ``[N, d]`` to ``[r, d]``, those of rows."""
+        if len(self.layers) == 0:
+            return h.index_select(0, batch.virtual)
+        *earlier, last = self.layers
+        if earlier:
+            plan = RelationPlan.build(batch.edge_index, batch.edge_type, h.size(0))
+        for layer in earlier:
+            h = layer(h, batch, plan, self.attributes)  # [N, d]
+        targets, place = torch.unique(batch.virtual, return_inverse=True)
+        plan = RelationPlan.build(batch.edge_index, batch.edge_type, h.size(0), targets=targets)
+        h = last(h, batch, plan, self.attributes, targets)  # [t, d]
+        return h.index_select(0, place)

@@ -64,7 +64,12 @@ class RelationPlan:
 
     @classmethod
     def build(
-        cls, edge_index: Tensor, edge_type: Tensor, num_nodes: int, dtype: torch.dtype = torch.float32
+        cls,
+        edge_index: Tensor,
+        edge_type: Tensor,
+        num_nodes: int,
+        dtype: torch.dtype = torch.float32,
+        targets: Tensor | None = None,
     ) -> RelationPlan:
         """Sort the edges of a batch; O(e log e), no gradient.
 
@@ -73,6 +78,7 @@ class RelationPlan:
             edge_type: int64 ``[e]``, relations.
             num_nodes: N.
             dtype: of the shares; that of the states.
+            targets: int64 ``[t]``, distinct nodes, where only their results are wanted, t in place of N.
 
         Raises:
             ShapeError: ``edge_index`` is not ``[2, e]`` or ``edge_type`` not ``[e]``.
@@ -81,6 +87,10 @@ class RelationPlan:
             raise ShapeError("edge_index", tuple(edge_index.shape), "[2, e]")
         if edge_type.shape != edge_index.shape[1:]:
             raise ShapeError("edge_type", tuple(edge_type.shape), f"[{edge_index.size(1)}], one relation for each edge")
+        results = num_nodes
+        if targets is not None:
+            results = targets.numel()
+            edge_index, edge_type = _into(targets, edge_index, edge_type, num_nodes)
         source, target = edge_index
         relations, relation = torch.unique(edge_type, return_inverse=True)
         by_source, by_target = (_Side.build(relation, node, num_nodes, len(relations)) for node in (source, target))
@@ -101,7 +111,7 @@ class RelationPlan:
             sizes=tuple(sizes.tolist()),
             collect=Gather.build(into[0], into[1], into[2], rows),
             collect_back=Gather.build(into[1], into[0], into[2], num_nodes),
-            spread=Gather.build(out[1], out[0], out[2], num_nodes),
+            spread=Gather.build(out[1], out[0], out[2], results),
             spread_back=Gather.build(out[0], out[1], out[2], rows),
         )
 
@@ -141,6 +151,15 @@ class _Side:
         kept = torch.nonzero(wanted[self.relation]).squeeze(1)
         relation = self.relation[kept]
         return first[relation] + kept - self.first[relation], self.node[kept]
+
+
+def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Keep the edges that end in some nodes, which are counted anew from 0."""
+    place = torch.full((num_nodes,), -1, dtype=torch.int64, device=edge_index.device)
+    place[targets] = torch.arange(targets.numel(), device=edge_index.device)
+    ends = place[edge_index[1]]
+    kept = torch.nonzero(ends >= 0).squeeze(1)
+    return torch.stack([edge_index[0, kept], ends[kept]]), edge_type[kept]
 
 
 def _entries(*parts: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:

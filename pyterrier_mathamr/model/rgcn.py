@@ -82,6 +82,7 @@ class RelationalGraphConv(nn.Module):
         *,
         attributes: Tensor | None = None,
         plan: RelationPlan | None = None,
+        targets: Tensor | None = None,
     ) -> Tensor:
         """Pass messages once.
 
@@ -90,10 +91,11 @@ class RelationalGraphConv(nn.Module):
             edge_index: int64 ``[2, e]``, sources and targets.
             edge_type: int64 ``[e]``, relations.
             attributes: float ``[R, in]``, a vector for each relation, added to the source's state before W_r.
-            plan: the sorted edges, where several layers share them; else made here.
+            plan: the sorted edges, where several layers share them; else made here. Made with the same ``targets``.
+            targets: int64 ``[t]``, distinct nodes, where only their new states are wanted.
 
         Returns:
-            float ``[N, out]``.
+            float ``[N, out]``, or ``[t, out]``.
 
         Raises:
             ShapeError: ``x`` is not ``[N, in]``, or the edges are of another shape.
@@ -101,12 +103,13 @@ class RelationalGraphConv(nn.Module):
         if x.dim() != 2 or x.size(1) != self.in_channels:
             raise ShapeError("x", tuple(x.shape), f"[N, {self.in_channels}]")
         if plan is None:
-            plan = RelationPlan.build(edge_index, edge_type, x.size(0), x.dtype)
+            plan = RelationPlan.build(edge_index, edge_type, x.size(0), x.dtype, targets)
         added = None if attributes is None else attributes.index_select(0, plan.relations)  # [k, in]
         weights = self._weights(plan.relations)
         out: Tensor = _RelationalSum.apply(x, weights, added, plan, self.aggr == "mean")  # type: ignore[no-untyped-call]
         if self.root is not None:
-            out = out + x @ self.root
+            own = x if targets is None else x.index_select(0, targets)
+            return out + (own @ self.root if self.bias is None else torch.addmm(self.bias, own, self.root))
         return out if self.bias is None else out + self.bias
 
     def _weights(self, relations: Tensor) -> Tensor:

@@ -152,3 +152,17 @@ def test_wrong_shapes_and_aggregations_are_refused() -> None:
         layer(x, index, kinds[1:])
     with pytest.raises(ConfigError, match="aggr"):
         RelationalGraphConv(8, 8, 9, aggr="max")
+
+
+def test_results_wanted_of_some_nodes_are_those_of_all() -> None:
+    torch.manual_seed(5)
+    layer = RelationalGraphConv(8, 12, 9, 4)
+    x, attributes = torch.randn(20, 8), torch.randn(9, 8)
+    edges, relations = torch.randint(20, (2, 90)), torch.randint(9, (90,))
+    targets = torch.tensor([17, 3, 4])
+    whole = layer(x, edges, relations, attributes=attributes)
+    some = layer(x, edges, relations, attributes=attributes, targets=targets)
+    torch.testing.assert_close(some, whole[targets])
+    wanted = torch.autograd.grad(whole[targets].square().sum(), layer.parameters())
+    found = torch.autograd.grad(some.square().sum(), layer.parameters())
+    torch.testing.assert_close(found, wanted)

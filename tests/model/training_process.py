@@ -1,4 +1,4 @@
-"""One process of a training run, for tests that kill it or start several: ``python training_process.py OUTPUT OPTIONS``."""
+"""One process of a training run, for tests that kill it or start several: ``training_process.py OUTPUT OPTIONS``."""
 
 import json
 import os
