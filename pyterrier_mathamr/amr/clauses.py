@@ -63,7 +63,11 @@ def is_cause(c: Conversion, token: int, relation: str) -> bool:
 def concludes(c: Conversion, token: int) -> bool:
     """Whether an adverb says that a cause was told before, as "thus" does and "so" at the start."""
     word = c.lower[token]
-    return c.relations[token] == "advmod" and word in CONCLUSIONS and (word != "so" or token == 0 or c.lower[token - 1] == ",")
+    return (
+        c.relations[token] == "advmod"
+        and word in CONCLUSIONS
+        and (word != "so" or token == 0 or c.lower[token - 1] == ",")
+    )
 
 
 def declares(c: Conversion, token: int) -> bool:
@@ -87,7 +91,7 @@ def describing_role(c: Conversion, token: int) -> str:
             elif c.inner[child] < 0 and c.lower[child] == "when":
                 return ":time" if c.is_verb(c.heads[token]) else ":time-of"
         return ":mod" if not c.is_verb(token) else ":ARG0-of" if c.subject(token) < 0 else ":ARG1-of"
-    if c.marker(token, "mark") == "as":
+    if _conjunction(c, token) in ("as", "when"):
         return adverbial_role(c, token)
     if not c.is_verb(token):
         return ":mod"
@@ -100,15 +104,19 @@ def describing_role(c: Conversion, token: int) -> str:
 
 def adverbial_role(c: Conversion, token: int) -> str:
     """Give the role of an adverbial clause by the word that introduces it."""
-    word = c.marker(token, "mark")
+    word = _conjunction(c, token)
     if not word:
-        first = min([token, *c.children[token]])
-        word = c.lower[first] if c.lower[first] in MARKS and first != token else ""
-        if not word:
-            return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
+        return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
     if word == "as":
         return ":time" if c.lemma(token) in LIMIT_VERBS else ":prep-as"
     if word == "unless":
         c.edge(c.outer[token], ":polarity", c.part.constant("-"))
     role = MARKS.get(word, f":prep-{word}" if word.isalpha() else ":mod")
     return ":prep-as" if role == ":cause" else role
+
+
+def _conjunction(c: Conversion, token: int) -> str:
+    """The word that introduces a clause: its ``mark``, or a first word such as "when" that is none by its relation."""
+    mark = c.marker(token, "mark")
+    first = min([token, *(child for child in c.children[token] if c.relations[child] != "punct")])
+    return mark or (c.lower[first] if first != token and c.lower[first] in MARKS else "")

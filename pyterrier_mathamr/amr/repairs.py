@@ -8,7 +8,7 @@ List all X          a first word that commands is a verb   at least two       at
 from __future__ import annotations
 
 from .conversion import Conversion
-from .lexicon import COMMANDS
+from .lexicon import COMMANDS, CONCLUSIONS
 
 _DO = frozenset({"do", "does", "did"})
 _BOUNDS = {
@@ -29,6 +29,8 @@ def repair(c: Conversion) -> None:
             _let(c, token)
         elif word in _DO and c.relations[token] != "aux":
             _do(c, token)
+        elif word in CONCLUSIONS and c.heads[token] < 0:
+            _conclusion(c, token)
         elif (word, c.lower[token + 1]) in _BOUNDS and token + 2 < len(c.words) and c.tags[token + 2] == "CD":
             _bound(c, token, token + 2)
     if c.lower and c.lower[0] in COMMANDS and c.tags[0][0] in "NJ":
@@ -53,6 +55,16 @@ def _let(c: Conversion, let: int) -> None:
     if said >= 0:
         _move(c, be, said, "cop")
         c.relations[said] = "xcomp"
+
+
+def _conclusion(c: Conversion, adverb: int) -> None:
+    """Put what is concluded above the adverb: thus, x is y."""
+    said = next((child for child in c.children[adverb] if c.relations[child] != "punct"), -1)
+    if said >= 0:
+        _move(c, said, -1, "root")
+        for child in list(c.children[adverb]):
+            _move(c, child, said, c.relations[child])
+        _move(c, adverb, said, "advmod")
 
 
 def _do(c: Conversion, do: int) -> None:
