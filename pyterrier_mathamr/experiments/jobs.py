@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -16,7 +15,7 @@ from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, buil
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
 
-from .sources import TrainingPairs, read_documents, read_training_pairs
+from .sources import TrainingPairs, read_documents
 
 
 class Graphs(Protocol):
@@ -89,35 +88,15 @@ def complete_store(
     return build_store(rest, builder, store, mode=mode, workers=workers, verbose=verbose)
 
 
-def train_from_sources(
-    sources: Sequence[Path], graph_store: Path, output: Path, config: MathAMRConfig, *, verbose: bool = False
-) -> MathAMR:
-    """Train a model on the pairs of several sources and save it.
-
-    Args:
-        sources: ARQMath folders and pair files.
-        graph_store: the graphs of their posts.
-        output: the new model; ``<output>.training`` keeps the state after each epoch until it is whole.
-        config: the model's and the training's options.
-        verbose: show progress.
-
-    Returns:
-        The model.
-    """
-    checkpoint = output.with_name(f"{output.name}.training")
-    pairs = [read_training_pairs(source) for source in sources]
-    model = train_on_pairs(pairs, GraphStore(graph_store), config, checkpoint, verbose=verbose)
-    model.save(output)
-    shutil.rmtree(checkpoint)
-    return model
-
-
 def train_on_pairs(
     sources: Sequence[TrainingPairs],
     graphs: Graphs,
     config: MathAMRConfig,
     checkpoint: Path,
     *,
+    first: Sequence[TrainingPairs] = (),
+    negatives: Mapping[str, Sequence[str]] | None = None,
+    never: Mapping[str, Iterable[str]] | None = None,
     device: str | None = None,
     verbose: bool = False,
 ) -> MathAMR:
@@ -129,6 +108,9 @@ def train_on_pairs(
         graphs: of all posts.
         config: the model's and the training's options.
         checkpoint: where the state after each epoch is kept; a run that was stopped goes on from there.
+        first: sources whose training pairs are trained first, see :meth:`~pyterrier_mathamr.Trainer.fit`.
+        negatives: hard negatives by question id.
+        never: by question id, what is no negative.
         device: where to compute; ``None`` takes the best there is.
         verbose: show progress.
 
@@ -136,13 +118,20 @@ def train_on_pairs(
         The model of the epoch with the lowest validation loss.
     """
 
-    def known(part: Literal["train", "validation"]) -> Iterator[tuple[str, str]]:
-        for source in sources:
-            yield from (pair for pair in getattr(source, part) if pair[0] in graphs and pair[1] in graphs)
+    def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
+        pairs = (pair for source in of for pair in getattr(source, part))
+        return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
 
-    validation = list(known("validation")) or None
-    trainer = Trainer(config, device=device)
-    return trainer.fit(list(known("train")), graphs, validation=validation, checkpoint=checkpoint, verbose=verbose)
+    return Trainer(config, device=device).fit(
+        known(sources, "train"),
+        graphs,
+        validation=known(sources, "validation") or None,
+        first=known(first, "train") if first else None,
+        negatives=negatives,
+        never=never,
+        checkpoint=checkpoint,
+        verbose=verbose,
+    )
 
 
 def index_graph_store(

@@ -75,6 +75,22 @@ def test_graphs_train_and_index_follow_one_another(pair_file: Path, tmp_path: Pa
     assert pyterrier_mathamr.MathAMR.from_pretrained(model).config.hidden == 8
 
 
+def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
+    graphs, model = tmp_path / "graphs.mathamr", tmp_path / "model"
+    run("graphs", pair_file, "-o", graphs, "-q")
+    small = [
+        part for option in ("epochs=2", "hidden=8", "projection=4", "bases=2", "layers=1") for part in ("--set", option)
+    ]
+    further = ["--negatives", "bm25", "--first", pair_file, "--linked-questions", "duplicate"]
+    trained = run("train", graphs, pair_file, "-o", model, *small, *further, "-q")
+    assert trained.exit_code == 0, trained.output
+    config = pyterrier_mathamr.MathAMR.from_pretrained(model).config
+    assert (config.hard_negatives, config.first_epochs) == (1, 1)
+    refused = run("train", graphs, pair_file, "-o", tmp_path / "other", *small, "--negatives", "tags", "-q")
+    assert refused.exit_code == 1
+    assert "no tags" in refused.output
+
+
 def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path: Path) -> None:
     graphs = tmp_path / "graphs.mathamr"
     assert "319 graphs" in run("graphs", SAMPLE, "-o", graphs, "-q").output

@@ -1,0 +1,102 @@
+"""Training from sources, with hard negatives, linked questions and pairs of other domains where they are asked for."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+
+from .jobs import train_on_pairs
+from .links import LinkedQuestions, known_answers, linked_pairs
+from .negatives import Miner, mine_negatives
+from .sources import TrainingPairs, read_training_pairs
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTraining:
+    """What a model is trained with beside the pairs of its sources.
+
+    Attributes:
+        negatives: how hard negatives are mined; ``hard_negatives`` of the configuration, or 1, are drawn for each pair.
+        negatives_from: name or folder of the model that mines, where ``negatives`` is ``model``.
+        linked_questions: which links of an ARQMath folder make further pairs of questions.
+        first: sources whose pairs are trained in the first ``first_epochs`` epochs of the configuration, or 1.
+    """
+
+    negatives: Miner | None = None
+    negatives_from: str = "mathamr-plus-mini"
+    linked_questions: LinkedQuestions = "none"
+    first: tuple[Path, ...] = ()
+
+    def configure(self, config: MathAMRConfig) -> MathAMRConfig:
+        """Set the options without which it would have no effect to 1."""
+        wanted = {"hard_negatives": self.negatives is not None, "first_epochs": bool(self.first)}
+        return config.replace(**{name: 1 for name, used in wanted.items() if used and getattr(config, name) == 0})
+
+
+def train_from_sources(
+    sources: Sequence[Path],
+    graph_store: Path,
+    output: Path,
+    config: MathAMRConfig,
+    *,
+    further: FurtherTraining | None = None,
+    verbose: bool = False,
+) -> MathAMR:
+    """Train a model on the pairs of several sources and save it.
+
+    Answers of linked questions are never negatives of each other's questions, whatever else is asked for.
+
+    Args:
+        sources: ARQMath folders and pair files.
+        graph_store: the graphs of their posts.
+        output: the new model; ``<output>.training`` keeps the state after each epoch until it is whole.
+        config: the model's and the training's options.
+        further: hard negatives, linked questions, first pairs.
+        verbose: show progress.
+
+    Returns:
+        The model.
+    """
+    further = further or FurtherTraining()
+    checkpoint = output.with_name(f"{output.name}.training")
+    graphs = GraphStore(graph_store)
+    pairs = [_with_links(source, further.linked_questions) for source in sources]
+    never, negatives = _negatives([*sources, *further.first], further, graphs, verbose)
+    options: dict[str, Any] = {"never": never, "negatives": negatives}
+    if further.first:
+        options["first"] = [read_training_pairs(source) for source in further.first]
+    model = train_on_pairs(pairs, graphs, further.configure(config), checkpoint, verbose=verbose, **options)
+    model.save(output)
+    shutil.rmtree(checkpoint)
+    return model
+
+
+def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:
+    """Read the pairs of a source, and those of its linked questions."""
+    pairs = read_training_pairs(source)
+    return pairs._replace(train=[*pairs.train, *linked_pairs(source, which)])
+
+
+def _negatives(
+    sources: Iterable[Path], further: FurtherTraining, graphs: GraphStore, verbose: bool
+) -> tuple[dict[str, set[str]], dict[str, tuple[str, ...]] | None]:
+    """Collect what is never a negative and, where asked for, hard negatives: each by question id."""
+    never: defaultdict[str, set[str]] = defaultdict(set)
+    mined: dict[str, tuple[str, ...]] = {}
+    model = MathAMR.from_pretrained(further.negatives_from) if further.negatives == "model" else None
+    for source in sources:
+        train, validation = read_training_pairs(source)
+        train = [pair for pair in train if pair[0] in graphs and pair[1] in graphs]
+        for question, known in known_answers(source, (question for question, _ in (*train, *validation))).items():
+            never[question] |= known
+        if further.negatives is not None:
+            found = mine_negatives(further.negatives, source, train, never, graphs=graphs, model=model, verbose=verbose)
+            mined.update(found)
+    return dict(never), None if further.negatives is None else mined
