@@ -7,7 +7,7 @@ from .compare import measure, measure_by_topic, run_systems, search_systems
 from .demo import run_demo
 from .environment import environment
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
-from .jobs import build_graphs, index_graph_store, train_from_sources
+from .jobs import build_graphs, index_graph_store
 from .known_item import KNOWN_ITEM_MEASURES, evaluate_known_item
 from .links import LINKED_QUESTIONS, LinkedQuestions, known_answers, linked_pairs
 from .negatives import MINERS, Miner, mine_negatives
@@ -15,6 +15,7 @@ from .report import Report, markdown_table
 from .sources import TrainingPairs, read_documents, read_training_pairs
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, published, run_study
+from .training import FurtherTraining, train_from_sources
 
 __all__ = [
     "KNOWN_ITEM_MEASURES",
@@ -24,6 +25,7 @@ __all__ = [
     "STUDIES",
     "ConditionsFailedError",
     "ExperimentError",
+    "FurtherTraining",
     "LinkedQuestions",
     "Miner",
     "NoRelevantTopicError",
