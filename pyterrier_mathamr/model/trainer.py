@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
+from torch import Tensor
 
 from pyterrier_mathamr.graph import Vocabulary
 
@@ -28,6 +29,8 @@ from .mathamr import MathAMR
 from .pairs import Pair
 from .ranks import Ranks, local_device
 from .run import TrainingRun
+from .start import first_encoder, starting_weights
+from .text import TextEncoder
 from .training_data import TrainingData
 from .training_files import Graphs, Tensors, TrainingFiles
 from .weights import trained_config
@@ -39,6 +42,8 @@ class Trainer:
     Args:
         config: model and training options; the paper's experiments where not given.
         device: ``cpu``, ``cuda``, …; the best there is where not given.
+        text: the text encoder for ``features="words"`` or ``"text"``, such as one with a cache; the configuration's
+            ``text_model`` where not given.
 
     Attributes:
         history: one :class:`EpochRecord` for each epoch of the last ``fit``.
@@ -50,8 +55,10 @@ class Trainer:
         model.save("my-model")
     """
 
-    def __init__(self, config: MathAMRConfig | None = None, *, device: str | None = None) -> None:
-        self.config = config or MathAMRConfig()
+    def __init__(
+        self, config: MathAMRConfig | None = None, *, device: str | None = None, text: TextEncoder | None = None
+    ) -> None:
+        self.config, self.text = config or MathAMRConfig(), text
         self.device = choose_device(local_device(device))
         self.history: tuple[EpochRecord, ...] = ()
 
@@ -99,17 +106,21 @@ class Trainer:
         names = data.posts()
         _check_graphs(graphs, names)
         folder = None if checkpoint is None else Path(checkpoint)
+        text = self.text or TextEncoder(self.config.text_model, device=str(self.device), verbose=verbose)
         with Ranks(self.device) as ranks, TrainingFiles(folder, ranks) as files:
             vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, data.trained()))
             identity = _run_identity(self.config, vocabulary, data, start, ranks.size)
             snapshot = None if folder is None else load_snapshot(folder, identity)
-            weights = start.weights() if start else None
-            run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
             shown = verbose and ranks.rank == 0
 
             def tensors() -> Tensors:
-                return files.tensors(names, graphs, vocabulary, self.config, shown)
+                return files.tensors(names, graphs, vocabulary, self.config, shown, text)
 
+            weights = start.weights() if start else None
+            if start is None and snapshot is None and self.config.features != "lookup":
+                made = tensors() if self.config.features == "text" else {}
+                weights = ranks.first(lambda: self._starting_weights(graphs, made, vocabulary, data.trained(), text))
+            run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
             for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
                 self.history = snapshot.history
                 if folder is not None and ranks.rank == 0:
@@ -118,7 +129,7 @@ class Trainer:
             raise TrainingError("no epoch was trained.")
         self.history = snapshot.history
         best = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
-        return MathAMR(trained_config(self.config, snapshot.best), vocabulary, best)
+        return MathAMR(trained_config(self.config, snapshot.best), vocabulary, best, text=self.text)
 
     def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
         """Count the labels of the training graphs, each post once; validation posts stay unseen."""
@@ -128,6 +139,14 @@ class Trainer:
             min_number_count=self.config.min_number_count,
             min_role_count=self.config.min_role_count,
         )
+
+    def _starting_weights(
+        self, graphs: Graphs, tensors: Tensors, vocabulary: Vocabulary, names: Sequence[str], text: TextEncoder
+    ) -> dict[str, Tensor]:
+        """Make the weights of a model that starts from a text encoder, seen on the training posts alone."""
+        arrays = (tensors[name] for name in names) if self.config.features == "text" else ()
+        found = starting_weights(self.config, vocabulary, (graphs[name] for name in names), arrays, text)
+        return {**first_encoder(self.config, vocabulary).state_dict(), **found}
 
 
 def _check_graphs(graphs: Graphs, names: Sequence[str]) -> None:

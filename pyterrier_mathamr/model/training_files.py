@@ -21,6 +21,7 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, TensorStore, Voc
 from .config import MathAMRConfig
 from .ranks import Ranks
 from .tensors import stream_tensors
+from .text import TextEncoder
 
 
 class Graphs(Protocol):
@@ -53,7 +54,13 @@ class TrainingFiles:
         self._folder = ranks.first(lambda: checkpoint or Path(self._temporary.name))  # type: ignore[union-attr]
 
     def tensors(
-        self, names: Sequence[str], graphs: Graphs, vocabulary: Vocabulary, config: MathAMRConfig, verbose: bool
+        self,
+        names: Sequence[str],
+        graphs: Graphs,
+        vocabulary: Vocabulary,
+        config: MathAMRConfig,
+        verbose: bool,
+        text: TextEncoder | None = None,
     ) -> TensorStore:
         """Open the arrays of some graphs; they are made where they are not there.
 
@@ -63,14 +70,17 @@ class TrainingFiles:
             vocabulary: gives the ids of labels and relations.
             config: the conditions of the graphs.
             verbose: show progress.
+            text: the encoder of a model with text features.
         """
-        conditions = [config.formulas, config.virtual_nodes, config.auxiliary]
+        conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
+        if config.features == "text":
+            conditions += [text.name if text else config.text_model]
         digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
         path = self._folder / f"tensors-{digest[:16]}"
 
         def build() -> None:
             if not path.exists():
-                made = stream_tensors((graphs[name] for name in names), vocabulary, config, len(names), verbose)
+                made = stream_tensors((graphs[name] for name in names), vocabulary, config, len(names), verbose, text)
                 TensorStore.build(path, zip(names, made, strict=True))
 
         self._ranks.first(build)

@@ -20,7 +20,9 @@ from pyterrier_mathamr.model import (
     MissingFeaturesError,
     ModelFileError,
     TextEncoder,
+    Trainer,
 )
+from pyterrier_mathamr.model.pairs import split_pairs
 from pyterrier_mathamr.model.start import first_encoder, words_of
 from pyterrier_mathamr.model.tensors import tensors_of
 from pyterrier_mathamr.model.text_vectors import moments, principal_directions
@@ -299,3 +301,35 @@ def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
     pieces = judge.tokenizer("prime number", add_special_tokens=False)["input_ids"]
     table = judge[0].auto_model.get_input_embeddings().weight
     assert text.word_vectors(["prime number", ""])[0] == pytest.approx(table[pieces].mean(0).detach().numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_training_starts_from_the_text_encoder_and_moves_away(posts, pairs, config, text, layers):
+    trainer = Trainer(config.replace(layers=layers, projection=6, epochs=2), device="cpu", text=text)
+    model = trainer.fit(pairs, posts, verbose=False)
+    trained = sorted({name for pair in split_pairs(pairs, 0.1, config.seed)[0] for name in pair})
+    first = MathAMR.untrained(trainer.config, [posts[name] for name in trained], text=text).weights()
+    weight = model.weights()["text.project.weight"]
+    assert not torch.equal(weight, first["text.project.weight"])
+    assert (weight - first["text.project.weight"]).norm() < 0.2 * weight.norm()
+    assert model.text is text
+    assert len(model.encode([posts["q0"]])[0]) == posts["q0"].n_formulas + posts["q0"].n_sentences + 1
+
+
+def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pairs, config, text, tmp_path):
+    chosen = config.replace(layers=1, epochs=2)
+    whole = Trainer(chosen, device="cpu", text=text).fit(pairs, posts, verbose=False)
+    Trainer(chosen, device="cpu", text=text).fit(pairs, posts, checkpoint=tmp_path / "c", verbose=False)
+    again = Trainer(chosen, device="cpu", text=TextEncoder(Broken())).fit(
+        pairs, posts, checkpoint=tmp_path / "c", verbose=False
+    )
+    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in whole.weights().items())
+
+
+def test_training_with_words_leaves_a_model_without_text_encoder(posts, graphs, pairs, config, text):
+    chosen = config.replace(features="words", word_vectors="encoded", layers=1, epochs=1)
+    model = Trainer(chosen, device="cpu", text=text).fit(pairs, graphs, verbose=False)
+    seen = text.model.seen.total()
+    assert seen > 0
+    model.encode([graphs["q0"]])
+    assert text.model.seen.total() == seen
