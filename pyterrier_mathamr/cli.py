@@ -142,38 +142,24 @@ def doctor(parser: ForeignParser, python: str, model: str) -> None:
 @click.argument("graph_store", type=_FOLDER)
 @click.argument("sources", nargs=-1, required=True, type=_SOURCE)
 @click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new model.")
-@click.option(
-    "--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives so; one a pair by default."
-)
+@click.option("--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives; one a pair.")
 @click.option("--negatives-from", default="mathamr-plus-mini", show_default=True, help="The model that mines.")
-@click.option(
-    "--linked-questions",
-    type=click.Choice(["none", "duplicate", "all"]),
-    default="none",
-    show_default=True,
-    help="Linked questions of a folder that are pairs, too.",
-)
+@click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
 @click.option("--first", multiple=True, type=_SOURCE, help="A source trained on before SOURCES, one epoch by default.")
 @_configured
 @_quiet
-def train(
-    graph_store: Path,
-    sources: tuple[Path, ...],
-    output: Path,
-    file: Path | None,
-    changes: tuple[str, ...],
-    quiet: bool,
-    **further: Any,
-) -> None:
+def train(graph_store: Path, sources: tuple[Path, ...], output: Path, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
     A tenth of a folder's questions is held out to stop the training, and a tenth to test; pair files train only.
+    Linked questions of a folder can be pairs, too, and the answers of each are never negatives of the other.
     The state after each epoch lies beside OUTPUT until the model is whole.
     """
     from .experiments import FurtherTraining, train_from_sources
 
-    config, beside = _config(file, changes), FurtherTraining(**further)
-    model = train_from_sources(sources, graph_store, output, config, further=beside, verbose=not quiet)
+    config = _config(options.pop("file"), options.pop("changes"))
+    further = FurtherTraining(**options)
+    model = train_from_sources(sources, graph_store, output, config, further=further, verbose=not quiet)
     click.echo(f"{output}: model {model.identity[:12]}")
 
 
