@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -106,21 +107,49 @@ def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows:
     Returns:
         A scalar.
     """
-    size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
-    offsets = batch.graphs.offsets.to(rows.device)
-    middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
-    queries, documents = rows[:middle], rows[middle:end]
-    spans = offsets[: size + 1], offsets[size : posts + 1] - middle
-    allowed = answers.allowed(batch.pairs, batch.others).to(rows.device)
-    kinds = batch.graphs.kinds[:middle].to(rows.device)
-    total: Tensor = loss(queries, spans[0], documents, spans[1], allowed, kinds)
+    posts = _posts(batch, rows, answers)
+    queries, query_spans, documents, spans, allowed = posts
+    middle, end = len(queries), len(queries) + len(documents)
+    total: Tensor = loss(*posts, batch.graphs.kinds[:middle].to(rows.device))
     if batch.keys is not None:
         keys = batch.keys.to(rows.device)
         contrast = formula_contrast(
-            queries, spans[0], keys[:middle], documents, spans[1], keys[middle:end], loss.temperature, allowed
+            queries, query_spans, keys[:middle], documents, spans, keys[middle:end], loss.temperature, allowed
         )
         total = total + config.formula_contrast * contrast
     if batch.expressions:
-        drawn = subexpression_contrast(rows[end:], offsets[posts:] - end, batch.expressions)
+        starts = batch.graphs.offsets[2 * len(batch.pairs) + len(batch.others) :].to(rows.device)
+        drawn = subexpression_contrast(rows[end:], starts - end, batch.expressions)
         total = total + config.subexpression * drawn
     return total
+
+
+class ValidationLoss(NamedTuple):
+    """The mean loss of validation pairs.
+
+    Attributes:
+        loss: β L_MaxSim + (1 - β) L_doc.
+        maxsim: L_MaxSim, whatever its weight.
+        document: L_doc, likewise; that of the last row where a post has no document vector.
+    """
+
+    loss: float
+    maxsim: float
+    document: float
+
+
+def validation_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor, answers: Answers) -> ValidationLoss:
+    """Compare whole posts alone; see :func:`batch_loss`."""
+    posts = _posts(batch, rows, answers)
+    maxsim = loss.maxsim_loss(*posts, batch.graphs.kinds[: len(posts[0])].to(rows.device)).item()
+    document = loss.document_loss(*posts).item()
+    return ValidationLoss(loss.beta * maxsim + (1 - loss.beta) * document, maxsim, document)
+
+
+def _posts(batch: Batch, rows: Tensor, answers: Answers) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Give the rows of questions and documents, each with its offsets, and who may count against whom."""
+    size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
+    offsets = batch.graphs.offsets.to(rows.device)
+    middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
+    allowed = answers.allowed(batch.pairs, batch.others).to(rows.device)
+    return rows[:middle], offsets[: size + 1], rows[middle:end], offsets[size : posts + 1] - middle, allowed

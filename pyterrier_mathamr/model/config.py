@@ -16,6 +16,8 @@ from .errors import UnknownOptionError
 from .option_rules import RULES
 
 Initialisation = Literal["zero", "random", "mean"]
+StopBy = Literal["loss", "maxsim", "document"]
+Precision = Literal["float32", "bf16"]
 Learned = Literal["none", "embedding", "projection", "typed_projection"]
 Aggregation = Literal["mean", "attention"]
 KindWeights = Literal["none", "learned"] | tuple[float, float, float]
@@ -71,6 +73,10 @@ class MathAMRConfig:
         batch_size: pairs, for each of the processes that train together. epochs, learning_rate, min_learning_rate
             (end of the cosine), weight_decay, clip (norm of the gradient), patience (epochs without a lower validation
             loss), validation_share, seed.
+        stop_by: the validation loss that stops training and chooses the epoch: the whole ``loss`` as weighted by beta,
+            or its ``maxsim`` or ``document`` part alone.
+        precision: of the encoder in training, ``float32``, or ``bf16`` (torch's autocast; weights, rows and loss stay
+            single). For GPUs: a CPU gains nothing by it.
         node_budget: most nodes encoded at once, or ``None``; a larger batch is encoded in parts, each twice, which
             bounds memory and leaves the loss as it is. A graph is never cut.
     Further training (not in the paper; 0 leaves each out):
@@ -112,6 +118,8 @@ class MathAMRConfig:
     beta: float = 1.0
     batch_size: int = 32
     node_budget: int | None = None
+    stop_by: StopBy = "loss"
+    precision: Precision = "float32"
     epochs: int = 7
     learning_rate: float = 1e-4
     min_learning_rate: float = 1e-5

@@ -20,6 +20,9 @@ class EpochRecord:
         loss: mean training loss of a pair.
         validation_loss: mean loss of a validation pair without augmentation, or the training loss without a
             validation part.
+        validation_maxsim: its part by MaxSim alone, whatever its weight; so, too, ``validation_document`` by document
+            vectors.
+        deciding: the one of these three that stops training and chooses the epoch, by the option ``stop_by``.
         temperature: τ at the end.
         learning_rate: at the end.
         seconds: wall-clock time, validation included.
@@ -33,6 +36,9 @@ class EpochRecord:
     learning_rate: float
     seconds: float
     waiting: float
+    validation_maxsim: float
+    validation_document: float
+    deciding: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class InitialState(nn.Module):
         elif self.learned == "typed_projection":
             mapped = torch.stack([linear(value) for linear in self.maps])  # [3, rows, d]
             value = mapped[kind, torch.arange(rows.numel(), device=rows.device)]
-        return state.index_copy(0, rows, value)
+        return state.index_copy(0, rows, value.to(state.dtype))  # autocast makes products narrower
 
 
 def _means(state: Tensor, edge_index: Tensor, targets: Tensor) -> Tensor:

@@ -92,16 +92,37 @@ class ContrastiveLoss(nn.Module):
         Returns:
             A scalar.
         """
-        loss, blend = rows.new_zeros(()), self.weights.blend
-        if self.beta < 1 or blend is not None:
-            documents = queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T  # [B, B]
+        loss = rows.new_zeros(())
         if self.beta > 0:
-            scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
-            if blend is not None:
-                scores = scores + blend * documents
-            if self.normalise_scores:
-                scores = normalise(scores, query_offsets)
-            loss = loss + self.beta * info_nce(scores, self.temperature, allowed)
+            loss = loss + self.beta * self.maxsim_loss(queries, query_offsets, rows, offsets, allowed, kinds)
         if self.beta < 1:
-            loss = loss + (1 - self.beta) * info_nce(documents, self.temperature, allowed)
+            loss = loss + (1 - self.beta) * self.document_loss(queries, query_offsets, rows, offsets, allowed)
         return loss
+
+    def maxsim_loss(
+        self,
+        queries: Tensor,
+        query_offsets: Tensor,
+        rows: Tensor,
+        offsets: Tensor,
+        allowed: Tensor | None = None,
+        kinds: Tensor | None = None,
+    ) -> Tensor:
+        """Compute L_MaxSim alone, blended with document vectors where that is configured; see :meth:`forward`."""
+        scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
+        if self.weights.blend is not None:
+            scores = scores + self.weights.blend * _document_scores(queries, query_offsets, rows, offsets)
+        if self.normalise_scores:
+            scores = normalise(scores, query_offsets)
+        return info_nce(scores, self.temperature, allowed)
+
+    def document_loss(
+        self, queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor, allowed: Tensor | None = None
+    ) -> Tensor:
+        """Compute L_doc alone; see :meth:`forward`."""
+        return info_nce(_document_scores(queries, query_offsets, rows, offsets), self.temperature, allowed)
+
+
+def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+    """Multiply the last row of each question with that of each document: float32 ``[B, B]``."""
+    return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T

@@ -76,6 +76,8 @@ RULES: dict[str, _Rule] = {
     "normalise_scores": _FLAG,
     "beta": _real(0, 1),
     "batch_size": _whole(2),
+    "stop_by": _one_of("loss", "maxsim", "document"),
+    "precision": _one_of("float32", "bf16"),
     "node_budget": (lambda value: value is None or _COUNT_HOLDS(value), f"None or {_COUNT_TEXT}"),
     "epochs": _whole(1),
     "learning_rate": _real(0, open_low=True),

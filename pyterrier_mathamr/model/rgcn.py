@@ -106,6 +106,8 @@ class RelationalGraphConv(nn.Module):
             plan = RelationPlan.build(edge_index, edge_type, x.size(0), x.dtype, targets)
         added = None if attributes is None else attributes.index_select(0, plan.relations)  # [k, in]
         weights = self._weights(plan.relations)
+        if weights.dtype != x.dtype:  # under autocast
+            x, added = x.to(weights.dtype), None if added is None else added.to(weights.dtype)
         out: Tensor = _RelationalSum.apply(x, weights, added, plan, self.aggr == "mean")  # type: ignore[no-untyped-call]
         if self.root is not None:
             own = x if targets is None else x.index_select(0, targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 
-from .batches import Batch, BatchMaker, batch_loss
+from .batches import Batch, BatchMaker, ValidationLoss, batch_loss, validation_loss
 from .checkpoint import Snapshot, optimizer_tensors, restore_optimizer
 from .config import MathAMRConfig
 from .encoder import Encoder
@@ -105,7 +106,7 @@ class TrainingRun:
                     yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
                     saved = time.monotonic()
             record = self._record(len(history) + 1, data, maker, done)
-            if all(record.validation_loss < earlier.validation_loss for earlier in history):
+            if all(record.deciding < earlier.deciding for earlier in history):
                 best = self._state()
             history, done = (*history, record), Unfinished()
             yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
@@ -113,7 +114,7 @@ class TrainingRun:
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
         if len(history) < 1:
             return False
-        losses = [record.validation_loss for record in history]
+        losses = [record.deciding for record in history]
         return len(losses) >= self.config.epochs or len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
 
     def _state(self) -> dict[str, Tensor]:
@@ -151,16 +152,21 @@ class TrainingRun:
         """Measure the validation loss of an epoch and sum it up."""
         start = time.perf_counter()
         mean = done.loss / done.pairs
-        validation = self._validate(data.held, maker, data.answers) if len(data.held) > 1 else mean
+        validation = ValidationLoss(mean, mean, mean)
+        if len(data.held) > 1:
+            validation = self._validate(data.held, maker, data.answers)
         seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
             loss=mean,
-            validation_loss=validation,
+            validation_loss=validation.loss,
             temperature=self.loss.temperature.item(),
             learning_rate=float(self.optimizer.param_groups[0]["lr"]),
             seconds=seconds,
             waiting=done.waited / seconds,
+            validation_maxsim=validation.maxsim,
+            validation_document=validation.document,
+            deciding=getattr(validation, self.config.stop_by),
         )
         _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
@@ -207,8 +213,10 @@ class TrainingRun:
 
     def _encode(self, graphs: GraphBatch) -> Tensor:
         """Encode graphs: float32 ``[r, d]``."""
-        rows: Tensor = self.encoder(graphs.to(self.device))
-        return rows
+        graphs = graphs.to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+            rows: Tensor = self.encoder(graphs)
+        return rows.float()
 
     def _gather(self, own: list[Tensor], work: Work) -> Tensor:
         """Put the rows of all graphs of a batch end to end, those of other processes included: float32 ``[r, d]``."""
@@ -216,15 +224,17 @@ class TrainingRun:
         return self.ranks.gather(torch.cat([none, *own]), work.rows)
 
     @torch.no_grad()
-    def _validate(self, held: Sequence[Pair], maker: BatchMaker, answers: Answers) -> float:
+    def _validate(self, held: Sequence[Pair], maker: BatchMaker, answers: Answers) -> ValidationLoss:
         """Measure the mean loss of the validation pairs, without noise, always in the same batches."""
         self.model.eval()
-        total = 0.0
+        losses = []
         batches = batches_of(held, self.config.batch_size * self.ranks.size)
         for work in Prefetch(lambda batch: self._divide(maker.make(batch)), batches):
             rows = self._gather([self._encode(part) for part in work.parts], work)
-            total += self._batch_loss(work.batch, rows, answers).item() * len(work.pairs)
-        return total / sum(map(len, batches))
+            losses.append(validation_loss(self.loss, work.batch, rows, answers))
+        pairs = [len(batch) for batch in batches]
+        means = (sum(map(operator.mul, part, pairs)) / sum(pairs) for part in zip(*losses, strict=True))
+        return ValidationLoss(*means)
 
     def _batch_loss(self, batch: Batch, rows: Tensor, answers: Answers) -> Tensor:
         """Compute the loss of a batch from the rows of all its graphs: float32 ``[r, d]`` to a scalar."""

@@ -16,6 +16,7 @@ from pyterrier_mathamr.model import (
     Trainer,
     TrainingError,
 )
+from pyterrier_mathamr.model.batches import ValidationLoss
 from pyterrier_mathamr.model.run import TrainingRun
 
 
@@ -138,9 +139,35 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epo
     small, pairs, graphs, monkeypatch
 ) -> None:
     curve = iter([3.0, 2.0, 2.5, 2.0, 1.0])
-    monkeypatch.setattr(TrainingRun, "_validate", lambda *_: next(curve))
+    monkeypatch.setattr(TrainingRun, "_validate", lambda *_: ValidationLoss(*[next(curve)] * 3))
     _, trainer = fit(small.replace(epochs=9, patience=2), pairs, graphs)
     assert [record.validation_loss for record in trainer.history] == [3.0, 2.0, 2.5, 2.0]
+
+
+@pytest.mark.parametrize(("stop_by", "epochs"), [("loss", 4), ("maxsim", 5), ("document", 2)])
+def test_the_configured_part_of_the_validation_loss_stops(small, pairs, graphs, monkeypatch, stop_by, epochs) -> None:
+    curve = iter([(5.0, 5.0, 1.0), (4.0, 4.0, 2.0), (3.0, 3.5, 2.0), (3.0, 3.0, 2.0), (3.0, 3.0, 0.5)])
+    monkeypatch.setattr(TrainingRun, "_validate", lambda *_: ValidationLoss(*next(curve)))
+    _, trainer = fit(small.replace(epochs=5, patience=1, stop_by=stop_by), pairs, graphs)
+    assert len(trainer.history) == epochs
+
+
+def test_the_parts_of_the_validation_loss_make_up_the_whole(small, pairs, graphs) -> None:
+    _, trainer = fit(small.replace(epochs=1, beta=0.3), pairs, graphs)
+    (record,) = trainer.history
+    whole = 0.3 * record.validation_maxsim + 0.7 * record.validation_document
+    assert record.validation_loss == pytest.approx(whole) == record.deciding
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"initialisation": "mean"}, {"learned": "typed_projection"}, {"bases": None}, {"aggregation": "attention"}],
+)
+def test_half_precision_follows_single_precision_closely(small, pairs, graphs, changes) -> None:
+    config = small.replace(**{"initialisation": "mean", "learning_rate": 1e-3, "epochs": 2, **changes})
+    single, half = (fit(config.replace(precision=precision), pairs, graphs)[1] for precision in ("float32", "bf16"))
+    assert losses(half) != losses(single)
+    assert losses(half) == [pytest.approx(values, rel=0.05) for values in losses(single)]
 
 
 def test_a_loss_that_is_no_number_stops_and_names_the_batch(small, pairs, graphs, tmp_path, monkeypatch) -> None:
