@@ -23,6 +23,7 @@ from .errors import (
     UnknownIdError,
     VocabularyError,
 )
+from .import_penman import ImportReport, Refusal, import_penman
 from .layout import GraphLayout, NodeKind, layout_of
 from .mathamr import MathAMRGraph
 from .parallel import build_store
@@ -48,11 +49,13 @@ __all__ = [
     "GraphLayout",
     "GraphStore",
     "GraphTensors",
+    "ImportReport",
     "MathAMRGraph",
     "MissingPlaceholderError",
     "MissingTextsError",
     "NodeKind",
     "NotBuiltError",
+    "Refusal",
     "StoreError",
     "StoreExistsError",
     "StoreFormatError",
@@ -71,6 +74,7 @@ __all__ = [
     "collate",
     "detach_formulas",
     "graph_tensors",
+    "import_penman",
     "layout_of",
     "row_texts",
     "sentence_texts",

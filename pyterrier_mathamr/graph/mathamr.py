@@ -87,7 +87,18 @@ class MathAMRGraph:
             FormulaMapError: the map is no JSON object of placeholders numbered from 0.
             TextMetadataError: a text is no JSON, or not of the form that ``to_penman`` writes.
         """
-        amr = decode_penman(text)
+        return cls.from_amr(decode_penman(text))
+
+    @classmethod
+    def from_amr(cls, amr: AmrGraph) -> MathAMRGraph:
+        """Take id, formula map and texts out of the metadata of a graph; otherwise as :meth:`from_penman`.
+
+        Args:
+            amr: the whole graph with its metadata.
+
+        Raises:
+            FormulaMapError, TextMetadataError: a piece of the metadata cannot be read.
+        """
         metadata = dict(amr.metadata)
         if _MAP in metadata:
             formula_ids = _read_map(metadata[_MAP], len(amr.labels))

@@ -19,12 +19,13 @@ from pyterrier_mathamr.amr import AmrError
 
 from .errors import DamagedStoreError, NotBuiltError, StoreFormatError, UnknownIdError
 from .id_table import IdTable
+from .import_penman import ImportReport, import_penman
 from .loader import GraphLoader
 from .mathamr import MathAMRGraph
 from .reading import Side
 from .record import graph_of
 from .shard import unpack
-from .store_index import GraphStoreIndexer, penman_records
+from .store_index import GraphStoreIndexer
 from .store_job import META, READABLE_FORMATS, StoreMode, partial_path, shard_name, unfinished_ids
 
 
@@ -53,6 +54,8 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._opened: _Opened | None = None
+        self.import_report: ImportReport | None = None
+        """What :meth:`from_penman` read, where this object did."""
 
     def __repr__(self) -> str:
         return f"GraphStore({str(self.path)!r})"
@@ -189,18 +192,21 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
                 out.write(opened.graph(row).to_penman() + "\n\n")
 
     def from_penman(self, file: str | Path, *, mode: StoreMode = "create", verbose: bool = False) -> GraphStore:
-        """Build this store from a file of Penman records, each with ``# ::id``.
+        """Build this store from a file of Penman records, in bounded memory.
 
         Args:
-            file: the records, blank lines between them; compressed where its name ends in ``.gz``. A record that is no
-                graph, or has no id, is skipped with a warning that names its line.
+            file: the records, gzipped or not: the published MathAMR+ graphs and those of :meth:`to_penman`, plain
+                ``.amr`` files with ``# ::id``, and MathAMR's own tables of ids and graphs. They are read leniently,
+                see :func:`import_penman`; a warning says what was repaired, and one for each of the first records
+                that had to be left out says why.
             mode: see :meth:`indexer`.
             verbose: show progress.
 
         Returns:
-            The store.
+            The store; its ``import_report`` counts the records, the repairs and the refusals.
         """
-        return self.indexer(mode, verbose=verbose).index(penman_records(Path(file)))
+        self.import_report = import_penman(file, self, mode=mode, verbose=verbose)
+        return self
 
     def _open(self) -> _Opened:
         if self._opened is None:

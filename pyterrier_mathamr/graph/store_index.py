@@ -1,11 +1,8 @@
-"""Graphs into a :class:`GraphStore`: the indexer, and the reader of Penman files."""
+"""Graphs into a :class:`GraphStore`: the indexer."""
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.amr import iter_records
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
@@ -152,28 +148,3 @@ def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
             return str(name), graph
     columns = sorted(map(str, row))
     raise GraphError(f"a row with the columns {columns} has no id with a MathAMRGraph; build it with GraphBuilder.")
-
-
-def penman_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Read a file of Penman records.
-
-    Args:
-        path: the file; compressed where its name ends in ``.gz``.
-
-    Returns:
-        An iterator of ``{docno, graph}``. A record that is no graph, or has no id, is left out with a
-        ``MathAMRWarning`` that names file and line.
-    """
-    with open(path, "rb") as raw:
-        data = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
-        for record in iter_records(io.TextIOWrapper(data, encoding="utf-8", errors="surrogatepass")):
-            try:
-                graph = MathAMRGraph.from_penman(record.text)
-            except MathAMRError as error:
-                reason = str(error).partition("\n")[0]
-                warnings.warn(f"{path}, line {record.line}: skipped, no graph: {reason}", MathAMRWarning, stacklevel=2)
-                continue
-            if not graph.id:
-                warnings.warn(f"{path}, line {record.line}: skipped, no '# ::id'.", MathAMRWarning, stacklevel=2)
-                continue
-            yield {"docno": graph.id, "graph": graph}

@@ -1,6 +1,5 @@
 """The store of graphs: by id, resumed after a kill, never half replaced."""
 
-import gzip
 import json
 import pickle
 from dataclasses import replace
@@ -294,18 +293,6 @@ def test_penman_files_go_out_and_in(store, tmp_path, name):
     assert again.get_many(["1", "2"]) == store.get_many(["1", "2"])
     again.to_penman(tmp_path / ("2" + name))
     assert (tmp_path / ("2" + name)).read_bytes() == (tmp_path / name).read_bytes()
-
-
-def test_a_bad_record_of_a_penman_file_is_skipped_with_its_line(tmp_path):
-    text = "# ::id 1\n(a / b)\n\n# ::id 2\n(a / b :ARG0\n\n(c / d)\n\n# ::id 4\n(e / f)\n"
-    (tmp_path / "x.gz").write_bytes(gzip.compress(text.encode()))
-    with pytest.warns(MathAMRWarning) as caught:
-        store = GraphStore(tmp_path / "x.mathamr").from_penman(tmp_path / "x.gz")
-    assert store.ids() == ["1", "4"]
-    assert [
-        "line 4: skipped, no graph" in str(caught[0].message),
-        "line 7: skipped, no '# ::id'" in str(caught[1].message),
-    ] == [True] * 2
 
 
 def test_the_loader_joins_graphs_to_each_kind_of_frame(store):

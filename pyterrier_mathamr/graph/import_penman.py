@@ -1,0 +1,212 @@
+"""Graphs that others made into a :class:`GraphStore`: what can be read is stored, what cannot is counted and said.
+
+file ──record_files──▶ one record ──read leniently──▶ graph ──▶ store
+                            └── no graph, no id, … ──▶ refused, with its line and the reason
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr.amr import decode_leniently
+from pyterrier_mathamr.formula import FormulaPair
+
+from .attach import attach_formulas
+from .errors import FormulaMapError, MissingPlaceholderError, TextMetadataError
+from .layout import layout_of
+from .mathamr import MathAMRGraph
+from .record_files import RawRecord, iter_raw_records
+from .store_index import Record, record_of_row
+from .store_job import StoreMode
+
+if TYPE_CHECKING:
+    from .store import GraphStore
+
+SHOWN = 20
+"""Refused records that the report names one by one."""
+
+_MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
+_NO_TREES = FormulaPair(slt=None, opt=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A record that was left out.
+
+    Attributes:
+        line: number of its first line in the file.
+        reason: why, in a few words that all such records share.
+        detail: what is particular to this one.
+    """
+
+    line: int
+    reason: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}: skipped, {self.reason}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """What became of the records of a file.
+
+    Attributes:
+        records: number of records in the file; each was stored or refused.
+        stored: those that are in the store now.
+        repaired: those of the stored ones that were repaired.
+        refused: those that were left out.
+        repairs: how often each repair was made, by its name; a record may need many.
+        reasons: how many records were refused for each reason.
+        refusals: the first of the refused records, 20 at most.
+    """
+
+    records: int = 0
+    stored: int = 0
+    repaired: int = 0
+    refused: int = 0
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+
+    def __str__(self) -> str:
+        head = f"{self.records:,} records: {self.stored:,} stored, {self.repaired:,} of them repaired; "
+        lines = [head + f"{self.refused:,} refused"]
+        lines += [f"  repaired: {name}, {count:,} times" for name, count in self.repairs.items()]
+        lines += [f"  refused: {name}, {count:,} records" for name, count in self.reasons.items()]
+        return "\n".join(lines)
+
+
+def import_penman(
+    file: str | Path, store: GraphStore, *, mode: StoreMode = "create", verbose: bool = False
+) -> ImportReport:
+    """Store the graphs of a file, repaired where they must be; memory holds one record and one shard.
+
+    A record that is Penman notation is read as it says, except that the habits of lower-cased files are undone
+    (``:arg0``, ``formula_0``). Where brackets, quotation marks, variables or roles are wrong or missing they are
+    mended; a formula map or texts that cannot be read are left out; a formula of the map that no node stands for is
+    attached to the root. A record is refused where it holds no graph, has no ``# ::id``, or has an id that came before.
+
+    Args:
+        file: see :meth:`GraphStore.from_penman`.
+        store: where the graphs go.
+        mode: see :meth:`GraphStore.indexer`.
+        verbose: show progress.
+
+    Returns:
+        How many records were stored, repaired and refused, and why. The first refused ones and a summary of the
+        repairs are also given as a ``MathAMRWarning``.
+
+    Raises:
+        StoreError: see :meth:`GraphStoreIndexer.index`; the file itself never is a reason.
+    """
+    taken = set(store.ids()) if mode == "append" and store.built() else set()
+    reader = _Reader(Path(file), taken)
+    store.indexer(mode, verbose=verbose).index_records(reader.records())
+    report = reader.report()
+    if report.repaired or report.refused > SHOWN:
+        warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)
+    return report
+
+
+class _RefusedError(Exception):
+    """A record cannot be stored; carries reason and detail."""
+
+
+class _Reader:
+    """One pass over a file, and what it counts."""
+
+    def __init__(self, path: Path, taken: set[str]) -> None:
+        self.path, self.taken = path, taken
+        self.stored = self.repaired = 0
+        self.repairs: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.refusals: list[Refusal] = []
+
+    def records(self) -> Iterator[Record]:
+        """Give what can be stored, and count the rest."""
+        for raw in iter_raw_records(self.path):
+            try:
+                graph, repairs = read_record(raw)
+                if graph.id in self.taken:
+                    raise _RefusedError("an id that came before", repr(graph.id[:80]))
+                record = record_of_row({"docno": graph.id, "graph": graph})
+            except _RefusedError as refused:
+                self.refuse(Refusal(raw.line, *map(str, refused.args)))
+            except (MathAMRError, ValueError) as error:
+                self.refuse(Refusal(raw.line, "no graph", str(error).partition("\n")[0][:300]))
+            else:
+                self.taken.add(graph.id)
+                self.stored += 1
+                self.repaired += bool(repairs)
+                self.repairs += repairs
+                yield record
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Count a refusal, and say the first ones."""
+        self.reasons[refusal.reason] += 1
+        if len(self.refusals) < SHOWN:
+            self.refusals.append(refusal)
+            warnings.warn(f"{self.path}, {refusal}.", MathAMRWarning, stacklevel=2)
+
+    def report(self) -> ImportReport:
+        """Sum up."""
+        refused = self.reasons.total()
+        return ImportReport(
+            records=self.stored + refused,
+            stored=self.stored,
+            repaired=self.repaired,
+            refused=refused,
+            repairs=dict(sorted(self.repairs.items())),
+            reasons=dict(sorted(self.reasons.items())),
+            refusals=tuple(self.refusals),
+        )
+
+
+def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
+    """Read one record leniently; gives the graph and its repairs.
+
+    Raises:
+        MathAMRError, ValueError: it holds no graph; _RefusedError: it cannot be stored for another reason.
+    """
+    if raw.damage:
+        raise _RefusedError(raw.damage)
+    amr, repairs = decode_leniently(raw.text, first_line=raw.line)
+    repairs["bytes that are no UTF-8 replaced"] += raw.replaced
+    metadata = dict(amr.metadata)
+    if raw.id:
+        metadata["id"] = raw.id
+    if repairs["the case of a placeholder"] and "formula_map" in metadata:
+        metadata["formula_map"] = _MAP_NAME.sub(lambda name: name[0].upper(), metadata["formula_map"])
+    graph = None
+    while graph is None:
+        try:
+            graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())))
+        except (FormulaMapError, TextMetadataError) as error:
+            del metadata["formula_map" if isinstance(error, FormulaMapError) else error.key]
+            repairs["metadata that cannot be read left out"] += 1
+        except RecursionError:  # lists in lists in lists
+            metadata = {"id": metadata.get("id", "")}
+            repairs["metadata that cannot be read left out"] += 1
+    if not graph.id:
+        raise _RefusedError("no '# ::id'")
+    return _with_all_formulas(graph, repairs), +repairs
+
+
+def _with_all_formulas(graph: MathAMRGraph, repairs: Counter[str]) -> MathAMRGraph:
+    """Give each formula of the map a node, as a parser's result has."""
+    try:
+        layout_of(graph.amr, graph.n_formulas, graph.id)
+    except MissingPlaceholderError as error:
+        repairs["a formula without a node attached to the root"] += len(error.numbers)
+        amr = attach_formulas(graph.amr, [_NO_TREES] * graph.n_formulas)
+        layout_of(amr, graph.n_formulas, graph.id)
+        return MathAMRGraph(amr, graph.formula_ids, graph.id, graph.text, graph.sentence_texts, graph.latex)
+    return graph
