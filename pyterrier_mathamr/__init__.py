@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .arqmath import TASK1_MEASURES, register, register_arqmath
     from .graph import GraphBuilder, GraphStore
     from .index import MathAMRFormulaIndex, MathAMRIndex
-    from .model import MathAMR, MathAMRConfig, Trainer
+    from .model import MathAMR, MathAMRConfig, TextEncoder, Trainer
     from .systems import BM25Index
 
 _ROOM_OF = {
@@ -29,6 +29,7 @@ _ROOM_OF = {
     "MathAMRIndex": "index",
     "MathAMR": "model",
     "MathAMRConfig": "model",
+    "TextEncoder": "model",
     "Trainer": "model",
     "BM25Index": "systems",
 }
@@ -39,6 +40,7 @@ __all__ = [  # noqa: RUF022 - in the order of the data's way
     "GraphStore",
     "MathAMR",
     "MathAMRConfig",
+    "TextEncoder",
     "Trainer",
     "MathAMRIndex",
     "MathAMRFormulaIndex",
