@@ -72,7 +72,9 @@ def concludes(c: Conversion, token: int) -> bool:
 
 def declares(c: Conversion, token: int) -> bool:
     """Whether a clause says what symbols stand for, as in "x + c, where c is a constant"."""
-    return any(c.lower[child] == "where" and child > 0 and c.lower[child - 1] == "," for child in c.children[token])
+    return "where" in c.present and any(
+        c.lower[child] == "where" and child > 0 and c.lower[child - 1] == "," for child in c.children[token]
+    )
 
 
 def describing_role(c: Conversion, token: int) -> str:

@@ -34,6 +34,7 @@ class Conversion:
     def __init__(self, syntax: Syntax, lemmas: Mapping[str, str]) -> None:
         self.words, self.tags, self.heads, self.relations = syntax
         self.lower = [word.lower().replace("’", "'") for word in self.words]
+        self.present = frozenset(self.lower)
         self.lemmas = lemmas
         self.part = Part()
         self.inner = [-1] * len(self.words)

@@ -34,9 +34,10 @@ def attach(c: Conversion, token: int, head: int) -> None:
     if c.formula[token] and token < head and c.subject(head) < 0 and c.child(head, "cop") >= 0:
         relation = "nsubj" if relation in ("advmod", "obl", "expl", "dep", "nmod", "compound") else relation
     source, target = c.inner[head], c.outer[token]
-    if c.marker(token, "mark") == "such" or _behind_such(c, token, head) or declares(c, token):
+    mark = c.marker(token, "mark")
+    if mark == "such" or _behind_such(c, token, head) or declares(c, token):
         c.edge(source, ":condition", target)
-    elif c.marker(token, "mark") == "iff" and target != c.outer[head]:  # each is the condition of the other
+    elif mark == "iff" and target != c.outer[head]:  # each is the condition of the other
         c.edge(source, ":condition", target)
         c.edge(c.inner[token], ":condition", c.outer[head])
     elif relation in ("nsubj", "csubj"):
@@ -70,7 +71,7 @@ def attach(c: Conversion, token: int, head: int) -> None:
 
 def _behind_such(c: Conversion, token: int, head: int) -> bool:
     """Whether "such that" stands between a word and what depends on it."""
-    return any(c.lower[child] == "such" and head < child < token for child in c.children[head])
+    return "such" in c.present and any(c.lower[child] == "such" and head < child < token for child in c.children[head])
 
 
 def _tells_cause(c: Conversion, token: int, relation: str) -> bool:
