@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from .blend import LinearBlend
 from .bm25 import BM25Index
 from .bm25_indexer import BM25Indexer
 from .bm25_retriever import BM25Retriever
 from .errors import (
+    BlendFileError,
+    BlendNotFittedError,
     DuplicateDocnoError,
     IndexExistsError,
     IndexFormatError,
     IndexNotBuiltError,
     SystemsError,
 )
-from .fusion import ZScoreFusion, fuse_rankings
+from .fusion import ZScoreFusion, fit_fusion_weight, fuse_rankings
 from .tokens import PLAIN_TOKENS, STRONG_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
 
 __all__ = [
@@ -21,13 +24,17 @@ __all__ = [
     "BM25Index",
     "BM25Indexer",
     "BM25Retriever",
+    "BlendFileError",
+    "BlendNotFittedError",
     "DuplicateDocnoError",
     "IndexExistsError",
     "IndexFormatError",
     "IndexNotBuiltError",
+    "LinearBlend",
     "SystemsError",
     "TokenOptions",
     "ZScoreFusion",
+    "fit_fusion_weight",
     "formula_tokens",
     "fuse_rankings",
     "post_tokens",

@@ -54,3 +54,21 @@ class DuplicateDocnoError(SystemsError):
 
     def __str__(self) -> str:
         return f"docno {self.docno!r} occurs twice in the documents; each may be indexed once. Nothing was written."
+
+
+class BlendNotFittedError(SystemsError):
+    """A blend has no weights yet."""
+
+    def __str__(self) -> str:
+        return "the blend has no weights; call .fit(ranking, qrels), give weights=, or LinearBlend.load() them."
+
+
+class BlendFileError(SystemsError):
+    """A file holds no blend of these scorers."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}. Give the file that LinearBlend.save() wrote, and the same scorers."

@@ -9,7 +9,10 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr._common.parameters import ByParameters
+
+from .blend import grouped
 
 _RESULTS = ("docno", "score", "rank")
 
@@ -102,17 +105,50 @@ def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_re
         ``qid``, ``docno``, ``score``, ``rank``, best first for each query, equal scores by ``docno``; a document that
         one ranking lacks has that ranking's lowest standardised score of the query, 0 where it has no row.
     """
-    both = _standardised(left).merge(
-        _standardised(right), on=["qid", "docno"], how="outer", suffixes=("_left", "_right")
-    )
-    for side in ("z_left", "z_right"):
-        both[side] = both[side].fillna(both.groupby("qid")[side].transform("min")).fillna(0.0)
+    both = _joined(left, right)
     both["score"] = (1 - weight) * both["z_left"] + weight * both["z_right"]
     both = both.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
     both["rank"] = both.groupby("qid").cumcount()
     kept = both.loc[both["rank"] < num_results, ["qid", "docno", "score", "rank"]]
     result: pd.DataFrame = kept.reset_index(drop=True)
     return result
+
+
+def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    """Find the weight of a fusion under which right documents are most likely among all that either system found.
+
+    All questions with a right document in one of the rankings count, not only those whose first ten change; so a system
+    that helps some questions does not come out at 0 because a rough measure did not see it.
+
+    Args:
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system; it should not have been trained on these questions.
+        qrels: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+
+    Returns:
+        0 to 1, what ``right`` counts in :class:`ZScoreFusion`; 0 where neither system helps.
+
+    Raises:
+        NothingToFitError: no question has both a right and a wrong document.
+
+    Example::
+
+        weight = fit_fusion_weight(bm25(questions), colbert(questions), qrels)
+        fused = ZScoreFusion(bm25, colbert, weight=weight)
+    """
+    both = _joined(left, right)
+    of_left, of_right = fit_listwise(grouped(both, both[["z_left", "z_right"]].to_numpy(), qrels)).tolist()
+    return of_right / (of_left + of_right) if of_right else 0.0
+
+
+def _joined(left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
+    """Give ``qid``, ``docno``, ``z_left``, ``z_right`` of all documents of either ranking, without gaps."""
+    both: pd.DataFrame = _standardised(left).merge(
+        _standardised(right), on=["qid", "docno"], how="outer", suffixes=("_left", "_right")
+    )
+    for side in ("z_left", "z_right"):
+        both[side] = both[side].fillna(both.groupby("qid")[side].transform("min")).fillna(0.0)
+    return both
 
 
 def _standardised(ranking: pd.DataFrame) -> pd.DataFrame:

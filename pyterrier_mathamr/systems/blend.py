@@ -1,0 +1,195 @@
+"""A learned linear sum of the score of a first stage and the scores of others, for the documents it found.
+
+::
+
+    bm25 ──▶ ranking ──┬── its own score ──▶ z ── w₀ ─┐
+                       ├── index.scorer() ─▶ z ── w₁ ─┼─▶ Σ ──▶ ranking
+                       └── …                          ┘
+
+z is the standard score among the query's documents. The weights are those under which the right documents of the
+training questions are most likely among all that were found (softmax); a weight is never below 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.listwise import Group, fit_listwise
+from pyterrier_mathamr._common.parameters import ByParameters
+
+from .errors import BlendFileError, BlendNotFittedError
+
+_FORMAT = 1
+
+
+class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
+    """Ranks by a learned linear sum of the incoming score and those of some scorers.
+
+    The rows come back by query (as they come), score falling, docno rising, with all their columns. A document that a
+    scorer leaves out counts with the lowest score that this scorer gave for the query.
+
+    Args:
+        scorers: each takes a ranking and gives its documents scores.
+        weights: what the incoming score counts, then what each scorer does; ``None`` until :meth:`fit` finds them.
+
+    Raises:
+        ConfigError: there are as many weights as scorers, or fewer, or one is no number of at least 0.
+
+    Example::
+
+        blend = LinearBlend((index.scorer(), index.scorer(vectors="document")))
+        pipeline = bm25 >> encode >> blend
+        pipeline.fit(questions, qrels)
+        blend.save("blend.json")
+    """
+
+    schematic: ClassVar[dict[str, str]] = {
+        "label": "linear blend",
+        "help_url": "https://pyterrier.readthedocs.io/en/latest/operators.html",
+    }
+
+    def __init__(self, scorers: Sequence[pt.Transformer], *, weights: Sequence[float] | None = None) -> None:
+        super().__init__()
+        self.scorers = tuple(scorers)
+        self.weights = None if weights is None else _checked(weights, len(self.scorers) + 1)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking.
+
+        Args:
+            inp: ``qid``, ``docno``, ``score`` and what the scorers need.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            BlendNotFittedError: there are no weights yet.
+        """
+        pt.validate.result_frame(inp, extra_columns=["score"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        if self.weights is None:
+            raise BlendNotFittedError()
+        order = inp["qid"].map({qid: i for i, qid in enumerate(dict.fromkeys(inp["qid"]))})
+        frame = inp.assign(score=self.features(inp) @ np.array(self.weights), _order=order)
+        frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
+        frame["rank"] = frame.groupby("_order").cumcount()
+        result: pd.DataFrame = frame.drop(columns="_order").reset_index(drop=True)
+        return result
+
+    def fit(
+        self,
+        topics_or_res_tr: pd.DataFrame,
+        qrels_tr: pd.DataFrame,
+        topics_or_res_va: pd.DataFrame | None = None,
+        qrels_va: pd.DataFrame | None = None,
+    ) -> None:
+        """Find the weights; the names are PyTerrier's, so that ``(bm25 >> encode >> blend).fit(topics, qrels)`` works.
+
+        Questions without a right document among their rows teach nothing. The scorers should not have been trained on
+        these questions, else the blend trusts them too much.
+
+        Args:
+            topics_or_res_tr: a ranking of the training questions, as :meth:`transform` takes it.
+            qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
+            topics_or_res_va: not used: there is nothing to choose by validation.
+            qrels_va: not used.
+
+        Raises:
+            NothingToFitError: no question has both a right and a wrong document.
+        """
+        pt.validate.result_frame(topics_or_res_tr, extra_columns=["score"], context=self)
+        features = self.features(topics_or_res_tr)
+        self.weights = tuple(fit_listwise(grouped(topics_or_res_tr, features, qrels_tr)).tolist())
+
+    def features(self, ranking: pd.DataFrame) -> npt.NDArray[np.float64]:
+        """Standardise the incoming score and those of the scorers within each query.
+
+        Args:
+            ranking: at least one row.
+
+        Returns:
+            float64 ``[rows, 1 + scorers]``.
+        """
+        keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
+        columns = [ranking["score"].to_numpy(np.float64)]
+        for scorer in self.scorers:
+            scored = scorer(ranking).drop_duplicates(subset=["qid", "docno"])
+            columns.append(scored.set_index(["qid", "docno"])["score"].reindex(keys).to_numpy(np.float64))
+        by_query = pd.DataFrame(np.column_stack(columns)).groupby(ranking["qid"].to_numpy())
+        raw = pd.DataFrame(np.column_stack(columns)).fillna(by_query.transform("min")).fillna(0.0)
+        by_query = raw.groupby(ranking["qid"].to_numpy())
+        spread = by_query.transform("std", ddof=0).replace(0.0, 1.0)
+        standard: npt.NDArray[np.float64] = ((raw - by_query.transform("mean")) / spread).to_numpy()
+        return standard
+
+    def save(self, path: str | Path) -> None:
+        """Write the weights as JSON, replacing the file at once.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            BlendNotFittedError: there are no weights yet.
+        """
+        if self.weights is None:
+            raise BlendNotFittedError()
+        content = {"format": _FORMAT, "weights": self.weights, "scorers": [repr(scorer) for scorer in self.scorers]}
+        unfinished = Path(f"{path}.tmp")
+        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path, scorers: Sequence[pt.Transformer]) -> LinearBlend:
+        """Read the weights that :meth:`save` wrote.
+
+        Args:
+            path: of the file.
+            scorers: as many as when it was written, in the same order; the file names them for people.
+
+        Raises:
+            BlendFileError: the file is no blend, or one of another number of scorers.
+        """
+        try:
+            content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content["format"] != _FORMAT:
+                raise BlendFileError(Path(path), f"format {content['format']!r}, but this release reads {_FORMAT}")
+            return cls(scorers, weights=content["weights"])
+        except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
+            raise BlendFileError(Path(path), f"no blend of {len(scorers)} scorer(s) ({error})") from error
+
+
+def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.DataFrame) -> list[Group]:
+    """Split the features of a ranking by query, and tell which rows are right.
+
+    Args:
+        ranking: ``qid``, ``docno``.
+        features: float64 ``[rows, f]``.
+        qrels: ``qid``, ``docno``, ``label``.
+    """
+    relevant = set(qrels.loc[qrels["label"] > 0, ["qid", "docno"]].itertuples(index=False, name=None))
+    right = np.array([pair in relevant for pair in zip(ranking["qid"], ranking["docno"], strict=True)], dtype=bool)
+    codes, _ = pd.factorize(ranking["qid"])
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
+    return [(features[rows], right[rows]) for rows in parts]
+
+
+def _checked(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """Refuse weights that do not fit."""
+    numbers = tuple(float(weight) for weight in weights)
+    if len(numbers) != count or not all(0 <= number < float("inf") for number in numbers):
+        raise ConfigError(
+            "weights", weights, f"{count} numbers of at least 0: the incoming score's, then each scorer's"
+        )
+    return numbers

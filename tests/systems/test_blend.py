@@ -1,0 +1,160 @@
+"""The learned sum of a first stage's score and those of scorers, and the fitted weight of a fusion."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.systems import (
+    BlendFileError,
+    BlendNotFittedError,
+    LinearBlend,
+    ZScoreFusion,
+    fit_fusion_weight,
+    fuse_rankings,
+)
+
+RANKING = pd.DataFrame(
+    {
+        "qid": ["2", "2", "2", "1", "1", "1"],
+        "docno": ["a", "b", "c", "a", "b", "d"],
+        "score": [30.0, 20.0, 10.0, 3.0, 1.0, 2.0],
+        "rank": [0, 1, 2, 0, 2, 1],
+        "text": list("uvwxyz"),
+    }
+)
+TOP = (3 / 2) ** 0.5  # the standardised score of the first of three equally spaced ones
+
+
+class Table(pt.Transformer):  # type: ignore[misc]
+    """Gives documents the score of a table, in an order of its own; documents not in it are left out."""
+
+    schematic = {"label": "table", "help_url": "https://pyterrier.readthedocs.io"}  # noqa: RUF012
+
+    def __init__(self, scores: dict[str, float]) -> None:
+        self.scores = scores
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        return inp.assign(score=inp["docno"].map(self.scores)).dropna(subset=["score"]).sort_values("docno")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.scores == other.scores
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"Table({self.scores})"
+
+
+def questions(count: int = 200, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, Table]:
+    """Rankings of ten whose right document mostly has a high score in the table, and a little in the ranking."""
+    rng = np.random.default_rng(seed)
+    scores = {f"d{i}-{j}": float(rng.standard_normal()) for i in range(count) for j in range(10)}
+    rows, qrels = [], []
+    for i in range(count):
+        first = rng.standard_normal(10)
+        total = first + 3 * np.array([scores[f"d{i}-{j}"] for j in range(10)])
+        right = rng.choice(10, p=np.exp(total) / np.exp(total).sum())
+        rows += [(f"q{i}", f"d{i}-{j}", first[j], 0) for j in range(10)]
+        qrels.append((f"q{i}", f"d{i}-{right}", 1))
+    columns = ["qid", "docno", "score", "rank"]
+    return pd.DataFrame(rows, columns=columns), pd.DataFrame(qrels, columns=["qid", "docno", "label"]), Table(scores)
+
+
+def test_the_score_is_the_weighted_sum_of_standard_scores() -> None:
+    blend = LinearBlend((Table({"a": 1.0, "b": 2.0, "c": 3.0}),), weights=(1.0, 3.0))
+    found = blend(RANKING)
+    first = found[found["qid"] == "2"]
+    assert first["docno"].tolist() == ["c", "b", "a"]
+    assert first["score"].tolist() == pytest.approx([2 * TOP, 0.0, -2 * TOP])
+    assert found["qid"].tolist() == ["2"] * 3 + ["1"] * 3
+    assert found["rank"].tolist() == [0, 1, 2] * 2
+    assert first["text"].tolist() == ["w", "v", "u"]
+    assert list(found.columns) == list(RANKING.columns)
+
+
+def test_a_document_that_a_scorer_leaves_out_has_its_lowest_score() -> None:
+    blend = LinearBlend((Table({"a": 1.0, "b": 2.0}),), weights=(0.0, 1.0))
+    features = blend.features(RANKING)
+    assert features[3:, 1].tolist() == pytest.approx([-(0.5**0.5), 2**0.5, -(0.5**0.5)])
+    nothing = LinearBlend((Table({}),), weights=(1.0, 1.0))
+    assert nothing(RANKING)["docno"].tolist() == ["a", "b", "c", "a", "d", "b"]
+
+
+def test_equal_scores_are_ordered_by_docno() -> None:
+    found = LinearBlend((), weights=(0.0,))(RANKING.iloc[::-1])
+    assert found["docno"].tolist() == ["a", "b", "d", "a", "b", "c"]
+
+
+def test_a_pipeline_is_fitted_as_pyterrier_fits_and_finds_what_made_the_answers() -> None:
+    ranking, qrels, table = questions()
+    blend = LinearBlend((table,))
+    (pt.Transformer.from_df(ranking) >> blend).fit(ranking[["qid"]].drop_duplicates(), qrels)
+    first, second = blend.weights
+    assert second / first == pytest.approx(3, rel=0.4)
+    before = ranking.loc[ranking.groupby("qid")["score"].idxmax()].merge(qrels, on=["qid", "docno"])
+    after = blend(ranking).query("rank == 0").merge(qrels, on=["qid", "docno"])
+    assert len(after) > 120 > 2 * len(before)
+
+
+def test_without_weights_nothing_is_scored_and_without_answers_nothing_fitted() -> None:
+    blend = LinearBlend(())
+    with pytest.raises(BlendNotFittedError, match="fit"):
+        blend(RANKING)
+    with pytest.raises(BlendNotFittedError):
+        blend.save("nowhere.json")
+    with pytest.raises(NothingToFitError):
+        blend.fit(RANKING, pd.DataFrame({"qid": ["1"], "docno": ["z"], "label": [1]}))
+    assert blend.weights is None
+    assert list(blend(RANKING.iloc[:0]).columns) == list(RANKING.columns)
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (1.0, float("nan"))])
+def test_weights_that_do_not_fit_are_refused(weights) -> None:
+    with pytest.raises(ConfigError, match="2 numbers"):
+        LinearBlend((Table({}),), weights=weights)
+
+
+def test_the_numbers_are_stored_and_read_again(tmp_path) -> None:
+    blend = LinearBlend((Table({"a": 1.0}),), weights=(0.25, 3.0))
+    blend.save(tmp_path / "b.json")
+    assert LinearBlend.load(tmp_path / "b.json", (Table({"a": 1.0}),)) == blend
+    assert json.loads((tmp_path / "b.json").read_text())["scorers"] == ["Table({'a': 1.0})"]
+    with pytest.raises(BlendFileError, match="2 scorer"):
+        LinearBlend.load(tmp_path / "b.json", (Table({}), Table({})))
+    (tmp_path / "old.json").write_text('{"format": 9, "weights": [1]}')
+    with pytest.raises(BlendFileError, match="format 9"):
+        LinearBlend.load(tmp_path / "old.json", ())
+    with pytest.raises(BlendFileError):
+        LinearBlend.load(tmp_path / "none.json", ())
+
+
+def test_equality_repr_and_pickling() -> None:
+    blend = LinearBlend((Table({"a": 1.0}),), weights=(1.0, 2.0))
+    assert pickle.loads(pickle.dumps(blend)) == blend
+    assert eval(repr(blend)) == blend
+    assert blend != LinearBlend((Table({"a": 1.0}),))
+
+
+def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_what_both_sides_tell() -> None:
+    ranking, qrels, table = questions(400)
+    weight = fit_fusion_weight(ranking, table(ranking), qrels)
+    assert weight == pytest.approx(0.75, abs=0.07)
+    assert fit_fusion_weight(table(ranking), ranking, qrels) == pytest.approx(1 - weight, abs=1e-6)
+    ZScoreFusion(pt.Transformer.identity(), pt.Transformer.identity(), weight=weight)
+    assert fuse_rankings(ranking, table(ranking), weight)["qid"].nunique() == 400
+
+
+def test_a_side_that_tells_nothing_right_gets_no_weight() -> None:
+    ranking, qrels, table = questions(400)
+    against = table(ranking).assign(score=lambda frame: -frame["score"])
+    assert fit_fusion_weight(ranking, against, qrels) == 0.0
+
+
+TestLinearBlend = pt.testing.transformer_test_class(lambda: LinearBlend((Table({"a": 1.0}),), weights=(1.0, 1.0)))
