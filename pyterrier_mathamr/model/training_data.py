@@ -69,9 +69,7 @@ class TrainingData:
         else:
             train, held = everything, read_pairs(validation)
         hidden = {question for question, _ in held}
-        train, early = (
-            tuple(pair for pair in of if pair[0] not in hidden) for of in (train, read_pairs(first or ()))
-        )
+        train, early = (tuple(pair for pair in of if pair[0] not in hidden) for of in (train, read_pairs(first or ())))
         for part, name in ((train, "training"), (early, "training in the first epochs")):
             if len(part) < 2 and (part is train or first is not None):
                 raise TrainingError(f"{name} needs at least two pairs, and {len(part)} are left after the split.")
