@@ -27,7 +27,7 @@ ABLATIONS = [study for study in STUDIES.values() if not study.name.startswith("p
 @pytest.mark.parametrize("study", STUDIES.values(), ids=list(STUDIES))
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
 def test_each_condition_is_a_possible_configuration_of_its_own(study: Study, preset) -> None:
-    configs = [(study.config(c, 7, dict(preset.changes)), c.pairs) for c in study.conditions]
+    configs = [(study.config(c, 7, dict(preset.changes)), c.recipe) for c in study.conditions]
     assert len(set(configs)) == len(configs)
     assert {config.seed for config, _ in configs} == {7}
     assert set(study.strategies) <= set(STRATEGIES)
@@ -74,6 +74,14 @@ def test_conditions_differ_from_the_papers_settings_in_what_the_study_is_about()
 @pytest.mark.parametrize("study", ABLATIONS, ids=[study.name for study in ABLATIONS])
 def test_each_ablation_has_a_condition_without_message_passing(study: Study) -> None:
     assert any(study.config(c, 1).layers == 0 for c in study.conditions)
+
+
+@pytest.mark.parametrize("study", ABLATIONS, ids=[study.name for study in ABLATIONS])
+def test_what_a_recipe_brings_is_what_the_configuration_asks_for(study: Study) -> None:
+    for c in study.conditions:
+        config = study.config(c, 1)
+        assert (config.hard_negatives > 0) == (c.recipe.negatives != "none")
+        assert (config.first_epochs > 0) == (c.recipe.pairs == "first")
 
 
 def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:

@@ -9,7 +9,7 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError
-from pyterrier_mathamr.experiments.studies import Cell, Depth, Row, Study, condition, run_study
+from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, run_study
 from pyterrier_mathamr.experiments.studies import training as training_room
 from pyterrier_mathamr.experiments.studies.job import Job
 from pyterrier_mathamr.experiments.studies.workers import run_jobs
@@ -94,9 +94,8 @@ def test_published_figures_are_kept_apart_from_measured_ones(report: Report, wor
     assert not set(kept["published"]) & set(kept["tables"])
     assert "0.392 ± 0.009" not in json.dumps(kept["tables"], ensure_ascii=False)
     page = (folder / "report.md").read_text()
-    assert (
-        page.index("## Single queries") < page.index("## Published by others, not measured here") < page.index("0.392")
-    )
+    heading = page.index("## Published by others, not measured here")
+    assert page.index("## Single queries") < heading < page.index("0.392 ± 0.009")
     assert not [file.name for file in folder.glob("*.csv") if "0.392 ± 0.009" in file.read_text()]
 
 
@@ -159,7 +158,7 @@ def test_another_collection_needs_another_folder(report: Report, workdir: Path, 
 
 def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
     config = MathAMRConfig(**TINY)
-    job = Job(tmp_path / "nothing", tmp_path / "work", config, (), ("sample",), ("BM25",), Depth())
+    job = Job(tmp_path / "nothing", tmp_path / "work", config, Recipe(), (), ("sample",), ("BM25",), Depth())
     heard: list[str] = []
     reasons = run_jobs([job], 1, heard.append)
     assert "is no folder" in reasons[job.folder]
@@ -170,7 +169,14 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) 
 
 def test_a_job_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     job = Job(
-        tmp_path, tmp_path / "w", MathAMRConfig(layers=0), (tmp_path / "p.jsonl",), ("2020",), ("BM25",), Depth(50, 0.1)
+        tmp_path,
+        tmp_path / "w",
+        MathAMRConfig(layers=0),
+        Recipe(),
+        (tmp_path / "p.jsonl",),
+        ("2020",),
+        ("BM25",),
+        Depth(50, 0.1),
     )
     assert Job.from_json(job.to_json()) == job
     assert job.settings == {"layers": 0, "pairs": ["p.jsonl"]}
@@ -181,4 +187,6 @@ def test_wrong_options_are_refused_before_anything_is_made(tmp_path: Path) -> No
         run_study("paper/4.6", SAMPLE, tmp_path / "w", preset="tiny")
     with pytest.raises(ConfigError, match="layers"):
         run_study("paper/4.6", SAMPLE, tmp_path / "w", changes={"layers": -1}, verbose=False)
+    with pytest.raises(ConfigError, match="pairs"):
+        run_study("ablation/pairs", SAMPLE, tmp_path / "w", verbose=False)
     assert not (tmp_path / "w" / "graphs.mathamr").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .definition import Cell, Condition, Row, Study, condition
 from .published import Figure, Publication, PublishedTable, published
+from .recipe import Recipe
 from .registry import PRESETS, STUDIES, Preset, find_preset, find_study
 from .run import run_study
 from .strategies import STRATEGIES, Depth, Strategy
@@ -19,6 +20,7 @@ __all__ = [
     "Preset",
     "Publication",
     "PublishedTable",
+    "Recipe",
     "Row",
     "Strategy",
     "Study",

@@ -1,38 +1,144 @@
-"""Our own questions as data: what each option is worth, always with ``layers=0``, the model without message passing."""
+"""Our own questions as data: what each option is worth, with message passing and without it.
+
+Without message passing (``layers=0``) a virtual node is what it begins with, so all conditions but those about just
+that begin with the mean of its members. Each option is tested against the plain model, and each model without message
+passing against the same one with two layers of it.
+"""
 
 from __future__ import annotations
 
-from .definition import Study, condition, each_against_first
+from typing import Any
 
-_PLAIN = condition("layers = 0", layers=0)
-_LAYERS = (
-    condition("layers = 4", layers=4),
-    _PLAIN,
-    condition("layers = 1", layers=1),
-    condition("layers = 2", layers=2),
-)
-_INITIAL = (
-    condition("layers = 4, zero"),
-    condition("layers = 4, mean", initialisation="mean", learned="projection"),
-    condition("layers = 1, mean", layers=1, initialisation="mean", learned="projection"),
-    condition("layers = 0, mean", layers=0, initialisation="mean", learned="projection"),
-)
-_PAIRS = (
-    condition("all pairs"),
-    condition("pairs of the collection", pairs="collection"),
-    condition("all pairs, layers = 0", layers=0, initialisation="mean", learned="projection"),
-    condition(
-        "pairs of the collection, layers = 0", pairs="collection", layers=0, initialisation="mean", learned="projection"
-    ),
-)
+from .definition import Condition, Row, Study, condition
+from .recipe import Recipe
+from .strategies import COLBERT
+
+_MEAN: dict[str, Any] = {"initialisation": "mean", "learned": "projection"}
+_PLAIN = "plain"
+_WITHOUT = ", layers = 0"
+
+
+def _crossed(name: str, title: str, *options: Condition, **shared: Any) -> Study:
+    """Make a study of options, each with two layers and with none.
+
+    Args:
+        name: of the study.
+        title: of the study.
+        options: conditions; the first is what the others are tested against.
+        shared: options of all of them.
+    """
+    conditions, rows, first = [], [], (options[0].name, COLBERT)
+    for option in options:
+        plain = option.name + _WITHOUT
+        changes = {**_MEAN, **shared, **dict(option.changes)}
+        conditions.append(condition(option.name, option.recipe, **{"layers": 2, **changes}))
+        conditions.append(condition(plain, option.recipe, **{**changes, "layers": 0}))
+        rows.append(Row(option.name, against=None if option is options[0] else first))
+        rows.append(Row(plain, against=(option.name, COLBERT)))
+    return Study(name, title, tuple(conditions), tuple(rows))
+
+
+def _listed(name: str, title: str, *conditions: Condition) -> Study:
+    """Make a study of conditions that are all tested against the first."""
+    first = (conditions[0].name, COLBERT)
+    rows = (Row(c.name, against=None if c is conditions[0] else first) for c in conditions)
+    return Study(name, title, conditions, tuple(rows))
+
+
+_LAYERS = (condition(f"layers = {layers}", layers=layers, **_MEAN) for layers in (4, 0, 1, 2))
+_BEST_LOOKUP: dict[str, Any] = {**_MEAN, "features": "words", "projection": 128, "beta": 0.5}
+_BEST_TEXT: dict[str, Any] = {"features": "text", "projection": 384}
+_FITTED = Recipe(fitted=True)
 
 ABLATIONS = (
-    Study("ablation/layers", "Message passing", _LAYERS, each_against_first(_LAYERS)),
-    Study(
+    _listed("ablation/layers", "Message passing", *_LAYERS),
+    _listed(
         "ablation/initial",
-        "First value of virtual nodes, with and without message passing",
-        _INITIAL,
-        each_against_first(_INITIAL),
+        "First value of virtual nodes",
+        condition("zero, layers = 4"),
+        condition("random, layers = 4", initialisation="random"),
+        condition("mean, layers = 4", **_MEAN),
+        condition("mean, layers = 0", layers=0, **_MEAN),
     ),
-    Study("ablation/pairs", "Pairs from outside the collection", _PAIRS, each_against_first(_PAIRS)),
+    _crossed(
+        "ablation/attention",
+        "Attention over the members of a virtual node",
+        condition(_PLAIN),
+        condition("attention", aggregation="attention"),
+    ),
+    _crossed(
+        "ablation/features",
+        "Labels learned, from word vectors, or text",
+        condition("lookup"),
+        condition("words", features="words"),
+        condition("text", features="text"),
+        projection=128,
+    ),
+    _crossed(
+        "ablation/weights",
+        "Weights of the kinds of rows and of the document vector",
+        condition(_PLAIN),
+        condition("learned in training", kind_weights="learned", document_blend="learned"),
+        condition("fitted after training", _FITTED),
+        beta=0.5,
+    ),
+    _crossed(
+        "ablation/negatives",
+        "Hard negatives",
+        condition(_PLAIN),
+        condition("BM25", Recipe(negatives="bm25"), hard_negatives=2),
+        condition("same tags", Recipe(negatives="tags"), hard_negatives=2),
+        condition("the model itself", Recipe(negatives="model"), hard_negatives=2),
+    ),
+    _crossed(
+        "ablation/formula-contrast",
+        "Formulas of a question against those of its answer, and their sub-expressions",
+        condition(_PLAIN),
+        condition("formula contrast", formula_contrast=0.3),
+        condition("sub-expressions", subexpression=0.3),
+    ),
+    _crossed(
+        "ablation/sentence-dropout",
+        "Whole sentences left out in training",
+        condition(_PLAIN),
+        condition("sentences dropped", sentence_dropout=0.2),
+    ),
+    _crossed(
+        "ablation/pairs",
+        "Pairs from outside the collection and linked questions",
+        condition("collection", Recipe(pairs="collection")),
+        condition("all"),
+        condition("outside first", Recipe(pairs="first"), first_epochs=2),
+        condition("collection and duplicates", Recipe(pairs="collection", links="duplicate")),
+        condition("collection and all links", Recipe(pairs="collection", links="all")),
+    ),
+    _crossed(
+        "ablation/batch",
+        "Pairs in a batch",
+        condition("32"),
+        condition("128", batch_size=128),
+        condition("256", batch_size=256),
+    ),
+    _crossed(
+        "ablation/roles",
+        "Rare roles as relations of their own",
+        condition("5 or more", min_role_count=5),
+        condition("all", min_role_count=1),
+    ),
+    _listed(
+        "best/lookup",
+        "Without a text encoder at query time",
+        condition("words", _FITTED, layers=2, **_BEST_LOOKUP),
+        condition("words, layers = 0", _FITTED, layers=0, **_BEST_LOOKUP),
+        condition("words, formula contrast", _FITTED, layers=2, formula_contrast=0.3, **_BEST_LOOKUP),
+        condition("words, hard negatives", Recipe(negatives="bm25", fitted=True), hard_negatives=2, **_BEST_LOOKUP),
+    ),
+    _listed(
+        "best/text",
+        "With a text encoder",
+        condition("text", _FITTED, layers=2, **_BEST_TEXT),
+        condition("text, layers = 0", _FITTED, layers=0, **_BEST_TEXT),
+        condition("text, 128 dimensions", _FITTED, layers=2, **{**_BEST_TEXT, "projection": 128}),
+        condition("text, formula contrast", _FITTED, layers=2, formula_contrast=0.3, **_BEST_TEXT),
+    ),
 )

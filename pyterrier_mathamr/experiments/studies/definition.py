@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model import MathAMRConfig
 
+from .recipe import Recipe
 from .strategies import COLBERT, STANDARD, STRATEGIES
 
 SEEDS = (42, 43, 44, 45, 46)
 """The paper trains with five seeds and names one of them, 42 (Table 4.15); the others are ours."""
 
+_PLAIN_RECIPE = Recipe()
+
 Settings = Literal["experiments", "benchmark"]
-PairSources = Literal["all", "collection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +28,23 @@ class Condition:
     Attributes:
         name: as in the table.
         changes: options that differ from the study's settings, with their values.
-        pairs: trained on ``all`` pairs that are given, or on those of the ``collection`` alone.
+        recipe: which pairs and wrong answers it is trained on.
     """
 
     name: str
     changes: tuple[tuple[str, Any], ...] = ()
-    pairs: PairSources = "all"
+    recipe: Recipe = field(default_factory=Recipe)
 
 
-def condition(name: str, *, pairs: PairSources = "all", **changes: Any) -> Condition:
+def condition(name: str, recipe: Recipe = _PLAIN_RECIPE, **changes: Any) -> Condition:
     """Write a condition down.
 
     Args:
         name: as in the table.
-        pairs: see :class:`Condition`.
+        recipe: which pairs and wrong answers it is trained on.
         changes: options of the configuration that differ from the study's settings.
     """
-    return Condition(name, tuple(changes.items()), pairs)
+    return Condition(name, tuple(changes.items()), recipe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +134,3 @@ class Study:
         """
         make = MathAMRConfig.paper_benchmark if self.settings == "benchmark" else MathAMRConfig.paper_experiments
         return make(**{**changes, **dict(condition.changes), "seed": seed})
-
-
-def each_against_first(conditions: tuple[Condition, ...], strategy: str = COLBERT) -> tuple[Row, ...]:
-    """Make the rows of a study in which all conditions are searched in one way and tested against the first.
-
-    Args:
-        conditions: the first is the baseline.
-        strategy: how all are searched.
-    """
-    first = (conditions[0].name, strategy)
-    return tuple(Row(c.name, strategy, None if c is conditions[0] else first) for c in conditions)

@@ -25,6 +25,7 @@ from typing import Any
 
 from pyterrier_mathamr.model import MathAMRConfig
 
+from .recipe import Recipe
 from .strategies import STRATEGIES, Depth
 
 
@@ -36,6 +37,7 @@ class Job:
         collection: a local ARQMath folder.
         workdir: where all is kept.
         config: of the training.
+        recipe: which pairs and wrong answers it is trained on.
         pairs: files of pairs from outside the collection that are trained on.
         years: whose topics are searched with.
         strategies: names of the ways to search.
@@ -46,6 +48,7 @@ class Job:
     collection: Path
     workdir: Path
     config: MathAMRConfig
+    recipe: Recipe
     pairs: tuple[Path, ...]
     years: tuple[str, ...]
     strategies: tuple[str, ...]
@@ -54,10 +57,12 @@ class Job:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the trained model depends on: options that differ from the defaults, and the files of pairs."""
-        usual = MathAMRConfig().to_dict()
-        changes = {name: value for name, value in self.config.to_dict().items() if value != usual[name]}
-        return {**changes, "pairs": sorted(file.name for file in self.pairs)}
+        """What the trained model depends on: options that differ from the defaults, recipe, files of pairs."""
+        choices = self.recipe.choices()
+        if choices.get("pairs") == "collection":  # which is to have no files of pairs
+            del choices["pairs"]
+        recipe = {f"recipe {name}": value for name, value in choices.items()}
+        return {**self.config.choices(), **recipe, "pairs": sorted(file.name for file in self.pairs)}
 
     @property
     def folder(self) -> Path:
@@ -110,6 +115,7 @@ class Job:
             collection=Path(fields["collection"]),
             workdir=Path(fields["workdir"]),
             config=MathAMRConfig.from_dict(fields["config"]),
+            recipe=Recipe(**fields["recipe"]),
             pairs=tuple(map(Path, fields["pairs"])),
             years=tuple(fields["years"]),
             strategies=tuple(fields["strategies"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,8 @@ def run_study(
 ) -> Report:
     """Run a study: train and measure each condition with each seed, and make the tables.
 
-    What is finished is not done again, and what was killed goes on; conditions that several studies have in common are
-    trained once for all studies of a work folder.
+    What is finished is not done again, what was killed goes on, and studies of a work folder share the runs that they
+    have in common.
 
     Args:
         study: a name such as ``paper/4.6`` or ``ablation/layers``, see ``STUDIES``; or a study of your own.
@@ -84,10 +85,6 @@ def run_study(
         ConfigError: there is no such study or preset, or an option is not possible.
         ConditionsFailedError: some runs failed; the report of the others is written all the same.
         ARQMathError: a file of the release is missing or damaged.
-
-    Example::
-
-        report = run_study("ablation/layers", "ARQMath", "work", preset="mini", workers=4)
     """
     study = find_study(study) if isinstance(study, str) else study
     scale = find_preset(preset)
@@ -101,9 +98,7 @@ def run_study(
     failed = _do(jobs, workers, say)
     report = study_report(study, jobs, materials, wanted, scale)
     target = folder / "studies" / study.name.replace("/", "-")
-    target.mkdir(parents=True, exist_ok=True)
-    report.write(target)
-    write_whole(target / "by-topic.csv", read_results(jobs).values.to_csv(index=False))
+    _write(report, read_results(jobs), target)
     say(f"report: {target / 'report.md'}")
     if failed:
         raise ConditionsFailedError(target, failed)
@@ -133,6 +128,8 @@ def study_jobs(
     Raises:
         ConfigError: an option is not possible.
     """
+    if not materials.pairs and any(condition.recipe.pairs != "all" for condition in study.conditions):
+        raise ConfigError("pairs", [], f"at least one file of pairs, which {study.name} is about")
     depth = Depth()
     if study.scales_depth and preset.scales_depth:
         depth = Depth.scaled(sum(1 for _ in materials.collection.answers()))
@@ -142,7 +139,8 @@ def study_jobs(
             collection=materials.collection.path,
             workdir=materials.workdir,
             config=study.config(condition, seed, options),
-            pairs=materials.pairs if condition.pairs == "all" else (),
+            recipe=condition.recipe,
+            pairs=materials.pairs if condition.recipe.pairs != "collection" else (),
             years=years,
             strategies=study.strategies,
             depth=depth,
@@ -216,9 +214,19 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
     )
 
 
+def _write(report: Report, results: Results, target: Path) -> None:
+    """Write the report, and the values that its tables and tests are made of."""
+    target.mkdir(parents=True, exist_ok=True)
+    report.write(target)
+    write_whole(target / "by-topic.csv", results.values.to_csv(index=False))
+
+
 def _configurations(jobs: Jobs) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Give the options that all conditions have in common, and by condition the others; seeds are left out."""
-    configs = {name: {**job.config.to_dict(), "pairs of others": len(job.pairs)} for (name, _), job in jobs.items()}
+    configs = {
+        name: {**job.config.to_dict(), **asdict(job.recipe), "pairs": [file.name for file in job.pairs]}
+        for (name, _), job in jobs.items()
+    }
     first = next(iter(configs.values()))
     common = {option for option in first if all(config[option] == first[option] for config in configs.values())}
     different = {

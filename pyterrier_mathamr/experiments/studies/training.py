@@ -11,12 +11,12 @@ import torch
 
 from pyterrier_mathamr.experiments.environment import environment, peak_memory
 from pyterrier_mathamr.experiments.jobs import index_documents, train_on_pairs
-from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_whole
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.model import MathAMR, fit_score_weights
 
+from .data import training_data
 from .job import Job
 from .lock import locked
 from .materials import Materials
@@ -87,12 +87,33 @@ def _train(job: Job, materials: Materials, verbose: bool) -> None:
     """Train, write down what it cost, and save the model last, so that a model is never without its cost."""
     path, checkpoint = job.folder / "model", job.folder / "training"
     shutil.rmtree(path, ignore_errors=True)  # of a run that lost its record
-    sources = [read_training_pairs(source) for source in (job.collection, *job.pairs)]
     graphs = JoinedGraphs([materials.graphs, *materials.pair_graphs()])
-    model = train_on_pairs(sources, graphs, job.config, checkpoint, device=job.device, verbose=verbose)
+    data = training_data(job, materials.graphs, lambda base: _base_model(base, materials, verbose))
+    model = train_on_pairs(
+        data.sources,
+        graphs,
+        job.config,
+        checkpoint,
+        first=data.first,
+        negatives=data.negatives,
+        never=data.never,
+        device=job.device,
+        verbose=verbose,
+    )
     write_whole(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
+    if job.recipe.fitted:
+        model = fit_score_weights(model, data.validation, graphs, device=job.device, verbose=verbose)
     model.save(path)
     shutil.rmtree(checkpoint)
+
+
+def _base_model(base: Job, materials: Materials, verbose: bool) -> MathAMR:
+    """Give the model that mines for another, which may be a run of the same study."""
+    with locked(base.folder):
+        path = base.folder / "model"
+        settings = {**base.settings, **_origin(materials)}
+        Stages(base.folder).run("train", path, settings, lambda: _train(base, materials, verbose))
+        return MathAMR.from_pretrained(path)
 
 
 def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
