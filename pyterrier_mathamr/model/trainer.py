@@ -12,7 +12,7 @@ writes the checkpoint, in a folder that all of them see::
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -20,8 +20,9 @@ from torch import Tensor
 
 from pyterrier_mathamr.graph import Vocabulary
 
-from .checkpoint import load_snapshot, save_snapshot
+from .checkpoint import Snapshot, load_snapshot, save_snapshot
 from .config import MathAMRConfig
+from .curve import CURVE, can_draw, draw_losses
 from .devices import choose_device
 from .errors import MissingGraphError, TrainingError
 from .history import EpochRecord
@@ -88,8 +89,8 @@ class Trainer:
             first: pairs of other domains, trained on in the first ``first_epochs`` epochs in place of ``pairs``.
             negatives: hard negatives by question id, of which ``hard_negatives`` are drawn for each pair and epoch.
             never: by question id, what is no negative besides its known answers, such as those of linked questions.
-            checkpoint: a folder for the state, the history and the arrays of the graphs; a run found there goes on to
-                the same result, wherever it was killed.
+            checkpoint: a folder for the state, the history, the arrays of the graphs and, with the extra ``plots``, a
+                picture of the losses; a run found there goes on to the same result, wherever it was killed.
             start: a model whose vocabulary and weights training starts from.
             snapshot_every: seconds after which the state is also saved within an epoch.
             verbose: show a progress bar for each epoch.
@@ -111,25 +112,33 @@ class Trainer:
             vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, data.trained()))
             identity = _run_identity(self.config, vocabulary, data, start, ranks.size)
             snapshot = None if folder is None else load_snapshot(folder, identity)
-            shown = verbose and ranks.rank == 0
 
             def tensors() -> Tensors:
+                shown = verbose and ranks.rank == 0
                 return files.tensors(names, graphs, vocabulary, self.config, shown, text)
 
             weights = start.weights() if start else None
-            if start is None and snapshot is None and self.config.features != "lookup":
-                made = tensors() if self.config.features == "text" else {}
-                weights = ranks.first(lambda: self._starting_weights(graphs, made, vocabulary, data.trained(), text))
+            if start is None and snapshot is None:
+                weights = self._weights(ranks, graphs, tensors, vocabulary, data.trained(), text)
             run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
             for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
                 self.history = snapshot.history
                 if folder is not None and ranks.rank == 0:
                     save_snapshot(folder, identity, snapshot)
+        model = self._model(snapshot, vocabulary)
+        if folder is not None and ranks.rank == 0 and can_draw():
+            draw_losses(self.history, folder / CURVE)
+        return model
+
+    def _model(self, snapshot: Snapshot | None, vocabulary: Vocabulary) -> MathAMR:
+        """Make the model of the best epoch."""
         if snapshot is None:
             raise TrainingError("no epoch was trained.")
-        self.history = snapshot.history
-        best = {k.removeprefix("encoder."): v for k, v in snapshot.best.items() if k.startswith("encoder.")}
-        return MathAMR(trained_config(self.config, snapshot.best), vocabulary, best, text=self.text)
+        self.history, best = snapshot.history, snapshot.best
+        weights = {
+            name.removeprefix("encoder."): tensor for name, tensor in best.items() if name.startswith("encoder.")
+        }
+        return MathAMR(trained_config(self.config, best), vocabulary, weights, text=self.text)
 
     def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
         """Count the labels of the training graphs, each post once; validation posts stay unseen."""
@@ -140,13 +149,24 @@ class Trainer:
             min_role_count=self.config.min_role_count,
         )
 
-    def _starting_weights(
-        self, graphs: Graphs, tensors: Tensors, vocabulary: Vocabulary, names: Sequence[str], text: TextEncoder
-    ) -> dict[str, Tensor]:
+    def _weights(
+        self,
+        ranks: Ranks,
+        graphs: Graphs,
+        tensors: Callable[[], Tensors],
+        vocabulary: Vocabulary,
+        names: Sequence[str],
+        text: TextEncoder,
+    ) -> dict[str, Tensor] | None:
         """Make the weights of a model that starts from a text encoder, seen on the training posts alone."""
-        arrays = (tensors[name] for name in names) if self.config.features == "text" else ()
-        found = starting_weights(self.config, vocabulary, (graphs[name] for name in names), arrays, text)
-        return {**first_encoder(self.config, vocabulary).state_dict(), **found}
+        config = self.config
+        if config.features == "lookup":
+            return None
+        made = tensors() if config.features == "text" else None
+        arrays = () if made is None else (made[name] for name in names)
+        trained = (graphs[name] for name in names)
+        begun = ranks.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
+        return {**first_encoder(config, vocabulary).state_dict(), **begun}
 
 
 def _check_graphs(graphs: Graphs, names: Sequence[str]) -> None:
