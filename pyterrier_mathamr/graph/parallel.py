@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
-from pyterrier_mathamr.amr import DependencyAmrParser, get_parser
+from pyterrier_mathamr.amr import DependencyAmrParser, WorkerParser, get_parser
 
 from .builder import GraphBuilder
 from .store import GraphStore
@@ -70,11 +71,15 @@ def build_store(
         The store.
 
     Raises:
+        ConfigError: ``workers`` is no positive number, or more than one with a parser that has processes of its own.
         StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. What is in whole shards
             is kept and the next run goes on after it.
     """
+    parser = get_parser(builder.parser)
     if workers is None:
-        workers = usable_cores() if isinstance(get_parser(builder.parser), DependencyAmrParser) else 1
+        workers = usable_cores() if isinstance(parser, DependencyAmrParser) else 1
+    if workers > 1 and isinstance(parser, WorkerParser):
+        raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own, one a device")
     batches = _batches(iter(documents), builder.batch_size)
     indexer = store.indexer(mode, shard_size=shard_size, verbose=verbose, total=total)
     with closing(map_in_processes(BuildBatch(builder), batches, workers)) as built:

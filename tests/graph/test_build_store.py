@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, StoreExistsError, build_store
 
 DOCUMENTS = [
@@ -73,6 +73,8 @@ def test_nothing_is_read_or_replaced_where_it_must_not_be(tmp_path):
         build_store(DOCUMENTS[3:], builder(), store)
     with pytest.raises(ConfigError, match="workers=0"):
         build_store(DOCUMENTS, builder(), store, mode="overwrite", workers=0)
+    with pytest.raises(ConfigError, match="processes of its own"):
+        build_store(DOCUMENTS, builder(TransitionAmrParser(python=sys.executable)), store, mode="overwrite", workers=2)
     assert files(store.path) == before
 
 
