@@ -233,13 +233,20 @@ def _run_study(
         workdir,
         pairs=options["pairs"],
         years=(years or "2020,2022").split(","),
-        seeds=[int(seed) for seed in seeds.split(",")] if seeds else None,
+        seeds=_numbers(seeds) if seeds else None,
         preset=options["preset"],
         changes=_options(options["changes"]),
         workers=options["workers"],
         verbose=not quiet,
     )
     click.echo(report.to_markdown())
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 42,43", param_hint="--seeds") from error
 
 
 def _studies() -> str:

@@ -1,0 +1,70 @@
+"""The command line of studies: what is listed, what is refused, what is handed on."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pyterrier_mathamr
+from pyterrier_mathamr import experiments
+from pyterrier_mathamr.cli import main
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["experiment", *map(str, arguments)])
+
+
+def test_the_studies_are_listed_with_their_conditions() -> None:
+    lines = run("--list").output.splitlines()
+    assert len(lines) == len(experiments.STUDIES)
+    assert lines[0].startswith("paper/4.6 ")
+    assert "Both (OPT+SLT)" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), "--list"),
+        (("paper/4.6",), "--collection"),
+        (("paper/9.9", "--collection", SAMPLE), "paper/4.6"),
+        (("paper/4.6", "--collection", SAMPLE, "--model", "mathamr-plus-mini"), "--model"),
+        (("paper/4.6", "--collection", SAMPLE, "--set", "layers"), "--set"),
+        (("paper/4.6", "--collection", SAMPLE, "--preset", "tiny"), "mini"),
+        (("paper/4.6", "--collection", SAMPLE, "--seeds", "one"), "--seeds"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[object, ...], named: str, tmp_path: Path) -> None:
+    result = run(*arguments, "--workdir", tmp_path, "-q")
+    assert result.exit_code in (1, 2)
+    assert named in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {}
+
+    def run_study(name: str, collection: Path, workdir: Path, **options: Any) -> experiments.Report:
+        asked.update(options, name=name, collection=collection, workdir=workdir)
+        return experiments.Report("title", {}, (), {})
+
+    monkeypatch.setattr(experiments, "run_study", run_study)
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.touch()
+    options = ("--years", "2020,2022", "--seeds", "1,2", "--preset", "mini", "--workers", 3, "--set", "epochs=1")
+    result = run("paper/4.6", "--collection", SAMPLE, "--workdir", tmp_path, "--pairs", pairs, *options, "-q")
+    assert result.exit_code == 0, result.output
+    assert asked == {
+        "name": "paper/4.6",
+        "collection": SAMPLE,
+        "workdir": tmp_path,
+        "pairs": (pairs,),
+        "years": ["2020", "2022"],
+        "seeds": [1, 2],
+        "preset": "mini",
+        "changes": {"epochs": 1},
+        "workers": 3,
+        "verbose": False,
+    }
