@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, is_first
 
 from .jobs import train_on_pairs
 from .links import LinkedQuestions, known_answers, linked_pairs
@@ -56,7 +56,8 @@ def train_from_sources(
     Args:
         sources: ARQMath folders and pair files.
         graph_store: the graphs of their posts.
-        output: the new model; ``<output>.training`` keeps the state after each epoch until it is whole.
+        output: the new model; ``<output>.training`` keeps the state until it is whole, ``<output>.history.csv`` and,
+            with the extra ``plots``, ``<output>.losses.png`` stay. Of several processes the first one writes.
         config: the model's and the training's options.
         further: hard negatives, linked questions, first pairs.
         verbose: show progress.
@@ -73,9 +74,23 @@ def train_from_sources(
     if further.first:
         options["first"] = [read_training_pairs(source) for source in further.first]
     model = train_on_pairs(pairs, graphs, further.configure(config), checkpoint, verbose=verbose, **options)
-    model.save(output)
-    shutil.rmtree(checkpoint)
+    if is_first():
+        model.save(output)
+        keep_history(checkpoint, output)
+        shutil.rmtree(checkpoint)
     return model
+
+
+def keep_history(checkpoint: Path, output: Path) -> None:
+    """Move the losses of a run, as table and picture, from its checkpoint to beside its model: ``<output>.losses.png``.
+
+    Args:
+        checkpoint: what ``fit`` wrote.
+        output: the model's folder.
+    """
+    for name in ("history.csv", "losses.png"):
+        if (checkpoint / name).exists():
+            (checkpoint / name).replace(output.with_name(f"{output.name}.{name}"))
 
 
 def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:

@@ -28,6 +28,7 @@ from .losses import ContrastiveLoss, info_nce, normalise
 from .mathamr import MathAMR
 from .maxsim import best_matches, maxsim, maxsim_matrix
 from .plan import RelationPlan
+from .ranks import is_first
 from .rgcn import RelationalGraphConv
 from .text import TextEncoder
 from .trainer import Trainer
@@ -68,6 +69,7 @@ __all__ = [
     "fit_score_weights",
     "formula_contrast",
     "info_nce",
+    "is_first",
     "kind_sums",
     "maxsim",
     "maxsim_matrix",

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
@@ -157,8 +158,8 @@ class MathAMRConfig:
             value = getattr(self, name)
             if value > 0 and (self.virtual_nodes != "hierarchy" or (needs_formulas and self.formulas == "none")):
                 raise ConfigError(name, value, "0 without the virtual nodes that it is about")
-        if self.subexpression > 0 and self.text_alone:
-            raise ConfigError("subexpression", self.subexpression, "0 where vectors come from the text alone")
+        if self.subexpression > 0 and self.features == "text" and self.text_residual:
+            raise ConfigError("subexpression", self.subexpression, "0 with text_residual: sub-expressions have no text")
         if self.min_learning_rate > self.learning_rate:
             raise ConfigError("min_learning_rate", self.min_learning_rate, "at most learning_rate")
         if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
@@ -227,6 +228,35 @@ class MathAMRConfig:
             raise ConfigError("configuration", options, "a JSON object")
         return cls.from_dict(options)
 
+    @classmethod
+    def from_yaml(cls, text: str) -> MathAMRConfig:
+        """Read options from YAML, one ``name: value`` a line.
+
+        Raises:
+            ConfigError: the text is no YAML mapping.
+            UnknownOptionError: an option does not exist.
+        """
+        import yaml
+
+        try:
+            options = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError("configuration", text[:80], f"a YAML mapping ({error})") from error
+        if not isinstance(options, dict):
+            raise ConfigError("configuration", options, "a YAML mapping")
+        return cls.from_dict({str(name): _number(value) for name, value in options.items()})
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> MathAMRConfig:
+        """Read options from a file: YAML where its name ends in ``.yaml`` or ``.yml``, else JSON.
+
+        Raises:
+            ConfigError: the file does not hold options.
+            UnknownOptionError: an option does not exist.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        return cls.from_yaml(text) if Path(path).suffix in (".yaml", ".yml") else cls.from_json(text)
+
     def to_json(self) -> str:
         """Write all options as JSON, one a line, always the same text for the same configuration."""
         return json.dumps(self.to_dict(), indent=2) + "\n"
@@ -234,3 +264,13 @@ class MathAMRConfig:
     def replace(self, **changes: Any) -> MathAMRConfig:
         """Give a copy with other values for some options, checked again."""
         return self.from_dict({**self.to_dict(), **changes})
+
+
+def _number(value: Any) -> Any:
+    """Read ``1e-4`` as a number, which YAML 1.1 takes for a word."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return value
+    return value

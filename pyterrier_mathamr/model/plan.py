@@ -91,9 +91,10 @@ class RelationPlan:
         if targets is not None:
             results = targets.numel()
             edge_index, edge_type = _into(targets, edge_index, edge_type, num_nodes)
-        source, target = edge_index
+        source, target = edge_index[0], edge_index[1]
         relations, relation = torch.unique(edge_type, return_inverse=True)
-        by_source, by_target = (_Side.build(relation, node, num_nodes, len(relations)) for node in (source, target))
+        by_source = _Side.build(relation, source, num_nodes, len(relations))
+        by_target = _Side.build(relation, target, num_nodes, len(relations))
         turned = by_source.sizes < by_target.sizes  # [k], relations whose rows are their sources
         sizes = torch.where(turned, by_source.sizes, by_target.sizes)
         first = _starts(sizes)[:-1]
@@ -101,9 +102,9 @@ class RelationPlan:
         late, early = turned[relation], ~turned[relation]  # edges of turned relations, and of the others
         row = first[relation] + torch.where(late, by_source.within(relation), by_target.within(relation))  # [e]
         sources = by_source.chosen(turned, first)  # the rows that are a source each
-        targets = by_target.chosen(~turned, first)  # the rows that are the mean for a target each
+        means = by_target.chosen(~turned, first)  # the rows that are the mean for a target each
         into = _entries((row[early], source[early], share[early]), (*sources, share.new_ones(len(sources[0]))))
-        out = _entries((row[late], target[late], share[late]), (*targets, share.new_ones(len(targets[0]))))
+        out = _entries((row[late], target[late], share[late]), (*means, share.new_ones(len(means[0]))))
         rows = int(sizes.sum())
         return cls(
             relations=relations,

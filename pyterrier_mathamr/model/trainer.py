@@ -22,6 +22,7 @@ from pyterrier_mathamr.graph import Vocabulary
 
 from .checkpoint import Snapshot, load_snapshot, save_snapshot
 from .config import MathAMRConfig
+from .curve import CURVE, can_draw, draw_losses
 from .devices import choose_device
 from .errors import MissingGraphError, TrainingError
 from .history import EpochRecord

@@ -88,6 +88,20 @@ def test_text_that_is_no_configuration_is_refused(text) -> None:
         MathAMRConfig.from_json(text)
 
 
+def test_yaml_holds_options_one_a_line(tmp_path) -> None:
+    (tmp_path / "model.yaml").write_text("layers: 2\nlearning_rate: 1e-3\nbases: null\nfeatures: words\n")
+    found = MathAMRConfig.from_file(tmp_path / "model.yaml")
+    assert found == MathAMRConfig(layers=2, learning_rate=1e-3, bases=None, features="words")
+    (tmp_path / "model.json").write_text(found.to_json())
+    assert MathAMRConfig.from_file(tmp_path / "model.json") == found
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "a: [", "layers"])
+def test_yaml_that_is_no_configuration_is_refused(text) -> None:
+    with pytest.raises(ConfigError):
+        MathAMRConfig.from_yaml(text)
+
+
 def test_replace_checks_again() -> None:
     assert MathAMRConfig().replace(layers=0).layers == 0
     with pytest.raises(ConfigError):

@@ -135,6 +135,15 @@ def test_the_history_is_written_as_json_and_csv(small, pairs, graphs, tmp_path) 
     assert rows[0]["learning_rate"] > rows[1]["learning_rate"] >= small.min_learning_rate
 
 
+def test_a_picture_of_the_losses_is_drawn_where_matplotlib_is(small, pairs, graphs, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("matplotlib")
+    fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "drawn")
+    assert (tmp_path / "drawn" / "losses.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("pyterrier_mathamr.model.trainer.can_draw", lambda: False)
+    fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "plain")
+    assert not (tmp_path / "plain" / "losses.png").exists()
+
+
 def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epochs(
     small, pairs, graphs, monkeypatch
 ) -> None:
