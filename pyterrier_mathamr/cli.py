@@ -48,7 +48,7 @@ def _configured(command: Command) -> Command:
     command = click.option(
         "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
     )(command)
-    return click.option("--config", "file", type=_FILE, help="JSON file of options.")(command)
+    return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
 def _with_parser(command: Command) -> Command:
@@ -263,7 +263,7 @@ def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
     """Make a configuration from a file and single options."""
     from .model import MathAMRConfig
 
-    config = MathAMRConfig.from_json(file.read_text(encoding="utf-8")) if file else MathAMRConfig()
+    config = MathAMRConfig.from_file(file) if file else MathAMRConfig()
     return config.replace(**_options(changes))
 
 
