@@ -10,11 +10,12 @@ import random
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.listwise import Features, Group, fit_listwise
+from pyterrier_mathamr._common.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import MathAMRGraph
 
@@ -45,8 +46,7 @@ def fit_score_weights(
 
     A softmax over all answers of the pairs as candidates of each question, whose own other answers are left out. As in
     training, scores are divided by the question's rows where ``normalise_scores`` is set; that changes no ranking.
-
-    Memory is 16 bytes for each question and answer, so 192 MB at most with the limits as they are.
+    Memory is 16 bytes for each question and answer, so 192 MB with the limits as they are.
 
     Args:
         model: a trained model; its own weights are not used.
@@ -70,36 +70,47 @@ def fit_score_weights(
 
     Example::
 
-        held_out = arqmath.known_item_qrels(collection.pairs(), "validation")
-        weighted = fit_score_weights(model, held_out, graph_store)
+        weighted = fit_score_weights(model, pairs, graph_store)
         weighted.save("my-model-weighted")
+        pipeline = mathamr.GraphBuilder() >> weighted.query_encoder() >> index.colbert()
     """
-    own = _sample(read_pairs(pairs), max_questions, seed)
-    answers = _candidates(read_pairs(pairs), own, max_answers, seed)
-    names = [*own, *answers]
-    missing = [name for name in dict.fromkeys(names) if name not in graphs]
+    known = read_pairs(pairs)
+    own = _sample(known, max_questions, seed)
+    answers = _candidates(known, own, max_answers, seed)
+    missing = [name for name in dict.fromkeys([*own, *answers]) if name not in graphs]
     if missing:
         raise MissingGraphError(missing)
-    asked = [graphs[name] for name in own]
-    queries = model.encode(asked, device=device, verbose=verbose)
-    documents = model.encode([graphs[name] for name in answers], device=device, verbose=verbose)
-    features = kind_sums(
-        queries, [row_kinds(model, graph, len(q)) for graph, q in zip(asked, queries, strict=True)], documents, verbose
-    )
-    if model.config.normalise_scores:
-        features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
+    features = _features(model, [graphs[name] for name in own], [graphs[name] for name in answers], device, verbose)
     if not blend or model.config.virtual_nodes == "none":
         features = features[:, :, :3]
-    place = {name: i for i, name in enumerate(answers)}
-    groups: list[Group] = []
-    for values, right in zip(features, own.values(), strict=True):
-        mask = np.zeros(len(answers), dtype=bool)
-        mask[[place[name] for name in right]] = True
-        groups.append((values, mask))
-    found = fit_listwise(groups)
+    found = fit_listwise(list(zip(features, _right(own, answers), strict=True)))
     if not found.any():
         raise TrainingError("no kind of virtual node tells the right answers of these pairs from the wrong ones.")
     return model.with_score_weights(ScoreWeights(*found.tolist()))
+
+
+def _features(
+    model: MathAMR, asked: list[MathAMRGraph], answers: list[MathAMRGraph], device: str | None, verbose: bool
+) -> Features:
+    """Encode questions and answers and sum up what matched: float32 ``[b, m, 4]``, scaled as in training."""
+    queries = model.encode(asked, device=device, verbose=verbose)
+    documents = model.encode(answers, device=device, verbose=verbose)
+    kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
+    features = kind_sums(queries, kinds, documents, verbose)
+    if model.config.normalise_scores:
+        features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
+    return features
+
+
+def _right(own: dict[str, list[str]], answers: list[str]) -> list[npt.NDArray[np.bool_]]:
+    """Mark the right answers of each question: bool ``[m]`` each."""
+    place = {name: i for i, name in enumerate(answers)}
+    marks = []
+    for right in own.values():
+        mark = np.zeros(len(answers), dtype=bool)
+        mark[[place[name] for name in right]] = True
+        marks.append(mark)
+    return marks
 
 
 def kind_sums(

@@ -49,7 +49,7 @@ class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
 
         blend = LinearBlend((index.scorer(), index.scorer(vectors="document")))
         pipeline = bm25 >> encode >> blend
-        pipeline.fit(questions, qrels)
+        pipeline.fit(topics, qrels)
         blend.save("blend.json")
     """
 

@@ -133,8 +133,8 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
 
     Example::
 
-        weight = fit_fusion_weight(bm25(questions), colbert(questions), qrels)
-        fused = ZScoreFusion(bm25, colbert, weight=weight)
+        colbert = encode >> index.colbert()
+        pipeline = ZScoreFusion(bm25, colbert, weight=fit_fusion_weight(bm25(topics), colbert(topics), qrels))
     """
     both = _joined(left, right)
     of_left, of_right = fit_listwise(grouped(both, both[["z_left", "z_right"]].to_numpy(), qrels)).tolist()
