@@ -29,6 +29,8 @@ def alignment(
     *,
     query_post: MathPost | None = None,
     doc_post: MathPost | None = None,
+    query_weights: npt.ArrayLike | None = None,
+    query_document_weight: float | None = None,
 ) -> pd.DataFrame:
     """Align each virtual node of a query with the document's most similar one (MathAMR+, eq. 3.4).
 
@@ -39,11 +41,15 @@ def alignment(
         doc_embs: float32 ``[n, d]``, the same of the document.
         query_post: the query's text and LaTeX, for the labels.
         doc_post: the document's.
+        query_weights: float ``[q]``, what each row of the query counts; 1 where not given.
+        query_document_weight: what the product of the two document vectors counts beside MaxSim; it has a last row of
+            its own where it is given.
 
     Returns:
-        A row for each virtual node of the query, in its order: ``query_row``, ``query_kind``, ``query_label``,
+        A row for each virtual node of the query, in its order, and that of the documents' product where it has a
+        weight: ``query_row``, ``query_kind``, ``query_label``,
         ``doc_row``, ``doc_kind``, ``doc_label``, ``similarity`` (float, -1 to 1; of equal ones the first), and
-        ``contribution`` (float), its share of the MaxSim score; the shares add up to 1, or are all 0 where the score
+        ``contribution`` (float), its weighted share of the score; the shares add up to 1, or are all 0 where the score
         is 0.
 
     Raises:
@@ -55,12 +61,20 @@ def alignment(
         raise AlignmentError(doc_graph.id, f"vectors {doc_embs.shape} do not go with the query's {query_embs.shape}")
     similarities = query_embs @ doc_embs.T  # [q, n]
     best = similarities.argmax(axis=1)  # [q]
-    similarity = similarities[np.arange(len(best)), best].astype(np.float64)
-    score = similarity.sum()
+    rows, weights = np.arange(len(best)), np.ones(len(best)) if query_weights is None else np.asarray(query_weights)
+    if weights.shape != rows.shape:
+        raise AlignmentError(query_graph.id, f"weights of shape {weights.shape} for {len(rows)} rows")
+    if query_document_weight is not None:
+        rows, best = np.append(rows, len(query_embs) - 1), np.append(best, len(doc_embs) - 1)
+        weights = np.append(weights, query_document_weight)
+    similarity = similarities[rows, best].astype(np.float64)
+    parts = similarity * weights
+    score = parts.sum()
+    asked = query_nodes.iloc[rows].reset_index(drop=True)
     matched = doc_nodes.iloc[best].reset_index(drop=True)
-    result: pd.DataFrame = pd.concat(
-        [query_nodes.add_prefix("query_"), matched.add_prefix("doc_")], axis="columns"
-    ).assign(similarity=similarity, contribution=similarity / score if score else 0.0)
+    result: pd.DataFrame = pd.concat([asked.add_prefix("query_"), matched.add_prefix("doc_")], axis="columns").assign(
+        similarity=similarity, contribution=parts / score if score else 0.0
+    )
     return result
 
 

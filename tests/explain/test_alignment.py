@@ -25,6 +25,17 @@ def test_each_node_of_the_query_is_aligned_with_the_most_similar_one() -> None:
     assert table.contribution.tolist() == pytest.approx([1 / 2.96, 1 / 2.96, 0.96 / 2.96])
 
 
+def test_weights_and_the_blend_of_the_documents_have_their_shares() -> None:
+    weighted = {"query_weights": [0.5, 2.0, 1.0], "query_document_weight": -0.5}
+    table = alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **weighted)
+    assert table.query_kind.tolist() == ["formula", "sentence", "document", "document"]
+    assert table.doc_row.tolist() == [1, 0, 2, 3]
+    assert table.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96, -0.6])
+    assert table.contribution.tolist() == pytest.approx([x / 3.76 for x in (0.5, 2.0, 0.96, 0.3)])
+    with pytest.raises(AlignmentError, match="weights"):
+        alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
+
+
 def test_nodes_are_named_by_placeholder_and_number_or_by_text_and_latex() -> None:
     assert virtual_nodes(QUERY, 3).label.tolist() == ["FORMULA_0 (q_1)", "sentence 1", "A.301"]
     assert virtual_nodes(DOCUMENT, 3).label.tolist() == ["FORMULA_0", "sentence 1", "sentence 2"]
