@@ -239,6 +239,9 @@ def test_options_about_virtual_nodes_need_them(small) -> None:
     for option in ("formula_contrast", "subexpression"):
         with pytest.raises(ConfigError, match=option):
             small.replace(**{option: 0.5}, formulas="none")
+    with pytest.raises(ConfigError, match="no text"):
+        small.replace(subexpression=0.5, features="text")
+    assert small.replace(subexpression=0.5, features="text", text_residual=False).subexpression == 0.5
     assert small.replace(sentence_dropout=0.5, formulas="none").sentence_dropout == 0.5
 
 
