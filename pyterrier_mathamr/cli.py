@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ._cli_parser import chosen_parser, with_parser
 from ._common.errors import MathAMRError
 from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .amr import AmrParser, ForeignParser
+    from .amr import ForeignParser
     from .model import MathAMRConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,20 +52,6 @@ def _configured(command: Command) -> Command:
     return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
-def _with_parser(command: Command) -> Command:
-    """Options that choose an AMR parser; `_parser` makes it of them."""
-    options = (
-        click.option("--parser", default="dependency", show_default=True, help="dependency, transition or amrlib."),
-        click.option("--parser-python", help="Interpreter of the parser's environment; MATHAMR_TRANSITION_PYTHON."),
-        click.option("--parser-model", help="Name, folder or checkpoint of its model."),
-        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; once for each worker."),
-        click.option("--parser-cache", type=_NEW, help="Folder that keeps what it parsed; OUTPUT.parses."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.group(cls=_MathAMRGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
@@ -90,7 +77,7 @@ def demo(quiet: bool) -> None:
 @main.command()
 @click.argument("sources", nargs=-1, required=True, type=_SOURCE)
 @click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new graph store.")
-@_with_parser
+@with_parser
 @click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
 @click.option(
     "--workers", type=click.IntRange(1), help="Number of processes, whatever it is the same graphs; all usable cores."
@@ -114,9 +101,11 @@ def graphs(
     """
     from .experiments import build_graphs
 
-    chosen = _parser(output, **parser)
+    chosen = chosen_parser(output, **parser)
     store = build_graphs(sources, output, parser=chosen, formulas=formulas, workers=workers, verbose=not quiet)
     click.echo(f"{output}: {len(store):,} graphs")
+    if embedded := getattr(chosen, "embedded_count", 0):
+        click.echo(f"The embedded parser had to parse {embedded:,} of the texts; their graphs say '# ::parser'.")
 
 
 @main.command()
@@ -279,25 +268,3 @@ def _options(changes: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             options[name] = value
     return options
-
-
-def _parser(
-    output: Path,
-    parser: str,
-    parser_python: str | None,
-    parser_model: str | None,
-    parser_device: tuple[str, ...],
-    parser_cache: Path | None,
-) -> str | AmrParser:
-    """Make the parser that the options of `_with_parser` choose."""
-    from .amr import get_parser
-
-    chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}
-    options = {name: value for name, value in chosen.items() if value}
-    if parser == "dependency":
-        if options:
-            raise click.BadParameter(
-                "the embedded parser has no such options", param_hint="--parser-" + min(options).removesuffix("s")
-            )
-        return parser
-    return get_parser(parser, **{"cache": output.with_name(f"{output.name}.parses"), **options})

@@ -172,6 +172,15 @@ def test_a_worker_that_died_once_is_started_again(transition, marks):
     assert len(lines(marks, "loaded")) == 3
 
 
+def test_a_worker_that_ended_between_two_texts_is_replaced_and_the_text_not_blamed(transition, marks):
+    parser = transition()
+    penman(parser, ["One."])
+    os.kill(int(lines(marks, "loaded")[0].split()[0]), signal.SIGKILL)
+    while is_running(int(lines(marks, "loaded")[0].split()[0])):
+        time.sleep(0.01)
+    assert penman(parser, ["Two."]) == ["(t / two-01 :quant 2)"]
+
+
 def test_several_texts_that_kill_workers_do_not_end_the_job(transition):
     bad = [f"Crash {word}." for word in ("one", "two", "three", "four")]
     texts = [text for i in range(4) for text in (bad[i], f"Good {i}.", *(f"Fine {i} {j}." for j in range(6)))]
@@ -229,6 +238,25 @@ def test_a_parser_that_cannot_be_loaded_says_so_at_once(transition, tmp_path, ma
     with pytest.raises(WorkerSetupError, match="No such file"):
         TransitionAmrParser(tmp_path / "nowhere").parse_sentences(["One."])
     assert lines(marks, "loaded") == []
+
+
+TORCH_1_13 = """
+class hub:
+    get_dir = staticmethod(lambda: {folder!r})
+
+    @staticmethod
+    def load(repository, model, source="github"):
+        if source != "local" or not repository.endswith("/pytorch_fairseq_main") or model != "bart.large":
+            raise OSError("<urlopen error [Errno -2] Name or service not known>")
+"""
+
+
+def test_without_a_network_the_cached_code_of_the_hub_is_enough(transition, tmp_path):
+    (tmp_path / "packages/torch.py").write_text(TORCH_1_13.format(folder=str(tmp_path / "hub")))
+    with pytest.raises(WorkerSetupError, match="Name or service not known"):
+        transition().parse_sentences(["One."])
+    (tmp_path / "hub/pytorch_fairseq_main").mkdir(parents=True)
+    assert transition().parse_sentences(["One."]) == ["(o / one-01 :quant 2)"]
 
 
 def test_several_workers_share_the_work_and_the_result_is_that_of_one(transition, marks, monkeypatch):

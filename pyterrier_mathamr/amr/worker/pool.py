@@ -127,6 +127,8 @@ class Worker:
 
     def _asked(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event) -> dict[str, Any]:
         """Send a request to a worker that runs."""
+        if self._process and self._process.ended:
+            self.close()  # it ended between two batches; no text is to blame
         try:
             return (self._process or self._started(stopped)).ask(request, seconds, stopped)
         except WorkerBrokenError as error:

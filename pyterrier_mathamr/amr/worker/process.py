@@ -57,6 +57,11 @@ class WorkerProcess:
         """What the worker printed last."""
         return self._printed.decode("utf-8", "replace").strip()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the worker is no more."""
+        return self._process.poll() is not None
+
     def ask(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event | None = None) -> dict[str, Any]:
         """Send a request and wait for its reply.
 

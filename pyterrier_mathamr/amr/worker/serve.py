@@ -40,6 +40,7 @@ class Transition:
 
     def __init__(self, model: str, options: dict[str, Any]) -> None:
         parser = importlib.import_module(self.module).AMRParser
+        prefer_cached_hub_code()
         self.window = options.pop("window", None)
         is_path = os.path.sep in model or model.endswith(".pt")
         self.parser = parser.from_checkpoint(model, **options) if is_path else parser.from_pretrained(model, **options)
@@ -121,6 +122,20 @@ class Amrlib:
 PARSERS: dict[str, Any] = {"transition": Transition, "amrlib": Amrlib}
 
 
+def prefer_cached_hub_code() -> None:
+    """Have torch.hub take the code that it has cached: torch 1.13.1 asks the network for its branch all the same."""
+    if "torch" not in sys.modules:
+        return
+    hub = sys.modules["torch"].hub
+    load = hub.load
+
+    def load_cached(repository: str, model: str) -> Any:
+        found = sorted(glob.glob(os.path.join(hub.get_dir(), repository.replace("/", "_") + "_*")))
+        return load(found[0], model, source="local") if found else load(repository, model)
+
+    hub.load = load_cached
+
+
 def plain(text: str) -> str:
     """Leave out what parsers stumble over: control characters, half characters and every blank but the space."""
     kept = (" " if letter.isspace() else letter for letter in text)
@@ -169,15 +184,16 @@ class Server:
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer one request; whatever goes wrong is part of the answer."""
+        kind = ""
         try:
             reply: dict[str, Any] = getattr(self, request["do"])(request)
         except Exception as error:
             traceback.print_exc()
             out_of_memory = isinstance(error, MemoryError) or "out of memory" in str(error).lower()
-            if out_of_memory and "torch" in sys.modules:
-                sys.modules["torch"].cuda.empty_cache()
             kind = "memory" if out_of_memory else "setup" if request.get("do") == "load" else "failed"
             reply = {"error": kind, "message": f"{type(error).__name__}: {error}"[:2000]}
+        if kind == "memory" and "torch" in sys.modules:  # not before here: the error keeps its tensors
+            sys.modules["torch"].cuda.empty_cache()
         reply["id"] = request.get("id")
         return reply
 

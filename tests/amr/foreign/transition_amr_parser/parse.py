@@ -1,9 +1,13 @@
 """Behaves like transition-amr-parser 0.5.4 towards its caller, and misbehaves where a token says so."""
 
+import contextlib
 import os
 import re
 import signal
 import time
+
+with contextlib.suppress(ImportError):  # there only where a test has put it
+    import torch
 
 MARKS = os.environ.get("FAKE_MARKS", "")  # a folder where each event leaves a file: what was parsed, by whom
 
@@ -26,6 +30,8 @@ class AMRParser:
     def from_pretrained(cls, model_name, beam=1, fp16=False):
         print("self.machine_config:", model_name)
         os.write(1, b'{"id": 1, "ready": "noise of a library in C"}\n')
+        if "torch" in globals():
+            torch.hub.load("pytorch/fairseq", "bart.large")
         if model_name == "none":
             raise ValueError("The model_name provided in not in our library")
         with open(os.path.join(MARKS, "loaded"), "a") as loaded:
