@@ -12,7 +12,6 @@ from pyterrier_mathamr.experiments import ConditionsFailedError, Report, Setting
 from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, run_study
 from pyterrier_mathamr.experiments.studies import training as training_room
 from pyterrier_mathamr.experiments.studies.job import Job
-from pyterrier_mathamr.experiments.studies.workers import run_jobs
 from pyterrier_mathamr.model import MathAMRConfig
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -156,15 +155,14 @@ def test_another_collection_needs_another_folder(report: Report, workdir: Path, 
         run_study(STUDY, tmp_path, workdir, years=["sample"], verbose=False)
 
 
-def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path: Path) -> None:
-    config = MathAMRConfig(**TINY)
-    job = Job(tmp_path / "nothing", tmp_path / "work", config, Recipe(), (), ("sample",), ("BM25",), Depth())
-    heard: list[str] = []
-    reasons = run_jobs([job], 1, heard.append)
-    assert "is no folder" in reasons[job.folder]
-    assert "failed" in heard[-1]
-    text = str(ConditionsFailedError(tmp_path, {("None", 42): reasons[job.folder]}))
-    assert "'None' with seed 42" in text
+def test_runs_that_fail_are_named_and_there_is_a_report_all_the_same(report: Report, workdir: Path) -> None:
+    hopeless = Study("tests/fails", "Far too fast", (condition("text", learning_rate=1e30),), (Row("text"),))
+    with pytest.raises(ConditionsFailedError, match=r"'text' with seed 1: .*loss") as caught:
+        run(workdir, [1], workers=1, study=hopeless)
+    assert list(caught.value.reasons) == [("text", 1)]
+    page = (workdir / "studies" / "tests-fails" / "report.md").read_text()
+    assert "random order of the judged" in page
+    assert "| text" not in page
 
 
 def test_a_job_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:

@@ -11,12 +11,11 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.compare import measure_by_topic, run_systems
-from pyterrier_mathamr.experiments.fusion_weight import best_weight, fusion_weights
 from pyterrier_mathamr.experiments.known_item import KNOWN_ITEM_MEASURES
 from pyterrier_mathamr.experiments.stages import write_whole
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.systems import ZScoreFusion, fit_fusion_weight, fuse_rankings
 
 from .job import Job
 from .materials import KNOWN_ITEM, Materials, TopicSet
@@ -68,12 +67,12 @@ def _encoded(found: TopicSet, model: MathAMR, device: str | None) -> pd.DataFram
 def _fusion_weights(
     job: Job, systems: Mapping[str, pt.Transformer], questions: TopicSet, model: MathAMR
 ) -> dict[str, float]:
-    """Say what MaxSim counts in each fusion: half, or what is best on the validation questions."""
+    """Say what MaxSim counts in each fusion: half, or what fits the validation questions."""
     weights = {name: 0.5 for name in job.measured_strategies if STRATEGIES[name].way == "fusion"}
     if FUSION in weights:
         topics = _encoded(questions, model, job.device)
         found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, topics)
-        weights[FUSION] = best_weight(fusion_weights(found[BM25], found[COLBERT], questions.qrels))
+        weights[FUSION] = fit_fusion_weight(found[BM25], found[COLBERT], questions.qrels)
     return weights
 
 

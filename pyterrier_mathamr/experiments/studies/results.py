@@ -18,6 +18,9 @@ from .job import Job
 ONCE = -1
 """The seed of what needs none: BM25 and the floor."""
 
+_VALUES = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
+_SPEED = ["condition", "seed", "system", "queries", "queries per second", "p50 ms", "p95 ms"]
+
 Key = tuple[str, str]
 
 
@@ -79,8 +82,8 @@ def read_results(jobs: Mapping[tuple[str, int], Job]) -> Results:
         speed.append(pd.read_csv(job.speed).assign(**marks))
         costs.append({**marks, "run": job.folder.name, **_cost(job)})
     return Results(
-        pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=["condition", "seed", "system"]),
-        pd.concat(speed, ignore_index=True) if speed else pd.DataFrame(columns=["condition", "seed", "system"]),
+        pd.concat(values, ignore_index=True) if values else pd.DataFrame(columns=_VALUES),
+        pd.concat(speed, ignore_index=True) if speed else pd.DataFrame(columns=_SPEED),
         pd.DataFrame(costs),
     )
 

@@ -157,7 +157,7 @@ class StudyTables:
     def order(self) -> pd.DataFrame:
         """Give the place of each row by nDCG', here and in the paper: places, not figures, since scales differ."""
         rows = [row for row in self.rows if row.published is not None]
-        here = pd.Series([float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean()) for row in rows])
+        means = [float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean()) for row in rows]
         printed = []
         for row in rows:
             cell = row.published
@@ -167,7 +167,7 @@ class StudyTables:
             {
                 "condition": [row.condition for row in rows],
                 "system": [row.strategy for row in rows],
-                "place here": here.rank(ascending=False, method="min").astype("Int64"),
+                "place here": pd.Series(means, dtype=float).rank(ascending=False, method="min").astype("Int64"),
                 "place in the paper": pd.Series(printed, dtype=float)
                 .rank(ascending=False, method="min")
                 .astype("Int64"),
