@@ -1,0 +1,95 @@
+"""Speed and memory of training: pairs a second, the share spent waiting, and what the paper's epoch would take.
+
+    python benchmarks/train.py GRAPH_STORE SOURCE [--pairs 1024] [--batch-size 32] [--device cpu] [--set bases=256 …]
+    torchrun --nproc-per-node 2 benchmarks/train.py …          several GPUs, or processes on a CPU
+
+GRAPH_STORE holds the graphs of the posts of SOURCE, an ARQMath folder or a pair file, see ``mathamr graphs``. Training
+is one epoch after a warm-up of two batches, on one thread where the device is the CPU; a CPU is also timed in seconds
+of the process, which a busy machine changes less. The paper trains on 45,000 pairs: 455 s an epoch on two GTX 1080 Ti
+with its experiments' settings, batches of 32, and 69 min an epoch in its benchmark run, 256 bases and batches of 16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+
+import torch
+
+from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.graph import GraphStore, Vocabulary
+from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.model.batches import BatchMaker
+from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.history import Unfinished
+from pyterrier_mathamr.model.ranks import Ranks, local_device
+from pyterrier_mathamr.model.run import TrainingRun
+from pyterrier_mathamr.model.training_data import TrainingData
+from pyterrier_mathamr.model.training_files import TrainingFiles
+
+PAPER_PAIRS = 45_000
+
+
+def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
+    """Train one epoch and print what it took."""
+    device = choose_device(local_device(args.device))
+    graphs = GraphStore(args.graph_store)
+    pairs = [pair for pair in read_training_pairs(args.source).train if pair[0] in graphs and pair[1] in graphs]
+    data = TrainingData.read(config, pairs[: args.pairs], [], None, None, None)
+    names = data.posts()
+    with Ranks(device) as ranks, TrainingFiles(None, ranks) as files:
+        vocabulary = ranks.first(
+            lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.min_role_count)
+        )
+        tensors = files.tensors(names, graphs, vocabulary, config, verbose=False)
+        run = TrainingRun(config, vocabulary, device, ranks=ranks, verbose=False)
+        maker = BatchMaker(config, vocabulary, tensors)
+        for warm in run._epoch(1, data, maker, Unfinished()):
+            if warm.batches == 2:
+                break
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        processor = time.process_time()
+        *_, done = run._epoch(2, data, maker, Unfinished())
+        processor = time.process_time() - processor
+        if ranks.rank > 0:
+            return
+        print(f"{done.pairs} pairs in batches of {config.batch_size} x {ranks.size}, {vocabulary!r}, on {device}")
+        print(f"{done.pairs / done.seconds:8.1f} pairs/s      {100 * done.waited / done.seconds:.1f} % spent waiting")
+        if device.type == "cpu":
+            print(f"{done.pairs / processor:8.1f} pairs/s of processor time")
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        else:
+            memory = torch.cuda.max_memory_allocated() / 2**20
+        print(f"{memory:8.0f} MiB at the peak, of {'the process' if device.type == 'cpu' else 'the device'}")
+        print(f"{PAPER_PAIRS * done.seconds / done.pairs:8.0f} s for an epoch of the paper's {PAPER_PAIRS:,} pairs")
+
+
+def main() -> None:
+    """Read the arguments and measure."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("graph_store", type=Path)
+    options.add_argument("source", type=Path)
+    options.add_argument("--pairs", type=int, default=1024)
+    options.add_argument("--batch-size", type=int, default=32)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--set", dest="changes", nargs="*", default=[], metavar="OPTION=VALUE")
+    args = options.parse_args()
+    if args.device == "cpu":
+        torch.set_num_threads(1)
+    changes = {name: _value(text) for name, _, text in (change.partition("=") for change in args.changes)}
+    epoch(args, MathAMRConfig(batch_size=args.batch_size, epochs=2).replace(**changes))
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+if __name__ == "__main__":
+    main()
