@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/amr.py ../shared            # all
     OMP_NUM_THREADS=1 python benchmarks/amr.py ../shared --smatch   # Smatch alone
+    OMP_NUM_THREADS=1 python benchmarks/amr.py ../shared --workers  # from HTML to the store, and over several processes
 
 Smatch (Cai and Knight, 2013) is the F1 of the triples that two graphs share under the best matching of their variables,
 found by hill climbing from a start by equal concepts and three random ones; counts are summed over the sentences.
@@ -11,11 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import resource
+import tempfile
 import time
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,10 @@ from pyterrier_mathamr.amr import AmrGraph, DependencyAmrParser, decode_penman, 
 from pyterrier_mathamr.amr.sentence import part_of_sentence
 from pyterrier_mathamr.amr.syntax import bundled_net
 from pyterrier_mathamr.amr.words import tokenize
-from pyterrier_mathamr.posts import post_from_html
+from pyterrier_mathamr.experiments import read_documents
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.graph.store_index import record_of_row
+from pyterrier_mathamr.posts import MathPost, post_from_html
 
 Triples = set[tuple[int, str, Any]]
 Sides = tuple[dict[int, str], Triples, Triples]
@@ -178,15 +186,87 @@ def report_speed(shared: Path) -> None:
     print(f"all placeholders once: {kept} posts; attached by :math: {lost}; decoded to the same graph: {alike}")
 
 
+STORED = 3000  # posts of the reports on storing
+
+
+class ReadyParser:
+    """Gives the graphs that were parsed before, so that what comes after can be measured alone."""
+
+    name = "ready"
+
+    def __init__(self, graphs: list[AmrGraph]) -> None:
+        self.graphs = graphs
+
+    def parse_sentences(self, sentences: list[str]) -> list[str]:
+        """Nothing is parsed here."""
+        raise NotImplementedError
+
+    def parse_post(self, post: MathPost) -> AmrGraph:
+        """Give the next graph."""
+        return self.graphs.pop(0)
+
+    def parse_posts(self, posts: list[MathPost]) -> list[AmrGraph]:
+        """Give the next graphs."""
+        return [self.parse_post(post) for post in posts]
+
+
+def report_split(documents: list[dict[str, str]], folder: Path) -> None:
+    """Print what each step from HTML to the store costs."""
+    times = [time.process_time()]
+    posts = {row["docno"]: post_from_html(row["html"], row["title"]) for row in documents}
+    times.append(time.process_time())
+    amrs = DependencyAmrParser().parse_posts(list(posts.values()))
+    times.append(time.process_time())
+    graphs = GraphBuilder(ReadyParser(amrs)).build(posts)
+    times.append(time.process_time())
+    records = [record_of_row({"docno": graph.id, "graph": graph}) for graph in graphs]
+    times.append(time.process_time())
+    GraphStore(folder / "split.mathamr").indexer().index_records(records)
+    times.append(time.process_time())
+    names = ("reading HTML", "parsing", "formula trees and attaching them", "packing", "writing shards")
+    spent = [after - before for before, after in pairwise(times)]
+    print(f"{len(posts)} posts, ms of CPU time a post: " + ", ".join(
+        f"{name} {1000 * seconds / len(posts):.2f}" for name, seconds in zip(names, spent, strict=True)
+    ) + f"; all {1000 * sum(spent) / len(posts):.2f}")  # fmt: skip
+
+
+def cpu_seconds() -> tuple[float, float]:
+    """CPU time of this process, and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return used[0].ru_utime + used[0].ru_stime, used[1].ru_utime + used[1].ru_stime
+
+
+def report_workers(shared: Path) -> None:
+    """Print how the work is spread over processes; CPU time, since other programs may use the cores too."""
+    documents = list(islice(read_documents(shared / "arqmath-mini"), STORED))
+    with tempfile.TemporaryDirectory() as name:
+        report_split(documents, Path(name))
+        stores = set()
+        for workers in (1, 2):
+            store = GraphStore(Path(name) / f"{workers}.mathamr")
+            before, start = cpu_seconds(), time.perf_counter()
+            build_store(documents, GraphBuilder(), store, workers=workers)
+            wall = time.perf_counter() - start
+            here, there = (late - early for early, late in zip(before, cpu_seconds(), strict=True))
+            print(f"{workers} processes: CPU time of this one {here:.1f} s, of its workers together {there:.1f} s "
+                  f"(about 2 s to start each); {wall:.1f} s by the clock, load {os.getloadavg()[0]:.1f}")  # fmt: skip
+            stores.add(b"".join(file.read_bytes() for file in sorted(Path(store.path).iterdir())))
+        print(f"the same bytes: {len(stores) == 1}")
+
+
 def main() -> None:
     """Read the command line and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shared", type=Path)
     parser.add_argument("--smatch", action="store_true")
+    parser.add_argument("--workers", action="store_true")
     options = parser.parse_args()
-    report_smatch(options.shared)
-    if not options.smatch:
+    if not options.workers:
+        report_smatch(options.shared)
+    if not options.smatch and not options.workers:
         report_speed(options.shared)
+    if not options.smatch:
+        report_workers(options.shared)
 
 
 if __name__ == "__main__":
