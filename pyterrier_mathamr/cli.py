@@ -7,14 +7,15 @@ with exit code 1; anything else is a fault of the package, shown whole.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from ._cli_parser import chosen_parser, with_parser
-from ._common.errors import MathAMRError
+from ._common.errors import MathAMRError, MathAMRWarning
 from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
 
@@ -106,6 +107,27 @@ def graphs(
     click.echo(f"{output}: {len(store):,} graphs")
     if embedded := getattr(chosen, "embedded_count", 0):
         click.echo(f"The embedded parser had to parse {embedded:,} of the texts; their graphs say '# ::parser'.")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the graph store.")
+@click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
+@_quiet
+def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
+    """Store the graphs of FILE, and say what was repaired and what refused.
+
+    FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
+    ids and graphs as MathAMR has it; gzipped or not.
+    """
+    from .graph import GraphStore, import_penman
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MathAMRWarning)  # the report says it all
+        report = import_penman(file, GraphStore(output), mode=mode, verbose=not quiet)
+    click.echo(f"{output}: {report}")
+    for refusal in report.refusals:
+        click.echo(f"{file}, {refusal}")
 
 
 @main.command()

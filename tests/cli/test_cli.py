@@ -102,3 +102,16 @@ def test_the_demo_prints_the_five_systems() -> None:
     assert result.exit_code == 0, result.output
     for name in ("BM25", "single vector", "doc-VN + MaxSim", "ColBERT-style", "BM25 >> scorer"):
         assert f"| {name}" in result.output
+
+
+def test_graphs_that_others_made_are_imported_with_a_report(tmp_path: Path) -> None:
+    file, graphs = tmp_path / "made.amr", tmp_path / "graphs.mathamr"
+    file.write_text("# ::id 1\n(a / b :arg0 (c / d)\n\n# ::id 2\nnothing\n", encoding="utf-8")
+    result = run("import-graphs", file, "-o", graphs, "-q")
+    assert result.exit_code == 0, result.output
+    assert "2 records: 1 stored, 1 of them repaired; 1 refused" in result.output
+    assert "  repaired: a closing bracket added, 1 times" in result.output
+    assert f"{file}, line 4: skipped, no graph" in result.output
+    assert "Warning" not in result.output
+    assert run("import-graphs", file, "-o", graphs, "-q").exit_code == 1
+    assert pyterrier_mathamr.GraphStore(graphs).ids() == ["1"]
