@@ -22,6 +22,7 @@ from .errors import NonFiniteLossError
 from .feed import NEGATIVES, Work, divide, noise_of
 from .history import EpochRecord, Unfinished
 from .losses import ContrastiveLoss
+from .memory import return_free_memory
 from .negatives import columns_of
 from .pairs import Answers, Pair, batches_of
 from .prefetch import Prefetch
@@ -109,6 +110,7 @@ class TrainingRun:
             if all(record.deciding < earlier.deciding for earlier in history):
                 best = self._state()
             history, done = (*history, record), Unfinished()
+            return_free_memory()
             yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
 
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
