@@ -99,13 +99,11 @@ class Trainer:
             The trained model, with a vocabulary built from the training graphs.
 
         Raises:
-            TrainingError: there are too few pairs; MissingGraphError: posts without graph; ConfigError: hard negatives
-            or first pairs are given and not configured, or the other way round;
+            TrainingError: too few pairs; MissingGraphError: posts without graph; ConfigError: an option lacks its data;
             NonFiniteLossError: a loss is no number; CheckpointMismatchError: the folder holds another run.
         """
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
-        names = data.posts()
-        _check_graphs(graphs, names)
+        names = _with_graphs(graphs, data.posts())
         folder = None if checkpoint is None else Path(checkpoint)
         text = self.text or TextEncoder(self.config.text_model, device=str(self.device), verbose=verbose)
         with Ranks(self.device) as ranks, TrainingFiles(folder, ranks) as files:
@@ -114,8 +112,7 @@ class Trainer:
             snapshot = None if folder is None else load_snapshot(folder, identity)
 
             def tensors() -> Tensors:
-                shown = verbose and ranks.rank == 0
-                return files.tensors(names, graphs, vocabulary, self.config, shown, text)
+                return files.tensors(names, graphs, vocabulary, self.config, verbose and ranks.rank == 0, text)
 
             weights = start.weights() if start else None
             if start is None and snapshot is None:
@@ -169,11 +166,12 @@ class Trainer:
         return {**first_encoder(config, vocabulary).state_dict(), **begun}
 
 
-def _check_graphs(graphs: Graphs, names: Sequence[str]) -> None:
-    """Refuse posts without a graph, before anything is trained."""
+def _with_graphs(graphs: Graphs, names: list[str]) -> list[str]:
+    """Give the names, or refuse posts without a graph, before anything is trained."""
     missing = [name for name in names if name not in graphs]
     if missing:
         raise MissingGraphError(missing)
+    return names
 
 
 def _run_identity(
