@@ -34,7 +34,7 @@ _PLURALS = (
     "digits integrals sums theorems rings ideals formulas coefficients divisors coordinates fractions squares "
     "vertices intervals zeros reals rationals ordinals eigenvalues symbols exponents entries expressions modules "
     "inequalities triangles constants identities groups fields spaces functions series permutations summands "
-    "angles circles"
+    "angles circles polyhedra tetrahedra polytopes eigenvectors extrema suprema infima"
 )
 _TRANSITIVE = (
     "compute:computes:computed:computing calculate:calculates:calculated:calculating "
