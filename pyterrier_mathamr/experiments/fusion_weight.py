@@ -1,12 +1,20 @@
-"""Choosing what MaxSim counts beside BM25, on the validation questions."""
+"""What MaxSim counts beside BM25: the measure of each weight, to be looked at.
+
+The weight itself is fitted, see ``systems.fit_fusion_weight``: the first ten results of known items alone often say 0
+for a side that helps further down.
+"""
 
 from __future__ import annotations
+
+import warnings
 
 import ir_measures
 import pandas as pd
 from ir_measures import RR
 
-from pyterrier_mathamr.systems import fuse_rankings
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.systems import fit_fusion_weight, fuse_rankings
 
 WEIGHTS = tuple(step / 20 for step in range(21))
 
@@ -32,10 +40,16 @@ def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame)
     return table
 
 
-def best_weight(table: pd.DataFrame) -> float:
-    """Give the weight of the highest ``RR@10``, the smallest of equal ones.
+def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    """Fit what ``right`` counts, or say half, with a warning, where the questions cannot tell.
 
     Args:
-        table: of :func:`fusion_weights`.
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system.
+        qrels: ``qid``, ``docno``, ``label``.
     """
-    return float(table.sort_values(["RR@10", "weight"], ascending=[False, True], kind="stable")["weight"].iloc[0])
+    try:
+        return fit_fusion_weight(left, right, qrels)
+    except NothingToFitError as error:
+        warnings.warn(f"the fusion's weight is 0.5: {error}", MathAMRWarning, stacklevel=2)
+        return 0.5

@@ -5,6 +5,7 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels
 from pyterrier_mathamr.experiments import (
     KNOWN_ITEM_MEASURES,
@@ -13,7 +14,7 @@ from pyterrier_mathamr.experiments import (
     measure_by_topic,
     run_systems,
 )
-from pyterrier_mathamr.experiments.fusion_weight import best_weight, fusion_weights
+from pyterrier_mathamr.experiments.fusion_weight import fitted_weight, fusion_weights
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MAP, P10 = map(str, TASK1_MEASURES[1:3])
@@ -64,10 +65,15 @@ def test_a_single_system_looks_for_the_known_items_of_a_collection() -> None:
     assert table.loc[0, ["RR@10", "R@10"]].tolist() == [1.0, 1.0]
 
 
-def test_the_weight_is_that_of_the_best_fusion_and_the_smallest_of_equal_ones() -> None:
+def test_each_weight_of_a_fusion_is_measured() -> None:
     qrels = QRELS[QRELS.label > 0]
     table = fusion_weights(BAD, GOOD, qrels)
     assert table["RR@10"].iloc[0] == 0.75  # of the second topic the weightless side alone knows x, at a tie
     assert table["RR@10"].iloc[-1] == 1.0
-    assert best_weight(table) == 0.5
-    assert best_weight(pd.DataFrame({"weight": [0.0, 0.5], "RR@10": [1.0, 1.0]})) == 0.0
+    assert table["weight"].tolist() == pytest.approx([step / 20 for step in range(21)])
+
+
+def test_the_weight_is_fitted_and_half_where_the_questions_cannot_tell() -> None:
+    assert fitted_weight(BAD, GOOD, QRELS[QRELS.label > 0]) > 0.5
+    with pytest.warns(MathAMRWarning, match=r"0\.5"):
+        assert fitted_weight(BAD, GOOD, QRELS.assign(label=0)) == 0.5

@@ -11,11 +11,12 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.compare import measure_by_topic, run_systems
+from pyterrier_mathamr.experiments.fusion_weight import fitted_weight
 from pyterrier_mathamr.experiments.known_item import KNOWN_ITEM_MEASURES
 from pyterrier_mathamr.experiments.stages import write_whole
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import ZScoreFusion, fit_fusion_weight, fuse_rankings
+from pyterrier_mathamr.systems import ZScoreFusion, fuse_rankings
 
 from .job import Job
 from .materials import KNOWN_ITEM, Materials, TopicSet
@@ -72,7 +73,7 @@ def _fusion_weights(
     if FUSION in weights:
         topics = _encoded(questions, model, job.device)
         found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, topics)
-        weights[FUSION] = fit_fusion_weight(found[BM25], found[COLBERT], questions.qrels)
+        weights[FUSION] = fitted_weight(found[BM25], found[COLBERT], questions.qrels)
     return weights
 
 
