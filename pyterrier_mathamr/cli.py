@@ -265,7 +265,7 @@ def _studies() -> str:
     from .experiments import STUDIES
 
     return "\n".join(
-        f"{study.name:<20} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
+        f"{study.name:<26} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
         for study in STUDIES.values()
     )
 

@@ -131,7 +131,9 @@ ABLATIONS = (
         condition("words", _FITTED, layers=2, **_BEST_LOOKUP),
         condition("words, layers = 0", _FITTED, layers=0, **_BEST_LOOKUP),
         condition("words, formula contrast", _FITTED, layers=2, formula_contrast=0.3, **_BEST_LOOKUP),
-        condition("words, hard negatives", Recipe(negatives="bm25", fitted=True), hard_negatives=2, **_BEST_LOOKUP),
+        condition(
+            "words, hard negatives", Recipe(negatives="bm25", fitted=True), layers=2, hard_negatives=2, **_BEST_LOOKUP
+        ),
     ),
     _listed(
         "best/text",

@@ -45,6 +45,11 @@ NOTES = (
     "Times are of one thread, of queries that are encoded already, one by one; other runs may have been beside it.",
 )
 
+SHORT = (
+    "Rankings are short here: a judged answer that is not among them counts as not found, while the floor ranks all "
+    "of them, so that a system can be below it. Compare systems with each other."
+)
+
 
 def run_study(
     study: str | Study,
@@ -177,7 +182,7 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
     seeds = sorted({seed for _, seed in jobs})
     pooled = " and ".join(years)
     measured = {
-        f"Task 1, {pooled} pooled, mean of {len(seeds)} seeds": tables.tested(),
+        f"Task 1, {pooled} pooled, mean over seeds": tables.tested(),
         f"Task 1, {pooled} pooled, best seed": tables.best_seed(),
         **({f"Task 1, {year}": tables.mean([year], TASK1) for year in years} if len(years) > 1 else {}),
         "Known items, test questions": tables.mean([KNOWN_ITEM], KNOWN),
@@ -209,7 +214,7 @@ def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[st
         },
         stages=tuple(materials.stages.records),
         tables=measured,
-        notes=(preset.why, *NOTES),
+        notes=(preset.why, *([SHORT] if one.depth.scale < 1 else []), *NOTES),
         published=_published(study),
     )
 
