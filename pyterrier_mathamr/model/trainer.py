@@ -6,7 +6,7 @@ come from a generator seeded by (seed, epoch, batch), so a run that was killed g
 Started by ``torchrun``, several processes train one model on batches that are as many times larger; the first of them
 writes the checkpoint, in a folder that all of them see::
 
-    torchrun --nproc-per-node 2 -m pyterrier_mathamr.cli train GRAPH_STORE SOURCES -o MODEL
+    torchrun --nproc-per-node 2 -m pyterrier_mathamr train GRAPH_STORE SOURCES -o MODEL
 """
 
 from __future__ import annotations
