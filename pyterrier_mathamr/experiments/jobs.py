@@ -13,7 +13,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
 
 from .sources import TrainingPairs, read_documents
 
@@ -98,6 +98,7 @@ def train_on_pairs(
     negatives: Mapping[str, Sequence[str]] | None = None,
     never: Mapping[str, Iterable[str]] | None = None,
     device: str | None = None,
+    text: TextEncoder | None = None,
     verbose: bool = False,
 ) -> MathAMR:
     """Train a model on the pairs of several sources.
@@ -112,6 +113,7 @@ def train_on_pairs(
         negatives: hard negatives by question id.
         never: by question id, what is no negative.
         device: where to compute; ``None`` takes the best there is.
+        text: the text encoder of a configuration that has one, such as one with a cache.
         verbose: show progress.
 
     Returns:
@@ -122,7 +124,7 @@ def train_on_pairs(
         pairs = (pair for source in of for pair in getattr(source, part))
         return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
 
-    return Trainer(config, device=device).fit(
+    return Trainer(config, device=device, text=text).fit(
         known(sources, "train"),
         graphs,
         validation=known(sources, "validation") or None,

@@ -63,7 +63,7 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
         stages = Stages(job.folder, say)
         path = job.folder / "model"
         stages.run("train", path, {**job.settings, **_origin(materials)}, lambda: _train(job, materials, verbose))
-        model = MathAMR.from_pretrained(path)
+        model = MathAMR.from_pretrained(path, text=materials.text_encoder(job.config))
         index = MathAMRIndex(job.folder / "answers.mathamr")
         stages.run(
             "index",
@@ -98,6 +98,7 @@ def _train(job: Job, materials: Materials, verbose: bool) -> None:
         negatives=data.negatives,
         never=data.never,
         device=job.device,
+        text=materials.text_encoder(job.config),
         verbose=verbose,
     )
     write_whole(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
@@ -113,7 +114,7 @@ def _base_model(base: Job, materials: Materials, verbose: bool) -> MathAMR:
         path = base.folder / "model"
         settings = {**base.settings, **_origin(materials)}
         Stages(base.folder).run("train", path, settings, lambda: _train(base, materials, verbose))
-        return MathAMR.from_pretrained(path)
+        return MathAMR.from_pretrained(path, text=materials.text_encoder(base.config))
 
 
 def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
