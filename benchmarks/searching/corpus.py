@@ -1,0 +1,109 @@
+"""What is searched: vectors on the disk, made in pieces, so that a corpus of any size needs no memory.
+
+Synthetic vectors have no structure, which makes them the hardest case for approximation. The model's own are those of
+the bundled sample (or of any index), each repeated with noise until there are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROWS, DIMENSIONS, QUERY_ROWS = 16, 32, 13
+NOISE = 0.25
+"""How long the noise is that is added to a repeated vector of unit length."""
+_PIECE = 10_000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents and queries.
+
+    Args:
+        name: what a table says.
+        rows: float32 ``[r, d]``, memory-mapped.
+        offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
+        queries: float32 ``[q, d]`` each.
+    """
+
+    name: str
+    rows: np.ndarray
+    offsets: np.ndarray
+    queries: list[np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def documents(self) -> Iterator[dict[str, Any]]:
+        """What an indexer takes; the docno of document ``i`` is ``str(i)``."""
+        for first, last in self.pieces():
+            rows = np.array(self.rows[self.offsets[first] : self.offsets[last]])
+            bounds = (self.offsets[first : last + 1] - self.offsets[first]).tolist()
+            for i, (start, end) in enumerate(pairwise(bounds), first):
+                yield {"docno": str(i), "doc_embs": rows[start:end]}
+
+    def pieces(self, documents: int = _PIECE) -> Iterator[tuple[int, int]]:
+        """The first document of each piece and the one after its last."""
+        for first in range(0, len(self), documents):
+            yield first, min(first + documents, len(self))
+
+    def document_vectors(self) -> np.ndarray:
+        """float32 ``[m, d]``: the last row of each document."""
+        return np.array(self.rows[self.offsets[1:] - 1])
+
+
+def synthetic(m: int, queries: int, folder: Path, *, ragged: bool = False) -> Corpus:
+    """Random unit rows: 16 a document (or 1 to 31), 13 a query."""
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 2 * ROWS, m) if ragged else np.full(m, ROWS)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    rows = _on_disk(folder / f"{m}.npy", int(offsets[-1]))
+    for start in range(0, len(rows), _PIECE * ROWS):
+        piece = rows[start : start + _PIECE * ROWS]
+        piece[:] = _unit(rng.standard_normal(piece.shape, dtype=np.float32))
+    asked = np.random.default_rng(1).standard_normal((queries, QUERY_ROWS, DIMENSIONS), dtype=np.float32)
+    return Corpus("synthetic vectors", rows, offsets, list(_unit(asked)))
+
+
+def grown(m: int, queries: int, folder: Path, documents: list[np.ndarray], topics: list[np.ndarray]) -> Corpus:
+    """Given documents and queries, repeated with noise: copy 0 as it is, each later copy a little elsewhere."""
+    rng = np.random.default_rng(0)
+    lengths = np.array([len(documents[i % len(documents)]) for i in range(m)])
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    rows = _on_disk(folder / f"{m}-own.npy", int(offsets[-1]))
+    for i, (start, end) in enumerate(pairwise(offsets.tolist())):
+        rows[start:end] = _near(rng, documents[i % len(documents)], i >= len(documents))
+    asked = [_near(rng, topics[i % len(topics)], i >= len(topics)) for i in range(queries)]
+    return Corpus("the model's own vectors", rows, offsets, asked)
+
+
+def sample() -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The posts and topics of the bundled sample by the bundled model."""
+    import pyterrier as pt
+
+    import pyterrier_mathamr as mathamr
+
+    dataset = pt.get_dataset("arqmath:sample/task1")
+    model, graphs = mathamr.MathAMR.from_pretrained("mathamr-plus-mini"), mathamr.GraphBuilder()
+    found = (graphs >> model.doc_encoder())(list(dataset.get_corpus_iter(verbose=False)))
+    asked = (graphs >> model.query_encoder())(dataset.get_topics("text"))
+    return [row["doc_embs"] for row in found], list(asked["query_embs"])
+
+
+def _near(rng: np.random.Generator, rows: np.ndarray, noisy: bool) -> np.ndarray:
+    noise = rng.standard_normal(rows.shape, dtype=np.float32) * (NOISE / np.sqrt(rows.shape[1]))
+    return _unit(rows + noise) if noisy else rows
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    unit: np.ndarray = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    return unit
+
+
+def _on_disk(path: Path, rows: int) -> np.ndarray:
+    return np.lib.format.open_memmap(path, "w+", np.float32, (rows, DIMENSIONS))

@@ -1,0 +1,90 @@
+"""FAISS as others use it: flat and HNSW over document vectors, and rows found one by one with exact MaxSim after them.
+
+The paper's way takes 128 rows for each row of the query. HNSW over all rows takes hours to build at full size; above
+``most_rows`` it is left out. The inverted file (IVF) stores bytes (SQ8), so that it fits into memory at full size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import faiss
+import numpy as np
+
+from .brute import top
+from .corpus import DIMENSIONS, Corpus
+from .measure import FEW, Found, K, System
+
+HITS = 128
+"""Rows found for each row of the query."""
+
+PROBES = 32
+"""Lists of the inverted file that are read."""
+
+_EF_SEARCH, _NEIGHBOURS, _ADDED = 128, 32, 1 << 20
+
+
+def systems(corpus: Corpus, most_rows: int) -> Iterator[System]:
+    """Flat and HNSW document vectors; flat, IVF and HNSW rows with MaxSim."""
+    m, rows = len(corpus), len(corpus.rows)
+    vectors = corpus.document_vectors()
+    flat = faiss.IndexFlatIP(DIMENSIONS)
+    flat.add(vectors)
+    yield System("FAISS flat, document vectors", _last_rows(flat), held=vectors.nbytes, truth="document")
+    del flat
+    graph = _hnsw(vectors)
+    held = vectors.nbytes + m * 8 * _NEIGHBOURS
+    yield System("FAISS HNSW, document vectors, efSearch 128", _last_rows(graph), held=held, truth="document")
+    del graph
+    lists = faiss.index_factory(DIMENSIONS, f"IVF{_lists(rows)},SQ8", faiss.METRIC_INNER_PRODUCT)
+    some = np.random.default_rng(0).choice(rows, min(rows, 40 * _lists(rows)), replace=False)
+    lists.train(np.array(corpus.rows[np.sort(some)]))
+    for start in range(0, rows, _ADDED):
+        lists.add(np.array(corpus.rows[start : start + _ADDED]))
+    lists.nprobe = PROBES
+    name = f"FAISS IVF rows, {HITS} hits, {PROBES} probes + MaxSim"
+    yield System(name, _tokens(lists, corpus), FEW, at_once=False, held=rows * (DIMENSIONS + 8))
+    del lists
+    if rows <= most_rows:
+        graph = _hnsw(corpus.rows)
+        held = corpus.rows.nbytes + rows * 8 * _NEIGHBOURS
+        yield System(f"FAISS HNSW rows, {HITS} hits + MaxSim", _tokens(graph, corpus), FEW, at_once=False, held=held)
+
+
+def _lists(rows: int) -> int:
+    return int(min(4096, max(16, 2 ** int(np.log2(max(1.0, 4 * rows**0.5))))))
+
+
+def _hnsw(rows: np.ndarray) -> Any:
+    graph = faiss.IndexHNSWFlat(DIMENSIONS, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction, graph.hnsw.efSearch = 128, _EF_SEARCH
+    for start in range(0, len(rows), _ADDED):
+        graph.add(np.array(rows[start : start + _ADDED]))
+    return graph
+
+
+def _last_rows(found: Any) -> Any:
+    def search(queries: list[np.ndarray]) -> Found:
+        asked = np.stack([query[-1] for query in queries])
+        return [row[row >= 0] for row in found.search(asked, min(K, found.ntotal))[1]]
+
+    return search
+
+
+def _tokens(found: Any, corpus: Corpus) -> Any:
+    """The documents that own the rows found, ranked by exact MaxSim."""
+
+    def search(queries: list[np.ndarray]) -> Found:
+        results = []
+        for query in queries:
+            hits = found.search(np.ascontiguousarray(query), HITS)[1].ravel()
+            numbers = np.unique(np.searchsorted(corpus.offsets, hits[hits >= 0], side="right") - 1)
+            lengths = corpus.offsets[numbers + 1] - corpus.offsets[numbers]
+            starts = np.cumsum([0, *lengths[:-1]])
+            rows = corpus.rows[np.repeat(corpus.offsets[numbers] - starts, lengths) + np.arange(lengths.sum())]
+            best = np.maximum.reduceat(rows @ query.T, starts, axis=0)
+            results.append(numbers[top(best.sum(axis=1))])
+        return results
+
+    return search
