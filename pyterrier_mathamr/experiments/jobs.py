@@ -13,7 +13,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, vectors_by
 
 from .sources import TrainingPairs, read_documents
 
@@ -172,7 +172,7 @@ def index_documents(
     Returns:
         ``index``.
     """
-    indexer = index.indexer(mode="overwrite", model=model.identity, resume=True, verbose=verbose)
+    indexer = index.indexer(mode="overwrite", model=vectors_by(model), resume=True, verbose=verbose)
     pending = indexer.pending({"docno": docno} for docno in docnos)
     documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
     (model.doc_encoder() >> indexer).index(documents)

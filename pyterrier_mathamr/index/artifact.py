@@ -12,7 +12,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.progress import progress
 
-from .errors import ModelMismatchError, NotAnIndexError
+from .errors import NotAnIndexError, check_model
 from .files import META_NAME, Layout
 from .meta import ARTIFACT_FORMAT, PACKAGE
 from .options import HELP_URL
@@ -137,9 +137,9 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     def _merge(self, indexes: Iterable[IndexArtifact]) -> None:
         """Build this index from others; see the public ``merge``."""
         sources = list(indexes)
-        models = dict.fromkeys(source.model for source in sources if source.model is not None)
-        if len(models) > 1:
-            raise ModelMismatchError(self.path, *list(models)[:2])
+        models = [source.model for source in sources if source.model is not None]
+        for other in models[1:]:
+            check_model(self.path, models[0], other)
         for source in sources:
             if type(source) is not type(self):
                 raise NotAnIndexError(source.path, f"only a {type(self).__name__} can be merged here")

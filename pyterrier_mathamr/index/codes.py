@@ -81,7 +81,7 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded
     rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * counts, queries) * bounds[1]
     factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
-    return CodedQueries(codes.astype(np.int8), *factors, _sums(errors, queries) + rounding)
+    return CodedQueries(codes.astype(np.int8), factors[0], factors[1], _sums(errors, queries) + rounding)
 
 
 def _sums(values: Weights, queries: QueryBatch) -> Weights:

@@ -42,12 +42,12 @@ class NotAnIndexError(MathAMRIndexError):
 class IndexExistsError(MathAMRIndexError):
     """``mode='create'`` met an index that is already built."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         self.path = path
 
     def __str__(self) -> str:
-        return f"{self.path}: the index is already built. Use mode='append' or mode='overwrite', or another folder."
+        return f"{self.path}: the index is already built. Use mode='append' or mode='overwrite', or another place."
 
 
 class IndexCorruptError(MathAMRIndexError):
@@ -64,7 +64,7 @@ class IndexCorruptError(MathAMRIndexError):
 class IndexWriteError(MathAMRIndexError):
     """The disk refused a write: it is full, read-only or gone. What stood before is unharmed."""
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(path, reason)
         self.path, self.reason = path, reason
 
@@ -75,7 +75,7 @@ class IndexWriteError(MathAMRIndexError):
 class IndexLockedError(MathAMRIndexError):
     """Another process is writing this index."""
 
-    def __init__(self, path: Path, owner: str) -> None:
+    def __init__(self, path: Path | str, owner: str) -> None:
         super().__init__(path, owner)
         self.path, self.owner = path, owner
 
@@ -86,7 +86,7 @@ class IndexLockedError(MathAMRIndexError):
 class UnknownDocnoError(MathAMRIndexError):
     """Documents are asked for that the index does not hold."""
 
-    def __init__(self, path: Path, docnos: Sequence[str]) -> None:
+    def __init__(self, path: Path | str, docnos: Sequence[str]) -> None:
         super().__init__(path, docnos)
         self.path, self.docnos = path, docnos
 
@@ -97,7 +97,7 @@ class UnknownDocnoError(MathAMRIndexError):
 class DuplicateDocnoError(MathAMRIndexError):
     """A docno comes twice, in one stream or in the stream and in the index it is appended to."""
 
-    def __init__(self, path: Path, docnos: Sequence[str]) -> None:
+    def __init__(self, path: Path | str, docnos: Sequence[str]) -> None:
         super().__init__(path, docnos)
         self.path, self.docnos = path, docnos
 
@@ -119,7 +119,7 @@ class EmbeddingError(MathAMRIndexError):
 class EmptyStreamError(MathAMRIndexError):
     """There was nothing to index."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         self.path = path
 
@@ -141,12 +141,27 @@ class QueryError(MathAMRIndexError):
 class ModelMismatchError(MathAMRIndexError):
     """Vectors of two models meet, whose similarities mean nothing."""
 
-    def __init__(self, path: Path, indexed: str, given: str) -> None:
+    def __init__(self, path: Path | str, indexed: str, given: str) -> None:
         super().__init__(path, indexed, given)
         self.path, self.indexed, self.given = path, indexed, given
 
     def __str__(self) -> str:
         return f"{self.path}: made by model {self.indexed}, but given vectors of model {self.given}. Use one for both."
+
+
+def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
+    """Refuse vectors of another model than the index's; where either is not known, nothing can be said.
+
+    Args:
+        path: the index.
+        indexed: who made its vectors: a name, or ``name@hash``, of which the hash alone counts.
+        given: the same of the vectors that meet them.
+
+    Raises:
+        ModelMismatchError: they are two.
+    """
+    if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
+        raise ModelMismatchError(path, indexed, given)
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .queries import check_document_weight, check_query, check_weights
-from .snapshot import Snapshot
+from .searched import Searched
 
 
 def kinds(rows: int, formulas: int | None) -> list[str]:
@@ -29,7 +29,7 @@ def kinds(rows: int, formulas: int | None) -> list[str]:
 
 
 def explain(
-    snapshot: Snapshot,
+    snapshot: Searched,
     query_embs: Any,
     docno: str,
     *,

@@ -118,7 +118,7 @@ class MathAMRFormulaIndex(IndexArtifact):
         Args:
             mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
             visual_ids: formula id to visual id; formulas that are not in it get the empty string.
-            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
+            model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
             resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.

@@ -11,11 +11,15 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
 
 from .artifact import IndexArtifact
+from .errors import check_model
 from .options import HELP_URL
 from .records import Entry, document_entries, formula_entries
 from .shard import Shard
 from .texts import hash_texts
 from .write import IndexMode, unfinished, write_index
+
+MODEL_COLUMN = "doc_model"
+"""Who made ``doc_embs``, as encoders say it; kept in the index and compared with that of every query."""
 
 
 class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
@@ -24,8 +28,8 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
     Args:
         index: the index.
         mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
-        model: the identity of the model that makes the vectors; by default that which the records carry in
-            ``doc_model``, if any.
+        model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``,
+            if any. Records of another model are refused.
         resume: take over what an earlier such call that died had finished, and keep what this one finishes if it dies.
         verbose: show a progress bar.
         total: how many documents will come, for the bar.
@@ -84,17 +88,25 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
         model = self.model
         if (first := _first(stream)) is not None:
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
-            model = model or first.get("doc_model")
-        shown = progress(stream, f"indexing {self._index.path.name}", "doc", verbose=self.verbose, total=self.total)
-        write_index(
-            self._index.path,
-            self._index.LAYOUT,
-            self.mode,
-            self.records_to_entries(shown),
-            model=model,
-            resume=self.resume,
-        )
+            model = model or first.get(MODEL_COLUMN)
+        shown = progress(stream, f"indexing {self._index!r}", "doc", verbose=self.verbose, total=self.total)
+        self.write(self.records_to_entries(self._of_one_model(shown, model)), model)
         return self._index
+
+    def write(self, entries: Iterator[Entry], model: str | None) -> None:
+        """Put entries where the index lies, in one step at the end.
+
+        Args:
+            entries: what is indexed; read once.
+            model: the identity of the model that made the vectors.
+        """
+        write_index(self._index.path, self._index.LAYOUT, self.mode, entries, model=model, resume=self.resume)
+
+    def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
+        """Refuse a stream in which vectors of another model come."""
+        for record in stream:
+            check_model(self._index.path, model, record.get(MODEL_COLUMN))
+            yield record
 
     def pending(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """Leave out of a corpus what a build that died has already finished, so that it is not encoded again.

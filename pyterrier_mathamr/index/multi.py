@@ -52,7 +52,7 @@ class MathAMRIndex(IndexArtifact):
 
         Args:
             mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
-            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
+            model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
             resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.
@@ -252,10 +252,12 @@ class MathAMRIndex(IndexArtifact):
         )
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """The documents as they were indexed: ``docno``, ``doc_embs``, and ``formula_ids`` where they were given."""
+        """The documents as they were indexed: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known."""
         for entry in self.entries(verbose=verbose):
             docno, ids = entry.texts
-            known = {"formula_ids": json.loads(ids)} if ids else {}
+            known: dict[str, Any] = {"formula_ids": json.loads(ids)} if ids else {}
+            if self.model is not None:
+                known["doc_model"] = self.model
             yield {"docno": docno, "doc_embs": entry.rows, **known}
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,7 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
 from .search import Hits
-from .snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from .artifact import IndexArtifact
+from .searched import Searched, SearchedIndex
 
 Search = Literal["exact", "approximate"]
 
@@ -72,7 +69,7 @@ class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
     label: ClassVar[str] = ""
     """What a drawn pipeline says, at most 20 characters."""
 
-    def __init__(self, index: IndexArtifact, **options: Any) -> None:
+    def __init__(self, index: SearchedIndex, **options: Any) -> None:
         super().__init__()
         self.index = index
         for name, value in options.items():
@@ -137,19 +134,19 @@ class IndexRetriever(IndexTransformer):
         hits = list(self._in_batches(queries, snapshot))
         return ranking(with_objects(first, **filled), hits, snapshot, self.gives)
 
-    def _in_batches(self, queries: pd.DataFrame, snapshot: Snapshot) -> Iterator[Hits]:
+    def _in_batches(self, queries: pd.DataFrame, snapshot: Searched) -> Iterator[Hits]:
         qids = list(dict.fromkeys(queries["qid"]))
         parts: Sequence[list[str]] = [qids[at : at + self.batch_size] for at in range(0, len(qids), self.batch_size)]
         for part in progress(parts, self.label, "batch", verbose=self.verbose, total=len(parts)):
             some = queries if len(parts) == 1 else queries[queries["qid"].isin(part)]
             yield from self.find_hits(some, snapshot)
 
-    def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
+    def find_hits(self, queries: pd.DataFrame, snapshot: Any) -> list[Hits]:
         """The best documents of each distinct query of a frame, in order of appearance."""
         raise NotImplementedError
 
 
-def ranking(queries: pd.DataFrame, hits: Sequence[Hits], snapshot: Snapshot, texts: Sequence[str]) -> pd.DataFrame:
+def ranking(queries: pd.DataFrame, hits: Sequence[Hits], snapshot: Searched, texts: Sequence[str]) -> pd.DataFrame:
     """Lay the hits of all queries out as one frame.
 
     Args:

@@ -11,9 +11,9 @@ import pandas as pd
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
 
 from .arrays import Rows, Weights
-from .errors import ModelMismatchError, QueryError
+from .errors import QueryError, check_model
 from .scan import QueryBatch
-from .snapshot import Snapshot
+from .searched import Searched
 
 MODEL_COLUMN = "query_model"
 """The identity of the model that made ``query_embs``; compared with the index's where a frame has the column."""
@@ -25,7 +25,7 @@ DOCUMENT_WEIGHT_COLUMN = "query_document_weight"
 """A number a; where a frame has the column, a (q_doc · d_doc) is added to S(Q, D)."""
 
 
-def query_values(frame: pd.DataFrame, snapshot: Snapshot, column: str = "query_embs") -> dict[str, Any]:
+def query_values(frame: pd.DataFrame, snapshot: Searched, column: str = "query_embs") -> dict[str, Any]:
     """The first value of each distinct query, in order of appearance.
 
     Raises:
@@ -35,14 +35,13 @@ def query_values(frame: pd.DataFrame, snapshot: Snapshot, column: str = "query_e
     values = first_values(frame, column)
     if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
         raise MissingValueError(column, "qid", missing)
-    if MODEL_COLUMN in frame.columns and snapshot.meta.model is not None:
+    if MODEL_COLUMN in frame.columns:
         for model in first_values(frame, MODEL_COLUMN).values():
-            if str(model) != snapshot.meta.model:
-                raise ModelMismatchError(snapshot.path, snapshot.meta.model, str(model))
+            check_model(snapshot.path, snapshot.meta.model, str(model))
     return values
 
 
-def query_batch(frame: pd.DataFrame, snapshot: Snapshot, *, normalise: bool = False) -> QueryBatch:
+def query_batch(frame: pd.DataFrame, snapshot: Searched, *, normalise: bool = False) -> QueryBatch:
     """All distinct queries of a frame in order of appearance, with their weights where it has columns of weights.
 
     Args:
@@ -78,7 +77,7 @@ def batch_of(
     return QueryBatch(np.concatenate(rows), offsets, weights, document_weights)
 
 
-def check_query(qid: str, value: Any, snapshot: Snapshot) -> Rows:
+def check_query(qid: str, value: Any, snapshot: Searched) -> Rows:
     """Take one query's embeddings as float32 rows of the index's width.
 
     Raises:

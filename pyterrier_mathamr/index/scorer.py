@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,7 @@ from .options import IndexTransformer, Search
 from .queries import query_batch
 from .scan import QueryBatch
 from .search import score
-from .snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from .multi import MathAMRIndex
+from .searched import Searched, SearchedIndex
 
 Vectors = Literal["all", "document"]
 """What a scorer compares: all rows by MaxSim, or the two VIRTUAL_DOCUMENTs."""
@@ -58,7 +55,7 @@ class MaxSimScorer(IndexTransformer):
 
     def __init__(
         self,
-        index: MathAMRIndex,
+        index: SearchedIndex,
         *,
         num_results: int | None = None,
         vectors: Vectors = "all",
@@ -110,7 +107,7 @@ class MaxSimScorer(IndexTransformer):
         ordered: pd.DataFrame = result.reset_index(drop=True)
         return ordered
 
-    def _scores(self, codes: Numbers, numbers: Numbers, batch: QueryBatch, snapshot: Snapshot) -> Any:
+    def _scores(self, codes: Numbers, numbers: Numbers, batch: QueryBatch, snapshot: Searched) -> Any:
         """The score of each row of the ranking: float32."""
         scores = np.empty(len(codes), dtype=np.float32)
         field: Field = "doc" if self.vectors == "document" else "all"
@@ -136,7 +133,7 @@ class VectorLoader(IndexTransformer):
 
     label = "MathAMR vectors"
 
-    def __init__(self, index: MathAMRIndex, *, verbose: bool = False) -> None:
+    def __init__(self, index: SearchedIndex, *, verbose: bool = False) -> None:
         super().__init__(index, verbose=verbose)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

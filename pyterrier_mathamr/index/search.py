@@ -14,6 +14,7 @@ import numpy as np
 from .arrays import Field, Numbers, Scores, Weights
 from .scan import QueryBatch, document_scores, scan
 from .scan_codes import QUERY_ROWS, scan_shards, usable
+from .searched import Searched
 from .snapshot import Snapshot
 
 BYTES_PAY = 64
@@ -145,7 +146,7 @@ class _Best:
             self.numbers, self._least, self.most = self.numbers[keep], self._least[keep], self.most[keep]
 
 
-def rank(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:
+def rank(snapshot: Searched, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:
     """Score some documents in double precision and take the best ``k``.
 
     Args:
@@ -158,7 +159,7 @@ def rank(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, k: int, field:
     return _best_of(snapshot, numbers, score(snapshot, query, numbers, field), k)
 
 
-def _best_of(snapshot: Snapshot, numbers: Numbers, scores: Scores, k: int) -> Hits:
+def _best_of(snapshot: Searched, numbers: Numbers, scores: Scores, k: int) -> Hits:
     """The best ``k`` of scored documents, ties by docno; docnos are read only where there are ties."""
     if len(scores) > k:
         place = len(scores) - k
@@ -173,7 +174,7 @@ def _best_of(snapshot: Snapshot, numbers: Numbers, scores: Scores, k: int) -> Hi
 
 
 def score(
-    snapshot: Snapshot, query: QueryBatch, numbers: Numbers, field: Field = "all", *, precise: bool = True
+    snapshot: Searched, query: QueryBatch, numbers: Numbers, field: Field = "all", *, precise: bool = True
 ) -> Scores:
     """Score some documents against one query from their rows, in bounded memory.
 

@@ -34,7 +34,7 @@ def write_shard(path: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMe
     rows = np.concatenate([entry.rows for entry in ordered])
     offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([len(entry.rows) for entry in ordered], out=offsets[1:])
-    max_norm = _check_values(rows, offsets, ordered)
+    max_norm = check_values(rows, offsets, ordered)
     arrays: dict[IndexFile, Array] = {
         IndexFile.ROWS: rows,
         IndexFile.OFFSETS: offsets,
@@ -53,7 +53,7 @@ def write_shard(path: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMe
     return ShardMeta(path.name, len(ordered), len(rows), max_norm, files)
 
 
-def _check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry]) -> float:
+def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry]) -> float:
     """Refuse rows that have no direction, naming the first; return the greatest length, rounded up."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)

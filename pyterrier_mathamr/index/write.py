@@ -10,7 +10,7 @@ import numpy as np
 
 from .build import Build, clean, staging_path
 from .disk import writing
-from .errors import EmptyStreamError, IndexExistsError, ModelMismatchError, NotAnIndexError
+from .errors import EmptyStreamError, IndexExistsError, NotAnIndexError, check_model
 from .files import JOURNAL_NAME, META_NAME, Layout
 from .lock import writer_lock
 from .meta import IndexMeta, read_json, read_meta
@@ -129,8 +129,7 @@ def rewrite_index(path: Path, layout: Layout, drop: Sequence[str], *, everything
 def _target(path: Path, layout: Layout, base: IndexMeta | None, model: str | None) -> IndexMeta:
     if base is None:
         return IndexMeta(layout, 0, model, ())
-    if base.model and model and base.model != model:
-        raise ModelMismatchError(path, base.model, model)
+    check_model(path, base.model, model)
     return IndexMeta(layout, base.dimensions, base.model or model, base.shards)
 
 

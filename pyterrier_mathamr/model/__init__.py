@@ -23,6 +23,7 @@ from .errors import (
 from .fit import fit_score_weights, kind_sums
 from .formula_contrast import formula_contrast
 from .history import EpochRecord
+from .identity import vectors_by
 from .initial import InitialState
 from .losses import ContrastiveLoss, info_nce, normalise
 from .mathamr import MathAMR
@@ -74,4 +75,5 @@ __all__ = [
     "maxsim",
     "maxsim_matrix",
     "normalise",
+    "vectors_by",
 ]

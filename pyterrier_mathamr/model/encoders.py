@@ -20,6 +20,7 @@ from pyterrier_mathamr._common.frames import (
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr.graph import MathAMRGraph
 
+from .identity import vectors_by
 from .mathamr import MathAMR
 from .maxsim import maxsim
 
@@ -57,9 +58,9 @@ class _GraphTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
 class DocEncoder(_GraphTransformer):
     """Encode the ``graph`` of each document.
 
-    Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (formulas, sentences, document), and
-    ``formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``. A document that is in
-    several rows is encoded once.
+    Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (formulas, sentences, document), ``formula_ids``, a
+    list of text whose item ``i`` is the id of the formula in row ``i``, and ``doc_model``, who made the vectors, see
+    :func:`~pyterrier_mathamr.model.vectors_by`. A document that is in several rows is encoded once.
 
     Args:
         model: the model.
@@ -75,7 +76,7 @@ class DocEncoder(_GraphTransformer):
     schematic = {"label": "MathAMR Documents", "help_url": _HELP}  # noqa: RUF012 - PyTerrier's form
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``doc_embs`` and ``formula_ids``.
+        """Add ``doc_embs``, ``formula_ids`` and ``doc_model``.
 
         Args:
             inp: rows with ``graph``.
@@ -85,13 +86,14 @@ class DocEncoder(_GraphTransformer):
         """
         pt.validate.columns(inp, includes=["graph"], context=self)
         if inp.empty:
-            return empty_output(inp, ["doc_embs", "formula_ids"])
+            return empty_output(inp, ["doc_embs", "formula_ids", "doc_model"])
         key = "docno" if "docno" in inp.columns else "row"
         frame = inp if key == "docno" else inp.assign(row=range(len(inp)))
         frame = encode_distinct(frame, "graph", "doc_embs", self._encode, key)
         graphs = first_values(frame, "graph", key)
         frame = with_objects(frame, formula_ids=[self._formula_ids(graphs[name]) for name in frame[key]])
-        return frame if key == "docno" else frame.drop(columns="row")
+        encoded: pd.DataFrame = frame.assign(doc_model=vectors_by(self.model))
+        return encoded if key == "docno" else encoded.drop(columns="row")
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
         """Cut before encoding: the rows that are left are the same."""
@@ -104,8 +106,9 @@ class QueryEncoder(_GraphTransformer):
     A model with score weights (see ``MathAMR.score_weights``) also adds ``query_weights``, float64 ``[q]``, and
     ``query_document_weight``, a number, and an index scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
 
-    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document), and
-    ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
+    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document),
+    ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``, and ``query_model``,
+    who made the vectors: an index of another model's vectors refuses them.
 
     Args:
         model: the model.
@@ -121,7 +124,7 @@ class QueryEncoder(_GraphTransformer):
     schematic = {"label": "MathAMR Queries", "help_url": _HELP}  # noqa: RUF012 - PyTerrier's form
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``query_embs`` and ``query_formula_ids``.
+        """Add ``query_embs``, ``query_formula_ids`` and ``query_model``.
 
         Args:
             inp: queries or a ranking with ``query_graph``; it may be empty in some rows of a query, as after
@@ -134,14 +137,15 @@ class QueryEncoder(_GraphTransformer):
         weights = self.model.score_weights
         if inp.empty:
             added = [] if weights is None else ["query_weights", "query_document_weight"]
-            return empty_output(inp, ["query_embs", "query_formula_ids", *added])
+            return empty_output(inp, ["query_embs", "query_formula_ids", "query_model", *added])
         frame = encode_distinct(inp, "query_graph", "query_embs", self._encode)
         graphs = first_values(frame, "query_graph")
         frame = with_objects(frame, query_formula_ids=[self._formula_ids(graphs[qid]) for qid in frame["qid"]])
+        encoded: pd.DataFrame = frame.assign(query_model=vectors_by(self.model))
         if weights is None:
-            return frame
+            return encoded
         sized = zip(frame["qid"], frame["query_embs"], strict=True)
-        frame = with_objects(frame, query_weights=[self._row_weights(graphs[qid], len(rows)) for qid, rows in sized])
+        frame = with_objects(encoded, query_weights=[self._row_weights(graphs[qid], len(rows)) for qid, rows in sized])
         weighted: pd.DataFrame = frame.assign(query_document_weight=weights.blend)
         return weighted
 

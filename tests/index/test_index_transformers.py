@@ -212,6 +212,39 @@ def test_queries_of_another_model_are_refused_with_both_names(tmp_path, document
         index.colbert()(topics([2]).assign(query_model="large"))
 
 
+def test_the_hash_tells_models_apart_and_the_name_does_not(tmp_path, documents, topics):
+    index = MathAMRIndex(tmp_path / "x")
+    index.index({**doc, "doc_model": "mini@0f"} for doc in documents([2, 1]))
+    assert index.model == "mini@0f"
+    assert {doc["doc_model"] for doc in index.get_corpus_iter()} == {"mini@0f"}
+    for searched in (index.colbert(), index.single_vector(), index.doc_vn()):
+        assert len(searched(topics([2]).assign(query_model="a copy@0f"))) == 2
+        with pytest.raises(ModelMismatchError, match=r"mini@0f.*mini@99"):
+            searched(topics([2]).assign(query_model="mini@99"))
+    ranking = make_ranking(topics([2]), ["d0"])
+    assert len(index.scorer()(ranking.assign(query_model="a copy@0f"))) == 1
+    with pytest.raises(ModelMismatchError, match=r"mini@0f.*mini@99"):
+        index.scorer()(ranking.assign(query_model="mini@99"))
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_a_stream_with_vectors_of_two_models_changes_nothing(tmp_path, documents, mode):
+    index = MathAMRIndex(tmp_path / "x")
+    if mode != "create":
+        index.index({**doc, "doc_model": "mini@0f"} for doc in documents([2, 1]))
+    stream = [
+        {**doc, "doc_model": name}
+        for doc, name in zip(documents([1, 2], name="e"), ("mini@0f", "other@1e"), strict=True)
+    ]
+    with pytest.raises(ModelMismatchError, match=r"mini@0f.*other@1e"):
+        index.indexer(mode).index(stream)
+    assert index.built() == (mode != "create")
+    if index.built():
+        assert {doc["docno"] for doc in index.get_corpus_iter()} == {"d0", "d1"}
+    with pytest.raises(ModelMismatchError, match=r"third.*mini@0f"):
+        index.indexer("overwrite", model="third").index(stream[:1])
+
+
 def test_nothing_is_printed_unless_asked(index, topics, capfd):
     frame = topics([2, 3])
     for factory in RETRIEVERS:

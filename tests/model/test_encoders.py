@@ -11,7 +11,7 @@ import torch
 
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.graph import VirtualKind, graph_tensors
-from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, maxsim
+from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
 from pyterrier_mathamr.model.mathamr import batches_by_size
 
 
@@ -68,7 +68,7 @@ def test_batches_hold_the_budget_and_every_graph_once() -> None:
 def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> None:
     frame = pd.DataFrame({"docno": ["a0", "a1"], "graph": [graphs["a0"], graphs["a1"]]}, index=[5, 9])
     result = model.doc_encoder()(frame)
-    assert list(result.columns) == ["docno", "graph", "doc_embs", "formula_ids"]
+    assert list(result.columns) == ["docno", "graph", "doc_embs", "formula_ids", "doc_model"]
     assert result.index.tolist() == [5, 9]
     for _, row in result.iterrows():
         assert row["formula_ids"] == list(row["graph"].formula_ids)
@@ -77,7 +77,7 @@ def test_the_document_encoder_adds_vectors_and_formula_ids(model, graphs) -> Non
 
 def test_documents_without_docno_are_encoded_row_by_row(model, graphs) -> None:
     result = model.doc_encoder()(pd.DataFrame({"graph": [graphs["a0"], graphs["a1"]]}))
-    assert list(result.columns) == ["graph", "doc_embs", "formula_ids"]
+    assert list(result.columns) == ["graph", "doc_embs", "formula_ids", "doc_model"]
     np.testing.assert_allclose(result["doc_embs"][1], model.encode([graphs["a1"]])[0], atol=1e-5)
 
 
@@ -122,8 +122,8 @@ def test_the_scorer_ranks_by_maxsim_and_equal_scores_by_docno(model, graphs) -> 
 @pytest.mark.parametrize(
     ("make", "needs", "adds"),
     [
-        ("doc_encoder", ["graph"], ["doc_embs", "formula_ids"]),
-        ("query_encoder", ["qid", "query_graph"], ["query_embs", "query_formula_ids"]),
+        ("doc_encoder", ["graph"], ["doc_embs", "formula_ids", "doc_model"]),
+        ("query_encoder", ["qid", "query_graph"], ["query_embs", "query_formula_ids", "query_model"]),
         ("text_scorer", ["qid", "docno", "query_graph", "graph"], ["score", "rank"]),
     ],
 )
@@ -176,6 +176,25 @@ def test_a_model_without_formulas_gives_no_formula_ids(vocabulary, graphs) -> No
     result = model.doc_encoder()(pd.DataFrame({"docno": ["a0"], "graph": [graphs["a0"]]}))
     assert result["formula_ids"][0] == []
     assert len(result["doc_embs"][0]) == graphs["a0"].n_sentences + 1
+
+
+def test_vectors_say_who_made_them(model, graphs, tmp_path) -> None:
+    model.save(tmp_path / "small")
+    saved = MathAMR.from_pretrained(tmp_path / "small")
+    name, digits = vectors_by(model).split("@")
+    assert (name, len(digits)) == ("unsaved", 16)
+    assert vectors_by(saved) == f"small@{digits}"
+    weighted = model.with_score_weights(ScoreWeights(blend=0.5))
+    assert weighted.identity != model.identity
+    assert vectors_by(weighted) == vectors_by(model)
+    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1")])
+    result = model.doc_encoder()(weighted.query_encoder()(frame))
+    assert set(result["doc_model"]) == set(result["query_model"]) == {f"unsaved@{digits}"}
+    other = {**model.weights(), "head.outer.bias": model.weights()["head.outer.bias"] + 1}
+    assert not vectors_by(MathAMR(model.config, model.vocabulary, other)).endswith(digits)
+    in_cache = tmp_path / "hub" / "models--maths--amr" / "snapshots" / "4f1e"
+    model.save(in_cache)
+    assert vectors_by(MathAMR.from_pretrained(in_cache)) == f"maths/amr@{digits}"
 
 
 def example_model() -> MathAMR:
