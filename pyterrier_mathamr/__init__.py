@@ -15,9 +15,9 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .arqmath import TASK1_MEASURES, register, register_arqmath
     from .graph import GraphBuilder, GraphStore
-    from .index import MathAMRFormulaIndex, MathAMRIndex
+    from .index import MathAMRFormulaIndex, MathAMRIndex, QdrantFormulaIndex, QdrantIndex
     from .model import MathAMR, MathAMRConfig, TextEncoder, Trainer
-    from .systems import BM25Index
+    from .systems import BM25Index, TangentIndex
 
 _ROOM_OF = {
     "TASK1_MEASURES": "arqmath",
@@ -27,11 +27,14 @@ _ROOM_OF = {
     "GraphStore": "graph",
     "MathAMRFormulaIndex": "index",
     "MathAMRIndex": "index",
+    "QdrantFormulaIndex": "index",
+    "QdrantIndex": "index",
     "MathAMR": "model",
     "MathAMRConfig": "model",
     "TextEncoder": "model",
     "Trainer": "model",
     "BM25Index": "systems",
+    "TangentIndex": "systems",
 }
 _ROOMS = ("amr", "arqmath", "cli", "experiments", "explain", "formula", "graph", "index", "model", "posts", "systems")
 
@@ -44,7 +47,10 @@ __all__ = [  # noqa: RUF022 - in the order of the data's way
     "Trainer",
     "MathAMRIndex",
     "MathAMRFormulaIndex",
+    "QdrantIndex",
+    "QdrantFormulaIndex",
     "BM25Index",
+    "TangentIndex",
     "TASK1_MEASURES",
     "register",
     "register_arqmath",

@@ -7,7 +7,7 @@ import re
 from pyterrier_mathamr._common.errors import MathAMRError
 
 from .html import HtmlFlattener
-from .math_spans import clean
+from .math_spans import clean, strip_delimiters
 from .post import MathPost, PostFormula, assemble, placeholder, plain_text
 from .sentences import PLACEHOLDER, TOKEN, split_sentences
 
@@ -23,6 +23,7 @@ __all__ = [
     "post_from_html",
     "post_from_text",
     "split_sentences",
+    "strip_delimiters",
 ]
 
 _LOOKS_LIKE_HTML = re.compile(

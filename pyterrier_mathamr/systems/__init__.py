@@ -16,6 +16,7 @@ from .errors import (
     SystemsError,
 )
 from .fusion import ZScoreFusion, fit_fusion_weight, fuse_rankings
+from .tangent import PairOptions, TangentIndex, TangentIndexer, TangentRetriever
 from .tokens import PLAIN_TOKENS, STRONG_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
 
 __all__ = [
@@ -31,7 +32,11 @@ __all__ = [
     "IndexFormatError",
     "IndexNotBuiltError",
     "LinearBlend",
+    "PairOptions",
     "SystemsError",
+    "TangentIndex",
+    "TangentIndexer",
+    "TangentRetriever",
     "TokenOptions",
     "ZScoreFusion",
     "fit_fusion_weight",

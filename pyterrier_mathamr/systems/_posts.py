@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.posts import MathPost, PostError, post_from_any, post_from_html
+
+DOCUMENT_COLUMNS = (("docno", "html"), ("docno", "body"), ("docno", "text"))
+"""What a document may bring, one tuple for each way."""
+
+
+def checked_documents(documents: Iterable[Mapping[str, Any]], indexer: pt.Indexer) -> Iterable[Mapping[str, Any]]:
+    """Look at the first document, if there is one, before anything is done.
+
+    Args:
+        documents: a stream.
+        indexer: named in the message.
+
+    Returns:
+        The same stream.
+
+    Raises:
+        pt.validate.InputValidationError: the document has none of :data:`DOCUMENT_COLUMNS`.
+    """
+    peekable: Any = pt.utils.peekable(documents)
+    try:
+        peekable.peek()
+    except StopIteration:
+        return ()
+    with pt.validate.any_iter(peekable, context=indexer) as validation:
+        for columns in DOCUMENT_COLUMNS:
+            validation.columns(includes=list(columns))
+    checked: Iterable[Mapping[str, Any]] = peekable
+    return checked
 
 
 def document_post(document: Mapping[str, Any]) -> MathPost:

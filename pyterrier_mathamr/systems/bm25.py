@@ -9,25 +9,23 @@ query weights): a first stage worth reranking and a baseline worth beating. The 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.types import DocNo
 
-from .bm25_indexer import FORMAT_VERSION, META, BM25Indexer, Mode
+from ._artifact import FolderArtifact, Mode
+from .bm25_indexer import BM25Indexer
 from .bm25_retriever import BM25Retriever, QueryWeights
-from .errors import IndexFormatError, IndexNotBuiltError
+from .errors import IndexFormatError
 from .postings import Postings
 from .tokens import STRONG_TOKENS, TokenOptions
 
 
-class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+class BM25Index(FolderArtifact):
     """A BM25 index of posts with formulas, built and searched without Java; called directly it is its retriever.
 
     Args:
@@ -42,23 +40,16 @@ class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
     ARTIFACT_TYPE = "sparse_index"
     ARTIFACT_FORMAT = "mathamr_bm25"
-    ARTIFACT_PACKAGE_HINT = "pyterrier-mathamr"
+    FORMAT_VERSION = 1
+    _loaded: tuple[Postings, TokenOptions] | None
+    _engine: tuple[tuple[float, float], Any] | None
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": "https://github.com/xhluca/bm25s"}
-
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-        self._loaded: tuple[Postings, TokenOptions] | None = None
-        self._engine: tuple[tuple[float, float], Any] | None = None
 
     @staticmethod
     def example() -> BM25Index:
         """Give an index that is not built."""
         return BM25Index("index.bm25")
-
-    def built(self) -> bool:
-        """Tell whether a whole index is at the path."""
-        return bool((self.path / META).is_file())
 
     def indexer(
         self,
@@ -177,14 +168,8 @@ class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
     def _load(self) -> tuple[Postings, TokenOptions]:
         if self._loaded is None:
-            if not self.built():
-                raise IndexNotBuiltError(self.path)
             try:
-                meta = json.loads((self.path / META).read_text(encoding="utf-8"))
-                found = (meta.get("type"), meta.get("format"), meta.get("format_version"))
-                wanted = (self.ARTIFACT_TYPE, self.ARTIFACT_FORMAT, FORMAT_VERSION)
-                if found != wanted:
-                    raise IndexFormatError(self.path, f"found type, format, version {found}, expected {wanted}")
+                meta = self.read_meta()
                 self._loaded = (Postings.load(self.path), TokenOptions.from_dict(meta["tokens"]))
             except (OSError, ValueError, KeyError) as error:
                 raise IndexFormatError(self.path, f"the index cannot be read ({error})") from error
@@ -196,19 +181,3 @@ class BM25Index(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.postings().docnos)
-
-    def __repr__(self) -> str:
-        return f"BM25Index({str(self.path)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BM25Index) and self.path.absolute() == other.path.absolute()
-
-    def __hash__(self) -> int:
-        return hash((BM25Index, self.path.absolute()))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.path = state["path"]
-        self.forget()

@@ -20,7 +20,7 @@ class IndexNotBuiltError(SystemsError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"{self.path}: there is no BM25 index here yet; build it with .index(documents)."
+        return f"{self.path}: there is no index here yet; build it with .index(documents)."
 
 
 class IndexExistsError(SystemsError):
@@ -35,7 +35,7 @@ class IndexExistsError(SystemsError):
 
 
 class IndexFormatError(SystemsError):
-    """The folder is no BM25 index of a format that this release reads."""
+    """The folder is no such index of a format that this release reads."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(path, reason)

@@ -1,0 +1,87 @@
+"""From a formula to the symbol pairs that it is found by.
+
+A pair is an ancestor, a descendant and the path of edges between them; where in the formula it stands is left out, so
+that a sub-expression matches wherever it is. In ``x^2+1`` (layout tree, window 1)::
+
+    V!x a N!2      V!x n +      + n N!1      N!2 n 0!      N!1 n 0!        0! is the end of a baseline
+
+The ends of baselines are what a formula of a single symbol consists of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
+from pyterrier_mathamr.posts import PostFormula
+
+_from_latex = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repetitions
+
+
+@dataclass(frozen=True, slots=True)
+class PairOptions:
+    """Which pairs of symbols are taken.
+
+    Attributes:
+        window: longest distance between the two symbols, in edges; 0 for any distance. Tangent-CFT has 2.
+        ends: take the ends of baselines (in an operator tree: the leaves), too.
+
+    Raises:
+        ConfigError: the window is negative.
+    """
+
+    window: int = 2
+    ends: bool = True
+
+    def __post_init__(self) -> None:
+        if self.window < 0:
+            raise ConfigError("window", self.window, "a whole number of at least 0")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the options as plain values for JSON."""
+        return asdict(self)
+
+
+def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
+    """List the pairs of one tree as terms of an index, with repetitions.
+
+    Args:
+        tree: a tree, or ``None`` where there is none.
+        options: which pairs.
+
+    Returns:
+        One text for each pair, without line ends; none for no tree.
+    """
+    if tree is None:
+        return []
+    pairs = tree.tuples(options.window, options.ends)
+    return ["\t".join((above, path, below)).replace("\n", " ") for above, below, path, _ in pairs]
+
+
+def formula_trees(formulas: Iterable[PostFormula], store: FormulaStore | None) -> list[FormulaPair]:
+    """Take the official trees of formulas, and make from LaTeX those that there are none of.
+
+    Args:
+        formulas: with ids, where the store has them.
+        store: the official trees.
+
+    Returns:
+        A pair of trees for each formula; a tree is ``None`` where the LaTeX cannot be read either.
+    """
+    formulas = list(formulas)
+    ids = sorted({formula.id for formula in formulas if formula.id})
+    official = store.get_many(ids) if store is not None else {}
+    return [_completed(formula, official) for formula in formulas]
+
+
+def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair]) -> FormulaPair:
+    pair = official.get(formula.id, FormulaPair(None, None))
+    if pair.slt is not None and pair.opt is not None:
+        return pair
+    made = _from_latex(formula.latex)
+    return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)

@@ -1,0 +1,132 @@
+"""Searching a Tangent index."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import empty_output, is_missing
+from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.posts import PostFormula, strip_delimiters
+
+from .content import dice
+from .pairs import formula_trees, pair_terms
+
+if TYPE_CHECKING:
+    from .index import TangentIndex
+
+RESULT_COLUMNS = ("docno", "post_id", "visual_id", "score", "rank")
+
+
+class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
+    """Ranks formulas by the symbol pairs that they share with the query's formula, whatever text stands around it.
+
+    The score is w · D(layout trees) + (1 - w) · D(operator trees), D the harmonic mean of recall and precision of
+    pairs; a query that has one tree only is scored by that. Formulas of the same score are in order of their ids.
+
+    Args:
+        tangent_index: the index.
+        num_results: at most so many formulas for each query.
+        slt_weight: w, 0 to 1.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        index.retriever(store=topic_formulas)(pt.get_dataset("irds:arqmath/2022/task2").get_topics())
+    """
+
+    schematic: ClassVar[dict[str, str]] = {"label": "Tangent", "help_url": "https://doi.org/10.1145/3077136.3080748"}
+
+    def __init__(
+        self,
+        tangent_index: TangentIndex,
+        *,
+        num_results: int = 1000,
+        slt_weight: float = 0.5,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> None:
+        if num_results < 1:
+            raise ConfigError("num_results", num_results, "a whole number of at least 1")
+        if not 0 <= slt_weight <= 1:
+            raise ConfigError("slt_weight", slt_weight, "a number between 0 and 1")
+        super().__init__()
+        self.tangent_index, self.num_results, self.slt_weight = tangent_index, num_results, float(slt_weight)
+        self.store, self.verbose = store, verbose
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with each query.
+
+        Args:
+            inp: ``qid`` with ``latex``, or with ``query`` that is one formula in LaTeX, with or without dollars.
+
+        Returns:
+            The columns of ``inp`` with ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` (float64,
+            positive, descending for each query) and ``rank`` (int64, from 0); no row for a query that shares no pair.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            validation.query_frame(extra_columns=["latex"])
+            validation.query_frame(extra_columns=["query"])
+        queries = inp.drop(columns=[name for name in RESULT_COLUMNS if name in inp.columns])
+        if queries.empty:
+            return empty_output(queries, RESULT_COLUMNS)
+        content = self.tangent_index.content()
+        trees = formula_trees([_formula(row) for row in queries.to_dict("records")], self.store)
+        rows, found = [], []
+        for row, pair in enumerate(progress(trees, "Tangent", "q", verbose=self.verbose, total=len(trees))):
+            numbers, scores = content.best(self.scores(pair), self.num_results)
+            texts = {name: getattr(content, f"{name}s")[numbers] for name in ("docno", "post_id", "visual_id")}
+            rows.append(np.full(len(numbers), row))
+            found.append(pd.DataFrame({**texts, "score": scores, "rank": np.arange(len(numbers))}))
+        repeated = queries.iloc[np.concatenate(rows)].reset_index(drop=True)
+        result: pd.DataFrame = repeated.join(pd.concat(found, ignore_index=True))
+        return result
+
+    def scores(self, pair: FormulaPair) -> npt.NDArray[np.float64]:
+        """Score all expressions of the index for one formula.
+
+        Args:
+            pair: its trees.
+
+        Returns:
+            float64 ``[x]``, 0 to 1.
+        """
+        content, options = self.tangent_index.content(), self.tangent_index.pair_options()
+        weights = (self.slt_weight if pair.slt else 0.0, 1 - self.slt_weight if pair.opt else 0.0)
+        total = np.zeros(len(content.owned) - 1, dtype=np.float64)
+        for tree, postings, weight in zip(pair, (content.slt, content.opt), weights, strict=True):
+            if weight:
+                total += weight / sum(weights) * dice(postings, Counter(pair_terms(tree, options)))
+        return total
+
+    def fuse_rank_cutoff(self, k: int) -> TangentRetriever:
+        """Search for ``k`` formulas in place of cutting the ranking at ``k``.
+
+        Args:
+            k: the cutoff that follows this transformer.
+        """
+        if k >= self.num_results:
+            return self
+        fused: TangentRetriever = pt.inspect.transformer_apply_attributes(self, num_results=k)
+        return fused
+
+
+def _formula(query: Any) -> PostFormula:
+    """Read the formula of a query."""
+    text, formula_id = (
+        next((str(query[name]) for name in names if not is_missing(query.get(name))), "")
+        for names in (("latex", "query"), ("formula_id",))
+    )
+    return PostFormula(strip_delimiters(text), formula_id)

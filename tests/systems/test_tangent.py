@@ -1,0 +1,216 @@
+"""Symbol pairs are counted by hand, or by a plain loop over all formulas."""
+
+import json
+import pickle
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
+from pyterrier_mathamr.systems import (
+    IndexExistsError,
+    IndexFormatError,
+    IndexNotBuiltError,
+    PairOptions,
+    TangentIndex,
+)
+from pyterrier_mathamr.systems.tangent import pair_terms
+
+
+def span(number: int, latex: str) -> str:
+    return f'<span class="math-container" id="{number}">{latex}</span>'
+
+
+LATEX = {1: "x^2+1", 2: "x^2", 3: "x^2+1", 4: r"\frac{a}{b}", 5: "y", 6: r"\int_0^\infty e^{-x^2}\,dx", 7: "x^2+y^2+1"}
+POSTS = [
+    {"docno": "p1", "html": f"<p>Let {span(3, LATEX[3])} and {span(2, LATEX[2])}, so {span(4, LATEX[4])}.</p>"},
+    {"docno": "p2", "html": f"<p>{span(1, LATEX[1])} or {span(5, LATEX[5])}; $z$ has no id.</p>"},
+    {"docno": "p3", "title": span(6, LATEX[6]), "html": f"{span(7, LATEX[7])} {span(2, LATEX[4])}"},
+]
+VISUAL = {"1": "v1", "3": "v1", "2": "v2"}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> TangentIndex:
+    return TangentIndex(tmp_path / "f.tangent").indexer(visual_ids=VISUAL).index(POSTS)
+
+
+def queries(*latex: str, column: str = "latex") -> pd.DataFrame:
+    return pd.DataFrame({"qid": [str(number) for number in range(1, len(latex) + 1)], column: list(latex)})
+
+
+def test_a_term_is_two_symbols_and_the_path_between_them_wherever_they_stand() -> None:
+    tree = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
+    alone = ["V!x\ta\tN!2", "V!x\tn\t+", "+\tn\tN!1"]
+    assert sorted(pair_terms(tree, PairOptions(1, ends=False))) == sorted(alone)
+    ends = ["N!2\tn\t0!", "N!1\tn\t0!"]
+    assert sorted(pair_terms(tree, PairOptions(1))) == sorted(alone + ends)
+    assert sorted(pair_terms(tree, PairOptions(2))) == sorted([*alone, *ends, "V!x\tnn\tN!1"])
+    assert pair_terms(None, PairOptions()) == []
+
+
+def test_the_score_is_the_harmonic_mean_of_recall_and_precision(tmp_path: Path) -> None:
+    index = TangentIndex(tmp_path / "f").indexer(pairs=PairOptions(1)).index(POSTS)
+    found = index.retriever(slt_weight=1.0)(queries("x^2")).set_index("docno").score
+    # the query's 3 pairs: x-a-2 and the ends of x and 2; x^2+1 has two of them among its 5: x goes on there
+    recall, precision = 2 / 3, 2 / 5
+    assert found["2"] == 1.0
+    assert found["1"] == found["3"] == pytest.approx(2 * recall * precision / (recall + precision))
+
+
+def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: TangentIndex) -> None:
+    wanted = {}
+    for query in ("x^2+2", r"\int_0^1 e^{-x}\,dx", "y"):
+        for number, latex in LATEX.items():
+            parts = []
+            for read in (slt_from_latex, opt_from_latex):
+                ours = Counter(pair[:3] for pair in read(query).tuples(2, True))
+                theirs = Counter(pair[:3] for pair in read(latex).tuples(2, True))
+                parts.append(2 * (ours & theirs).total() / (ours.total() + theirs.total()))
+            if sum(parts):
+                wanted[query, str(number)] = 0.3 * parts[0] + 0.7 * parts[1]
+    found = index.retriever(slt_weight=0.3)(queries("x^2+2", r"\int_0^1 e^{-x}\,dx", "y"))
+    assert dict(zip(zip(found.latex, found.docno, strict=True), found.score, strict=True)) == pytest.approx(wanted)
+
+
+def test_every_formula_of_an_expression_is_found_in_order_of_ids_with_post_and_visual_id(index: TangentIndex) -> None:
+    found = index(queries("x^2 + 1"))
+    assert found.docno.tolist()[:2] == ["1", "3"]
+    assert found.post_id.tolist()[:2] == ["p2", "p1"]
+    assert found.visual_id.tolist()[:2] == ["v1", "v1"]
+    assert found.score.tolist()[:2] == [1.0, 1.0]
+    assert found["rank"].tolist() == list(range(len(found)))
+    assert len(index) == 7
+    assert len(index.content().owned) - 1 == 6  # expressions
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 100])
+def test_a_cutoff_is_the_top_of_the_whole_ranking(index: TangentIndex, count: int) -> None:
+    topics = queries("x^2+1", "z", "y")
+    whole = index.retriever(1000)(topics)
+    pd.testing.assert_frame_equal(index.retriever(count)(topics), whole[whole["rank"] < count].reset_index(drop=True))
+    pd.testing.assert_frame_equal((index.retriever() % count)(topics), index.retriever(count)(topics))
+
+
+def test_a_user_types_a_formula_with_or_without_dollars(index: TangentIndex) -> None:
+    found = index.search(r"\int_0^\infty e^{-x^2}\,dx")
+    assert found.docno[0] == "6"
+    assert found.score[0] == 1.0
+    dollars = index.search(r"$$\int_0^\infty e^{-x^2}\,dx$$")
+    assert dollars[["docno", "score"]].equals(found[["docno", "score"]])
+
+
+def test_the_column_latex_goes_before_the_query_of_a_topic(index: TangentIndex) -> None:
+    topics = queries("y").assign(query="Why is $x^2$ a parabola?", title="Parabola")
+    found = index.retriever(1)(topics)
+    assert found.docno.tolist() == ["5"]
+    assert found.title.tolist() == ["Parabola"]
+
+
+def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex) -> None:
+    found = index(queries("", r"\Gamma", "y"))
+    assert set(found.qid) == {"3"}
+
+
+def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_are_left_out(index: TangentIndex) -> None:
+    formulas = {row["docno"]: row for row in index.get_corpus_iter()}
+    assert set(formulas) == set(map(str, LATEX))
+    assert formulas["2"] == {"docno": "2", "post_id": "p1", "visual_id": "v2"}
+
+
+def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None:
+    posts = [{"docno": "p", "html": span(1, " ") + span(2, "x")}]
+    with pytest.warns(MathAMRWarning, match="1 formulas have no trees"):
+        index = TangentIndex(tmp_path / "f").index(posts)
+    assert len(index) == 1
+
+
+def test_official_trees_go_before_latex(tmp_path: Path) -> None:
+    class Store:
+        def get_many(self, ids: list[str]) -> dict[str, object]:
+            return {"1": FormulaPair(slt_from_latex("q"), opt_from_latex("q"))} if "1" in ids else {}
+
+        def visual_ids(self, ids: list[str]) -> dict[str, str]:
+            return {"1": "v"}
+
+    posts = [{"docno": "p", "html": span(1, "wrong")}]
+    index = TangentIndex(tmp_path / "f").indexer(store=Store()).index(posts)  # type: ignore[arg-type]
+    assert index.search("q")[["docno", "visual_id", "score"]].to_numpy().tolist() == [["1", "v", 1.0]]
+
+
+def test_an_index_of_nothing_finds_nothing(tmp_path: Path) -> None:
+    index = TangentIndex(tmp_path / "f").index([])
+    assert len(index) == 0
+    assert list(index.search("x").columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
+
+
+def test_it_is_loaded_by_pyterrier_copied_and_compared(index: TangentIndex) -> None:
+    loaded = pt.Artifact.load(str(index.path))
+    assert loaded == index
+    assert hash(loaded) == hash(index)
+    retriever = index.retriever(5, slt_weight=0.2)
+    assert pickle.loads(pickle.dumps(retriever)) == retriever
+    assert repr(index) == f"TangentIndex({str(index.path)!r})"
+
+
+def test_the_same_posts_give_the_same_bytes(index: TangentIndex, tmp_path: Path) -> None:
+    again = TangentIndex(tmp_path / "again").indexer(visual_ids=VISUAL).index(iter(POSTS))
+    files = sorted(path.relative_to(index.path) for path in index.path.rglob("*") if path.is_file())
+    assert len(files) == 17
+    assert all((index.path / file).read_bytes() == (again.path / file).read_bytes() for file in files)
+
+
+def test_pyterrier_sees_what_goes_in_and_out(index: TangentIndex) -> None:
+    assert pt.inspect.transformer_inputs(index.retriever()) == [["qid", "latex"], ["qid", "query"]]
+    outputs = pt.inspect.transformer_outputs(index.retriever(), ["qid", "latex"])
+    assert outputs == ["qid", "latex", "docno", "post_id", "visual_id", "score", "rank"]
+
+
+def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index: TangentIndex) -> None:
+    with pytest.raises(IndexExistsError, match="mode='overwrite'"):
+        index.index(POSTS)
+
+    def broken():
+        yield POSTS[0]
+        raise RuntimeError("the disk is gone")
+
+    with pytest.raises(RuntimeError):
+        index.indexer("overwrite").index(broken())
+    assert len(index) == 7
+    assert len(index.indexer("overwrite").index(POSTS[:1])) == 3
+
+
+def test_what_is_no_such_index_is_refused_by_name(index: TangentIndex, tmp_path: Path) -> None:
+    with pytest.raises(IndexNotBuiltError, match="no index here yet"):
+        TangentIndex(tmp_path / "nothing").search("x")
+    meta = json.loads((index.path / "pt_meta.json").read_text())
+    (index.path / "pt_meta.json").write_text(json.dumps({**meta, "format_version": 99}))
+    with pytest.raises(IndexFormatError, match="99"):
+        TangentIndex(index.path).search("x")
+
+
+@pytest.mark.parametrize("options", [{"num_results": 0}, {"slt_weight": 1.1}, {"slt_weight": -0.1}])
+def test_options_out_of_range_are_refused(index: TangentIndex, options: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        index.retriever(**options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="window"):
+        PairOptions(window=-1)
+
+
+def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
+    posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
+    index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)
+    content = index.content()
+    scores = np.random.default_rng(1).integers(0, 9, len(content.owned) - 1) / 8  # many ties, some zeros
+    of_formulas = np.repeat(scores, np.diff(content.owned))
+    whole = sorted((-score, docno) for score, docno in zip(of_formulas, content.docnos, strict=True) if score > 0)
+    for count in (1, 10, 500, 10**6):
+        numbers, values = content.best(scores, count)
+        assert list(zip(-values, content.docnos[numbers], strict=True)) == whole[:count]
