@@ -14,14 +14,14 @@ from ._autoregister import register_when_needed
 if TYPE_CHECKING:
     from .collection import ARQMathCollection, TopicTables
     from .datasets import DATASETS, register
-    from .errors import ARQMathError, FileFormatError, MissingFileError, NoLocalCopyError
+    from .errors import ARQMathError, DocumentStoreError, FileFormatError, MissingFileError, NoLocalCopyError
     from .home import register_arqmath
     from .measures import TASK1_MEASURES
     from .pairs import Link, Pair, read_links, read_pairs
     from .posts import Post, read_posts
     from .provider import ARQMathProvider
     from .qrels import Qrel, read_qrels
-    from .records import ARQMathDoc, ARQMathQrel, Task1Query, Task2Query
+    from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
     from .rules import RULES, BadRowWarning
     from .split import known_item_qrels, known_item_split, known_item_topics, split_pairs
     from .topics import Topic, read_topics
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 _NAMES_OF = {
     "collection": ("ARQMathCollection", "TopicTables"),
     "datasets": ("DATASETS", "register"),
-    "errors": ("ARQMathError", "FileFormatError", "MissingFileError", "NoLocalCopyError"),
+    "errors": ("ARQMathError", "DocumentStoreError", "FileFormatError", "MissingFileError", "NoLocalCopyError"),
     "home": ("register_arqmath",),
     "measures": ("TASK1_MEASURES",),
     "pairs": ("Link", "Pair", "read_links", "read_pairs"),
     "posts": ("Post", "read_posts"),
     "provider": ("ARQMathProvider",),
     "qrels": ("Qrel", "read_qrels"),
-    "records": ("ARQMathDoc", "ARQMathQrel", "Task1Query", "Task2Query"),
+    "records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
     "rules": ("RULES", "BadRowWarning"),
     "split": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
     "topics": ("Topic", "read_topics"),
@@ -50,9 +50,11 @@ __all__ = [
     "ARQMathCollection",
     "ARQMathDoc",
     "ARQMathError",
+    "ARQMathFormula",
     "ARQMathProvider",
     "ARQMathQrel",
     "BadRowWarning",
+    "DocumentStoreError",
     "FileFormatError",
     "Link",
     "MissingFileError",

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula import FormulaRow, read_formula_table
+
 from . import layout
 from ._seen import SeenIds
-from .errors import ARQMathError
+from .errors import ARQMathError, MissingFileError
 from .layout import Judged, Task
 from .pairs import Link, Pair, read_links, read_pairs
 from .posts import Post, read_posts
-from .qrels import Qrel, read_qrels
+from .qrels import Failures, Qrel, read_qrels
 from .release import Release
 from .topics import Topic, read_topics
 
@@ -59,8 +62,7 @@ class ARQMathCollection:
         Raises:
             MissingFileError: there is none; says so where it is there but packed.
         """
-        packed = self._release.find(layout.PACKED_POSTS)
-        return self._release.need("posts", layout.POSTS, hint=f"Unpack {packed}" if packed else "")
+        return self._release.need("posts", layout.POSTS, hint=self._unpack(layout.PACKED_POSTS))
 
     def posts(self) -> Iterator[Post]:
         """Read all posts; see :func:`read_posts`."""
@@ -78,6 +80,33 @@ class ARQMathCollection:
     def latex_tables(self) -> tuple[Path, ...]:
         """The tables of the formulas as LaTeX, in numeric order; empty where there is none."""
         return self._release.tables("latex")
+
+    def need_latex_tables(self) -> tuple[Path, ...]:
+        """Return the tables of the formulas as LaTeX.
+
+        Raises:
+            MissingFileError: there is none; says so where they are there but packed.
+        """
+        if not self.latex_tables:
+            names = ("latex_representation_v3/1.tsv and its like",)
+            hint = self._unpack(layout.packed_table_patterns("latex"))
+            raise MissingFileError(self.path, "tables of the formulas as LaTeX", names, hint)
+        return self.latex_tables
+
+    def formulas(self) -> Iterator[FormulaRow]:
+        """Read the formulas of the posts, each id once, as LaTeX; see :func:`read_formula_table`.
+
+        Raises:
+            MissingFileError: the folder has no tables of the formulas as LaTeX.
+        """
+        return _each_once(row for table in self.need_latex_tables() for row in read_formula_table(table))
+
+    def visual_ids(self) -> dict[FormulaId, str]:
+        """Read the visual id of each formula that has one (some 5 GB of memory for the whole release).
+
+        For much less memory, and at once when it is there, take ``FormulaStore.visual_ids``.
+        """
+        return {row.id: row.visual_id for row in self.formulas() if row.visual_id}
 
     @property
     def slt_tables(self) -> tuple[Path, ...]:
@@ -116,7 +145,13 @@ class ARQMathCollection:
         return self._release.need(what, patterns, complete=complete)
 
     def qrels(
-        self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
+        self,
+        year: int | str,
+        task: Task = 1,
+        *,
+        judged: Judged = "formula",
+        complete: bool = False,
+        failures: Failures = "drop",
     ) -> Iterator[Qrel]:
         """Read the judgements of a year; see :func:`read_qrels`.
 
@@ -126,11 +161,12 @@ class ARQMathCollection:
             judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
                 2020 only.
             complete: read the complete judgements also where ones cut down to this partial collection lie beside them.
+            failures: what becomes of the codes 5 and 6, which are no grades.
 
         Raises:
             MissingFileError: the folder has no such judgements.
         """
-        return read_qrels(self.qrels_file(year, task, judged=judged, complete=complete))
+        return read_qrels(self.qrels_file(year, task, judged=judged, complete=complete), failures=failures)
 
     def pairs(self) -> Iterator[Pair]:
         """Read the pairs of question and answer for training.
@@ -150,6 +186,11 @@ class ARQMathCollection:
         """
         return read_links(self._release.need("links", layout.LINKS))
 
+    def _unpack(self, patterns: layout.Patterns) -> str:
+        """Say what to unpack where the release has it packed; nothing otherwise."""
+        packed = self._release.find(patterns)
+        return f"Unpack {packed}: mathamr arqmath convert {self.path}" if packed else ""
+
     def _pairs_of_posts(self) -> Iterator[Pair]:
         accepted = SeenIds()
         for question in self.questions():
@@ -167,3 +208,8 @@ class ARQMathCollection:
 
     def __repr__(self) -> str:
         return f"ARQMathCollection({str(self.path)!r})"
+
+
+def _each_once(rows: Iterator[FormulaRow]) -> Iterator[FormulaRow]:
+    seen = SeenIds()
+    return (row for row in rows if seen.add(row.id))

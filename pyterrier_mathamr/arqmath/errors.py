@@ -54,3 +54,14 @@ class NoLocalCopyError(ARQMathError):
             f"{DOWNLOAD_PAGE}, unpack them into one folder, then call "
             "pyterrier_mathamr.register_arqmath('<folder>'), or set ARQMATH_HOME to it."
         )
+
+
+class DocumentStoreError(ARQMathError):
+    """The random-access store of the documents cannot be written or read."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}. Free some disk or delete this file; it is made again when it is needed."

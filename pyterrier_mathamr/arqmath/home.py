@@ -45,7 +45,7 @@ def locate(dataset: str) -> ARQMathCollection:
     Raises:
         NoLocalCopyError: none is known, or the one named by ``ARQMATH_HOME`` is not there.
     """
-    if dataset.startswith("arqmath/sample/"):
+    if dataset.split("/")[1:2] == ["sample"]:
         return ARQMathCollection(SAMPLE)
     from ir_datasets.util import home_path
 

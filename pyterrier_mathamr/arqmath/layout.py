@@ -23,11 +23,16 @@ Patterns = tuple[str, ...]
 """Regular expressions of file names, best first, each matched against a whole name without regard to case."""
 
 POSTS: Patterns = (r"Posts\.V[\d.]+\.xml(\.gz)?", r"Posts\.xml(\.gz)?")
-PACKED_POSTS: Patterns = (r"Posts\.V[\d.]+\.(xml\.)?(zip|7z|bz2|xz)",)
+PACKED_POSTS: Patterns = (r"Posts(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
 PAIRS: Patterns = (r"pairs\.tsv(\.gz)?",)
 LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"PostLinks\.xml(\.gz)?")
 
 _VERSION = r"([._]V[\d.]+)?"
+
+
+def packed_table_patterns(kind: Representation) -> Patterns:
+    """Names of the archive of the formula tables of one representation."""
+    return (rf"{kind}_representation(_v\d+)?\.(zip|7z|tar\.gz)",)
 
 
 def topic_patterns(year: str, task: Task) -> Patterns:

@@ -22,16 +22,17 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
         """Return a dataset.
 
         Args:
-            name: its id without the prefix, such as ``2022/task1``.
+            name: its id without the prefix, such as ``2022/task1``, or ``posts`` for ``irds:arqmath`` itself.
 
         Raises:
             KeyError: there is no such dataset; names those there are.
         """
         register()
-        if f"arqmath/{name}" not in DATASETS:
-            known = ", ".join(dataset.partition("/")[2] for dataset in DATASETS)
+        dataset = "arqmath" if name == "posts" else f"arqmath/{name}"
+        if dataset not in DATASETS:
+            known = ", ".join(dataset.partition("/")[2] or "posts" for dataset in DATASETS)
             raise KeyError(f"arqmath:{name} is unknown; there are {known}")
-        return pt.get_dataset(f"irds:arqmath/{name}")
+        return pt.get_dataset(f"irds:{dataset}")
 
     def list_dataset_names(self) -> Iterable[str]:
         """Return no names: ``pt.list_datasets()`` has them already, once each, as ``irds:arqmath/…``."""

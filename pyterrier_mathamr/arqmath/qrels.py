@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import QueryId
 
 from ._rows import open_binary
@@ -15,6 +16,9 @@ from .rules import BadRows
 
 NO_GRADES = {"5": "system failure", "6": "do not know"}
 """Codes that stand in the column of the grade and are none: counted as grades they would be the best of all."""
+
+Failures = Literal["drop", "zero"]
+"""What becomes of the lines with these codes: dropped, so that the answer is unjudged, or read as grade 0."""
 
 _GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
@@ -28,7 +32,7 @@ class Qrel(NamedTuple):
     iteration: str
 
 
-def read_qrels(path: str | Path) -> Iterator[Qrel]:
+def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qrel]:
     """Read a file of judgements.
 
     Lines that break a rule (Q301 to Q304 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
@@ -36,14 +40,22 @@ def read_qrels(path: str | Path) -> Iterator[Qrel]:
 
     Args:
         path: the file, plain or gzipped.
+        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 instead, without a warning: the organisers' program
+            for Task 3 does so, since an answer that nobody can judge is of no use to anybody.
 
     Yields:
         The judgements in the order of the file, each pair of topic and id once.
 
     Raises:
+        ConfigError: ``failures`` is neither.
         OSError: the file cannot be read.
     """
-    path = Path(path)
+    if failures not in ("drop", "zero"):
+        raise ConfigError("failures", failures, "'drop' or 'zero'")
+    return _read_qrels(Path(path), {**_GRADES, **dict.fromkeys(NO_GRADES, 0)} if failures == "zero" else _GRADES)
+
+
+def _read_qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
     seen: set[tuple[str, str]] = set()
     dropped: Counter[str] = Counter()
     with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
@@ -56,15 +68,15 @@ def read_qrels(path: str | Path) -> Iterator[Qrel]:
                 report("Q301", number, repr(line[:60]))
                 continue
             query, iteration, judged, grade = columns
-            if grade in NO_GRADES:
+            if grade in NO_GRADES and grade not in grades:
                 dropped[grade] += 1
-            elif grade not in _GRADES:
+            elif grade not in grades:
                 report("Q302", number, f"topic {query}, id {judged}, grade {grade[:20]!r}")
             elif (query, judged) in seen:
                 report("Q304", number, f"topic {query}, id {judged}")
             else:
                 seen.add((query, judged))
-                yield Qrel(query, judged, _GRADES[grade], iteration)
+                yield Qrel(query, judged, grades[grade], iteration)
         if dropped:
             lines = ", ".join(f"{count} lines with code {code}" for code, count in sorted(dropped.items()))
             report("Q303", number, lines)

@@ -26,8 +26,23 @@ class ARQMathDoc(NamedTuple):
         return self.text
 
 
+class ARQMathFormula(NamedTuple):
+    """A formula of a post, as the table of LaTeX lists it."""
+
+    doc_id: str  # the formula's id
+    post_id: str
+    thread_id: str  # the question of that post
+    type: str  # "title", "question", "answer" or "comment"
+    visual_id: str  # shared by the formulas that look alike; "" where the table has none
+    latex: str
+
+    def default_text(self) -> str:
+        """Return the LaTeX."""
+        return self.latex
+
+
 class Task1Query(NamedTuple):
-    """A topic of Task 1: a question whose answers are looked for."""
+    """A topic of tasks 1 and 3: a question whose answers are looked for."""
 
     query_id: str
     title: str  # HTML with the formula ids
@@ -50,7 +65,7 @@ class Task2Query(NamedTuple):
     text: str
     formula_id: str  # of the formula looked for, in title or body: q_6
     latex: str  # of that formula, without dollars
-    topic_id: str  # the topic of Task 1 with the same question
+    topic_id: str  # query_id of the topic of Task 1 with the same question
 
     def default_text(self) -> str:
         """Return the formula."""
@@ -58,7 +73,7 @@ class Task2Query(NamedTuple):
 
 
 class ARQMathQrel(NamedTuple):
-    """A judgement: of a post in Task 1, of a formula in Task 2."""
+    """A judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
 
     query_id: str
     doc_id: str

@@ -41,15 +41,26 @@ TASK2 = TASK1.replace("A.30", "B.30").replace(
     "      <Title>Norms", "      <Formula_Id>q_2</Formula_Id>\n      <Latex>a<b</Latex>\n      <Title>Norms"
 )
 
+LATEX = """id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\r
+1\t10\t10\ttitle\t\t7\t77\t\t2<3\r
+2\t12\t10\tanswer\t\t8\t78\t\t3-2=1\r
+1\t10\t10\ttitle\t\t7\t77\t\tlisted twice\r
+3\t14\t13\tanswer\t\t\t\t\t\r
+"""
+
 OFFICIAL = {
     "Collection/Posts.V1.3.xml": POSTS,
     "Collection/Old versions/V1.9/Posts.V1.9.xml": "<posts/>",
+    "Formulas/latex_representation_v3/1.tsv": LATEX,
     "Topics/Task1&3 Topics/ARQMath-3/Topics/Topics_Task1_2022_V0.1.xml": TASK1,
     "Topics/Task2 Topics/ARQMath-3/Topics/Topics_Task2_2022_V0.1.xml": TASK2,
     "Evaluation/ Scripts & Qrels/ARQMath-3/Task 1/Qrel Files/qrel_task1_2022_official.tsv": (
         "A.301\t0\t12\t3\nA.301\t0\t14\t0\n"
     ),
     "Evaluation/ Scripts & Qrels/ARQMath-3/Task2/Qrel Files/qrel_task2_2022_official.tsv": "B.301\t0\t77\t2\n",
+    "Evaluation/ Scripts & Qrels/ARQMath-3/Task3/Qrel Files/qrel_task3_2022_official_complete.tsv": (
+        "A.301\t0\td_1\t3\nA.301\t0\td_2\t5\nA.302\t0\td_3\t6\nA.302\t0\td_4\t1\n"
+    ),
 }
 
 

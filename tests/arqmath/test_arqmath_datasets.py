@@ -1,6 +1,7 @@
 """ARQMath through ir_datasets and PyTerrier."""
 
 import os
+import shutil
 from pathlib import Path
 
 import ir_datasets
@@ -13,6 +14,8 @@ from pyterrier_mathamr.arqmath import (
     DATASETS,
     ARQMathDoc,
     ARQMathError,
+    ARQMathFormula,
+    MissingFileError,
     NoLocalCopyError,
     Task1Query,
     Task2Query,
@@ -34,7 +37,9 @@ def test_all_years_and_tasks_are_known_and_a_second_registration_changes_nothing
     register()
     first = {name: ir_datasets.load(name) for name in DATASETS}
     register()
-    assert len(DATASETS) == 8
+    asked_for = {f"arqmath/{year}/task{task}" for year in (2020, 2021, 2022) for task in (1, 2)}
+    asked_for |= {"arqmath", "arqmath/questions", "arqmath/answers", "arqmath/formulas", "arqmath/2022/task3"}
+    assert asked_for <= set(DATASETS)
     assert {name: ir_datasets.load(name) for name in DATASETS} == first
 
 
@@ -89,6 +94,7 @@ def test_judgements_by_visual_id_are_given_with_a_warning_where_there_are_no_oth
 def test_documents_are_looked_up_by_id_and_sliced(registered: Path) -> None:
     dataset = ir_datasets.load("arqmath/2022/task2")
     store = dataset.docs_store()
+    assert not store.built()
     assert store.get("12").body == ANSWER
     assert {doc.doc_id for doc in store.get_many_iter(["10", "14", "nope"])} == {"10", "14"}
     assert [doc.doc_id for doc in dataset.docs_iter()[1:3]] == ["11", "12"]
@@ -175,3 +181,69 @@ def test_the_sample_that_comes_with_the_package_needs_no_copy() -> None:
     assert sum(kind == "question" for kind in posts.values()) >= 60
     assert {qrel.doc_id for qrel in ir_datasets.load("arqmath/sample/task1").qrels_iter()} <= set(posts)
     assert {doc.parent_id for doc in answers} <= set(posts)
+
+
+def test_all_posts_the_questions_and_the_answers_are_datasets_of_their_own(registered: Path) -> None:
+    parts = {"": ["10", "11", "12", "13", "14"], "/questions": ["10", "13"], "/answers": ["11", "12", "14"]}
+    for name, ids in parts.items():
+        dataset = ir_datasets.load(f"arqmath{name}")
+        assert [doc.doc_id for doc in dataset.docs_iter()] == ids
+        assert dataset.docs_count() == len(ids)
+        assert [doc.doc_id for doc in dataset.docs_iter()[1:]] == ids[1:]
+        assert (dataset.has_queries(), dataset.has_qrels(), dataset.docs_lang()) == (False, False, "en")
+
+
+def test_formulas_are_documents_with_post_and_visual_id_each_id_once(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/formulas")
+    docs = list(dataset.docs_iter())
+    assert docs[0] == ARQMathFormula("1", "10", "10", "title", "77", "2<3")
+    assert docs[0].default_text() == "2<3"
+    assert [doc.doc_id for doc in docs] == ["1", "2", "3"]
+    assert dataset.docs_count() == 3
+    assert dataset.docs_store().get("2").visual_id == "78"
+    loaded = pt.get_dataset("irds:arqmath/formulas").text_loader(["latex", "post_id"])(pd.DataFrame({"docno": ["2"]}))
+    assert loaded.to_dict("list") == {"docno": ["2"], "latex": ["3-2=1"], "post_id": ["12"]}
+
+
+def test_formula_tables_that_are_still_packed_are_an_error_that_says_how_to_unpack_them(registered: Path) -> None:
+    shutil.rmtree(registered / "Formulas/latex_representation_v3")
+    (registered / "Formulas/latex_representation_v3.zip").write_text("")
+    with pytest.raises(MissingFileError, match=r"Unpack .*v3\.zip: mathamr arqmath convert"):
+        list(ir_datasets.load("arqmath/formulas").docs_iter())
+
+
+def test_task_3_has_the_questions_of_task_1_and_judgements_without_the_codes_5_and_6(registered: Path) -> None:
+    dataset = pt.get_dataset("irds:arqmath/2022/task3")
+    assert dataset.get_topics("title").qid.tolist() == ["A.301", "A.302"]
+    with pytest.warns(MathAMRWarning, match="1 lines with code 5, 1 lines with code 6"):
+        qrels = dataset.get_qrels()
+    assert qrels[["qid", "docno", "label"]].to_numpy().tolist() == [["A.301", "d_1", 3], ["A.302", "d_4", 1]]
+
+
+def test_judgements_by_visual_id_are_a_dataset_of_their_own(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/2022/task2/visual")
+    assert [(qrel.doc_id, qrel.relevance) for qrel in dataset.qrels_iter()] == [("77", 2)]
+    assert next(dataset.queries_iter()).formula_id == "q_2"
+
+
+def test_training_pairs_and_links_come_with_the_posts(registered: Path) -> None:
+    (registered / "links.tsv").write_text("question_id\trelated_question_id\ttype\trelated_title\n10\t13\tduplicate\t\n")
+    dataset = ir_datasets.load("arqmath")
+    assert list(dataset.pairs_iter()) == [("10", "12")]
+    assert list(dataset.links_iter()) == [("10", "13", "duplicate", "")]
+
+
+def test_counts_are_of_the_local_copy_and_metadata_of_the_complete_release(registered: Path) -> None:
+    dataset = ir_datasets.load("arqmath/2022/task1")
+    assert (dataset.docs_count(), dataset.queries_count(), dataset.qrels_count()) == (3, 2, 2)
+    assert dataset.metadata() == {"docs": {"count": 1445495}, "queries": {"count": 100}, "qrels": {"count": 34847}}
+    assert ir_datasets.load("arqmath").docs_metadata() == {"count": 2466080}
+    assert ir_datasets.load("arqmath/sample/task1").metadata() == {"docs": {}, "queries": {}, "qrels": {}}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_each_dataset_says_what_it_is_and_what_to_cite(name: str) -> None:
+    dataset = ir_datasets.load(name)
+    assert dataset.dataset_id() == name
+    assert dataset.documentation()["desc"]
+    assert dataset.citation().startswith("@inproceedings{Mansouri2022ARQMath3")

@@ -74,15 +74,24 @@ print(list(touched), len(list(collection.posts())), "open" in touched)
 def test_an_unknown_name_is_a_key_error_that_names_those_there_are() -> None:
     from pyterrier_mathamr.arqmath import ARQMathProvider
 
-    with pytest.raises(KeyError, match="2023/task1 is unknown; there are 2020/task1, "):
+    with pytest.raises(KeyError, match=r"2023/task1 is unknown; there are posts, questions, .*2020/task1, "):
         ARQMathProvider().get_dataset("2023/task1")
 
 
 def test_list_datasets_shows_each_once(tmp_path: Path) -> None:
     code = """
 import pyterrier as pt
-names = pt.datasets.list_datasets(en_only=False).dataset
-print(sorted(name for name in names if "arqmath" in name))
+from pyterrier_mathamr.arqmath import DATASETS
+names = [name for name in pt.datasets.list_datasets(en_only=False).dataset if "arqmath" in name]
+print(sorted(names) == sorted(f"irds:{name}" for name in DATASETS), len(names))
 """
-    expected = [f"irds:arqmath/{year}/task{task}" for year in ("2020", "2021", "2022", "sample") for task in (1, 2)]
-    assert run(code, tmp_path) == str(expected)
+    assert run(code, tmp_path) == "True 20"
+
+
+@pytest.mark.parametrize("name", ["irds:arqmath/2022/task1", "irds:arqmath", "arqmath:posts"])
+def test_a_fresh_process_with_pyterrier_alone_has_the_datasets(name: str, release: Path, tmp_path: Path) -> None:
+    code = f"""
+import pyterrier as pt
+print(len(pt.get_dataset({name!r}).get_corpus_iter(verbose=False)))
+"""
+    assert run(code, tmp_path, ARQMATH_HOME=str(release)) == ("3" if "task1" in name else "5")
