@@ -20,6 +20,18 @@ from .files import FORMAT_VERSION, OLDEST_READABLE_VERSION, IndexFile
 from .formula import FormulaRetriever, MathAMRFormulaIndex
 from .indexers import DocumentIndexer, FormulaIndexer
 from .multi import MathAMRIndex
+from .qdrant import (
+    CollectionOptions,
+    QdrantCollectionError,
+    QdrantConnectionError,
+    QdrantError,
+    QdrantFormulaIndex,
+    QdrantIncompleteError,
+    QdrantIndex,
+    QdrantKeyError,
+    QdrantRefusedError,
+    QdrantTimeoutError,
+)
 from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
 from .scorer import MaxSimScorer, VectorLoader
 
@@ -27,6 +39,7 @@ __all__ = [
     "FORMAT_VERSION",
     "OLDEST_READABLE_VERSION",
     "ColBERTRetriever",
+    "CollectionOptions",
     "DocVNRetriever",
     "DocumentIndexer",
     "DuplicateDocnoError",
@@ -47,6 +60,15 @@ __all__ = [
     "MaxSimScorer",
     "ModelMismatchError",
     "NotAnIndexError",
+    "QdrantCollectionError",
+    "QdrantConnectionError",
+    "QdrantError",
+    "QdrantFormulaIndex",
+    "QdrantIncompleteError",
+    "QdrantIndex",
+    "QdrantKeyError",
+    "QdrantRefusedError",
+    "QdrantTimeoutError",
     "QueryError",
     "SingleVectorRetriever",
     "UnknownDocnoError",

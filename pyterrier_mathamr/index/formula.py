@@ -19,7 +19,9 @@ from .meta import ARTIFACT_TYPES
 from .options import IndexRetriever, Search, search_of
 from .queries import batch_of, check_query, query_values
 from .retrievers import nearest
+from .scan import QueryBatch
 from .search import Hits
+from .searched import Searched
 from .snapshot import Snapshot
 from .write import IndexMode
 
@@ -61,13 +63,27 @@ class FormulaRetriever(IndexRetriever):
 
     def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
         """The best formulas of each distinct query."""
-        values = query_values(queries, snapshot)
-        ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
-        for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
-            if missing := [qid for qid in values if qid not in found]:
-                raise MissingValueError(name, "qid", missing)
-        rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
-        return nearest(snapshot, batch_of(rows), self.num_results, self.search)
+        return nearest(snapshot, formula_batch(queries, snapshot), self.num_results, self.search)
+
+
+def formula_batch(queries: pd.DataFrame, snapshot: Searched) -> QueryBatch:
+    """The vector of the formula that each distinct query asks for, in order of appearance.
+
+    Args:
+        queries: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
+        snapshot: the index that is searched.
+
+    Raises:
+        MissingValueError: a query lacks one of them in all its rows.
+        QueryError: the formula is not among the query's.
+    """
+    values = query_values(queries, snapshot)
+    ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
+    for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
+        if missing := [qid for qid in values if qid not in found]:
+            raise MissingValueError(name, "qid", missing)
+    rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
+    return batch_of(rows)
 
 
 def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:

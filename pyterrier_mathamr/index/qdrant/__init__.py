@@ -1,0 +1,27 @@
+"""The indexes in Qdrant: the same methods as those in a folder, over a server, a cluster, or its local mode."""
+
+from .collection import CollectionOptions
+from .errors import (
+    QdrantCollectionError,
+    QdrantConnectionError,
+    QdrantError,
+    QdrantIncompleteError,
+    QdrantKeyError,
+    QdrantRefusedError,
+    QdrantTimeoutError,
+)
+from .formula import QdrantFormulaIndex
+from .index import QdrantIndex
+
+__all__ = [
+    "CollectionOptions",
+    "QdrantCollectionError",
+    "QdrantConnectionError",
+    "QdrantError",
+    "QdrantFormulaIndex",
+    "QdrantIncompleteError",
+    "QdrantIndex",
+    "QdrantKeyError",
+    "QdrantRefusedError",
+    "QdrantTimeoutError",
+]

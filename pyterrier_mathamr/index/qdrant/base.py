@@ -1,0 +1,155 @@
+"""What the two indexes in Qdrant share: an address, a collection, and who they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index.files import Layout
+from pyterrier_mathamr.index.options import HELP_URL, check_count
+
+from .collection import Collection, point_id
+from .connection import Connection
+from .indexers import QdrantIndexer
+from .snapshot import QdrantSnapshot
+
+Index = TypeVar("Index", bound="QdrantBase")
+
+
+class QdrantBase(pt.Indexer):  # type: ignore[misc]
+    """An index in Qdrant. Making the object sends no request; the collection need not exist yet.
+
+    Args:
+        location: the URL of a server or cluster (``https://host:6333``), or a folder for Qdrant's local mode, which
+            needs no server and is meant for some ten thousand documents. Local mode keeps its points as pickles: open
+            only folders that you trust.
+        collection: its name.
+        api_key: the server's key; by default the environment variable ``QDRANT_API_KEY``. It is not shown, compared or
+            pickled: a copy in another process takes it from its own environment.
+        timeout: whole seconds to wait for an answer.
+        retries: how often a request that failed for a passing reason is sent again.
+        pause: seconds before it is sent again the first time; the pause doubles each time.
+    """
+
+    LAYOUT: ClassVar[Layout]
+
+    def __init__(
+        self,
+        location: str | Path,
+        collection: str = "mathamr",
+        *,
+        api_key: str | None = None,
+        timeout: int = 60,
+        retries: int = 6,
+        pause: float = 0.5,
+    ) -> None:
+        super().__init__()
+        check_count("timeout", timeout)
+        if retries < 0:
+            raise ConfigError("retries", retries, "a whole number of at least 0")
+        if not collection or set(collection) & set('<>:"/\\|?*\0\x1f'):
+            raise ConfigError("collection", collection, 'a name without any of < > : " / \\ | ? *')
+        self.location, self.name = str(location), collection
+        self.timeout, self.retries, self.pause = timeout, retries, pause
+        self.collection = Collection(
+            Connection(self.location, api_key, timeout, retries, pause), collection, self.LAYOUT
+        )
+
+    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
+
+    @property
+    def path(self) -> str:
+        """Where it lies, for errors: the address and the collection."""
+        return self.collection.address
+
+    def _options(self) -> dict[str, Any]:
+        return {"timeout": self.timeout, "retries": self.retries, "pause": self.pause}
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self), self.location, self.name, self._options())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, QdrantBase):
+            return NotImplemented
+        return (type(other), other.location, other.name) == (type(self), self.location, self.name)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.location, self.name))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.location!r}, {self.name!r})"
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+    def __bool__(self) -> bool:
+        return True  # an index is there even when it is empty or not yet built: it has no length then
+
+    def indexer(self) -> QdrantIndexer:
+        """The transformer that fills this collection; subclasses say with which options."""
+        raise NotImplementedError
+
+    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
+        """The same as ``indexer().index(iter)``."""
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record of :meth:`index` must have."""
+        return self.indexer().index_inputs()
+
+    def built(self) -> bool:
+        """Whether the collection is there and whole; an upload that is under way or died does not count.
+
+        Raises:
+            QdrantError: the server cannot be asked, or the collection is another's.
+        """
+        return self.collection.read() is not None
+
+    def snapshot(self) -> QdrantSnapshot:
+        """The collection as it is now.
+
+        Raises:
+            QdrantCollectionError: there is none, or it is of another kind.
+            QdrantError: another of its kinds.
+        """
+        return QdrantSnapshot(self.collection)
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the model that made the vectors, where it was given."""
+        return self.snapshot().meta.model
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """What ``pt.schematic`` draws, without asking the network."""
+        return {"label": type(self).__name__, "help_url": HELP_URL}
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: the index is a store, not a stage."""
+        return {}
+
+    def delete(self, docnos: Iterable[str]) -> None:
+        """Remove documents (or formulas, by their ids).
+
+        Args:
+            docnos: what goes; one that comes twice counts once.
+
+        Raises:
+            UnknownDocnoError: the collection does not hold some of them; it names them, and nothing is removed.
+        """
+        names = list(dict.fromkeys(docnos))
+        snapshot = self.snapshot()
+        snapshot.find(names)
+        models = self.collection.connection.models
+        for start in range(0, len(names), 1000):
+            ids = [point_id(name) for name in names[start : start + 1000]]
+            snapshot.call("delete", "deleting", points_selector=models.PointIdsList(points=ids), wait=True)
+
+
+def _rebuilt(kind: type[QdrantBase], location: str, name: str, options: Mapping[str, Any]) -> QdrantBase:
+    """What a pickle calls; the key is not in it."""
+    return kind(location, name, **options)

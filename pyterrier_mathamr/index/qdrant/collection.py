@@ -1,0 +1,153 @@
+"""A collection of Qdrant as we keep one: what it holds, what it says of itself, and how it becomes the one that counts.
+
+The collection that a user names is an alias; behind it stands one of two, and a new one is built in the other::
+
+    answers ──alias──▶ answers--a      complete: what readers see
+                       answers--b      being built: unseen until the alias is moved, in one step
+
+A point is one document or one formula::
+
+    id       made from the docno, so that a document that is sent twice is there once
+    vectors  documents: doc [d] and all [n, d] (MaxSim); formulas: formula [d] (MathAMR+, section 3.5.1)
+    payload  docno, and formula_ids or post_id and visual_id; build: the number of the call that stored it
+
+The distance is the inner product, which is the paper's cosine for rows of unit length and gives vectors back as they
+were stored.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr.index.files import Layout
+
+from .connection import Connection
+from .errors import QdrantCollectionError, QdrantRefusedError
+
+_SLOTS = ("--a", "--b")
+
+
+class Collection:
+    """A named collection of one layout, and the two that can stand behind the name.
+
+    Args:
+        connection: where it lies.
+        name: the name.
+        layout: what a point is.
+    """
+
+    def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
+        self.connection, self.name, self.layout = connection, name, layout
+        self.address = f"{connection.location}: collection {name}"
+
+    def call(self, method: str, doing: str, **arguments: Any) -> Any:
+        """One request; see :meth:`Connection.call`."""
+        return self.connection.call(method, self.address, doing, **arguments)
+
+    def read(self, name: str | None = None) -> CollectionMeta | None:
+        """What the collection says of itself, or ``None`` where there is none.
+
+        Args:
+            name: one of the two that can stand behind the name; by default that which does.
+
+        Raises:
+            QdrantCollectionError: it is of another layout, of another format or not ours.
+        """
+        try:
+            found = self.call("get_collection", "opening the collection", collection_name=name or self.name)
+        except QdrantCollectionError:
+            return None
+        meta = CollectionMeta.from_dict(found.config.metadata, self.address)
+        if meta.layout != self.layout:
+            raise QdrantCollectionError(self.address, f"it is a collection of {meta.layout}, not of {self.layout}")
+        held = found.config.params.vectors
+        for vector in set(VECTORS[self.layout].values()):
+            size = held[vector].size if isinstance(held, Mapping) and vector in held else None
+            if size != meta.dimensions:
+                raise QdrantCollectionError(
+                    self.address, f"its vector {vector!r} has {size} dimensions where {meta.dimensions} were written"
+                )
+        return meta
+
+    def other_slot(self, meta: CollectionMeta | None) -> str:
+        """The one of the two collections that does not stand behind the name."""
+        first, second = (self.name + slot for slot in _SLOTS)
+        return second if meta is not None and meta.slot == first else first
+
+    def create(self, meta: CollectionMeta, options: CollectionOptions) -> None:
+        """Create the collection ``meta.slot``, empty.
+
+        Raises:
+            QdrantRefusedError: the server does not take the options.
+        """
+        models, remote = self.connection.models, self.connection.remote
+        maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+        vectors = {
+            name: models.VectorParams(
+                size=meta.dimensions,
+                distance=models.Distance.DOT,
+                on_disk=options.on_disk,
+                multivector_config=maxsim if name == "all" else None,
+            )
+            for name in dict.fromkeys(VECTORS[self.layout].values())
+        }
+        given: dict[str, Any] = {"vectors_config": vectors, "metadata": meta.to_dict()}
+        if remote:
+            given.update(shard_number=options.shard_number, replication_factor=options.replication_factor)
+            given.update(on_disk_payload=options.on_disk)
+        if remote and options.quantise:
+            int8 = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+            given.update(quantization_config=models.ScalarQuantization(scalar=int8))
+        try:
+            self.call("create_collection", "creating the collection", collection_name=meta.slot, **given)
+        except QdrantRefusedError as error:
+            if error.status != 409 or self.read(meta.slot) != meta:  # 409: an answer was lost, and the request repeated
+                raise
+        if remote:
+            integer = models.PayloadSchemaType.INTEGER
+            doing = "creating the collection's payload index"
+            self.call("create_payload_index", doing, collection_name=meta.slot, field_name=BUILD, field_schema=integer)
+
+    def write(self, meta: CollectionMeta) -> None:
+        """Store what the collection says of itself."""
+        doing = "writing the collection's metadata"
+        self.call("update_collection", doing, collection_name=meta.slot, metadata=meta.to_dict())
+
+    def swap(self, meta: CollectionMeta, before: CollectionMeta | None) -> None:
+        """Let the name stand for ``meta.slot``, in one step, and drop what it stood for before."""
+        models = self.connection.models
+        gone = [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self.name))] if before else []
+        new = models.CreateAlias(collection_name=meta.slot, alias_name=self.name)
+        steps = [*gone, models.CreateAliasOperation(create_alias=new)]
+        self.call("update_collection_aliases", "moving the alias", change_aliases_operations=steps)
+        if before:
+            try:
+                self.drop(before.slot)
+            except MathAMRError as error:
+                text = f"{error} The new one counts; {before.slot} takes room until the next mode='overwrite'."
+                warnings.warn(MathAMRWarning(text), stacklevel=2)
+
+    def drop(self, slot: str, *, retries: int | None = None) -> None:
+        """Delete one of the two collections; one that is not there is no error."""
+        with suppress(QdrantCollectionError):
+            self.call("delete_collection", "dropping a collection", collection_name=slot, retries=retries)
+
+    def exists(self, slot: str) -> bool:
+        """Whether one of the two collections is there."""
+        found: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
+        return found
+
+    def of_build(self, build: int) -> Any:
+        """The filter of the points that one call stored."""
+        models = self.connection.models
+        return models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))
+
+    def count(self, slot: str, unseen: int = 0) -> int:
+        """The number of points, without those of one call."""
+        where = self.connection.models.Filter(must_not=[self.of_build(unseen)]) if unseen else None
+        found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
+        return int(found.count)
