@@ -1,6 +1,5 @@
 """The indexes in Qdrant: the same methods as those in a folder, over a server, a cluster, or its local mode."""
 
-from .collection import CollectionOptions
 from .errors import (
     QdrantCollectionError,
     QdrantConnectionError,
@@ -12,6 +11,7 @@ from .errors import (
 )
 from .formula import QdrantFormulaIndex
 from .index import QdrantIndex
+from .meta import CollectionOptions
 
 __all__ = [
     "CollectionOptions",

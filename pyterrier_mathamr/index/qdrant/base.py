@@ -12,9 +12,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index.files import Layout
 from pyterrier_mathamr.index.options import HELP_URL, check_count
 
-from .collection import Collection, point_id
+from .collection import Collection
 from .connection import Connection
 from .indexers import QdrantIndexer
+from .meta import point_id
 from .snapshot import QdrantSnapshot
 
 Index = TypeVar("Index", bound="QdrantBase")

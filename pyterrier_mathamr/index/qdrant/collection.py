@@ -27,6 +27,7 @@ from pyterrier_mathamr.index.files import Layout
 
 from .connection import Connection
 from .errors import QdrantCollectionError, QdrantRefusedError
+from .meta import BUILD, VECTORS, CollectionMeta, CollectionOptions
 
 _SLOTS = ("--a", "--b")
 

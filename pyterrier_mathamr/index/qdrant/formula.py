@@ -12,8 +12,8 @@ from pyterrier_mathamr.index.options import search_of
 from pyterrier_mathamr.index.write import IndexMode
 
 from .base import QdrantBase
-from .collection import CollectionOptions
 from .indexers import QdrantFormulaIndexer
+from .meta import CollectionOptions
 from .retrievers import QdrantFormulaRetriever
 
 

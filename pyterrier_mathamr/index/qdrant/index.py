@@ -19,8 +19,8 @@ from pyterrier_mathamr.index.scorer import MaxSimScorer, VectorLoader, Vectors
 from pyterrier_mathamr.index.write import IndexMode
 
 from .base import QdrantBase
-from .collection import CollectionOptions
 from .indexers import QdrantDocumentIndexer
+from .meta import CollectionOptions
 from .retrievers import QdrantColBERTRetriever, QdrantDocVNRetriever, QdrantSingleVectorRetriever
 
 

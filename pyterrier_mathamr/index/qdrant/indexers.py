@@ -10,8 +10,9 @@ from pyterrier_mathamr.index.indexers import ArtifactIndexer, DocumentIndexer, F
 from pyterrier_mathamr.index.records import Entry
 from pyterrier_mathamr.index.write import IndexMode
 
-from .collection import CollectionOptions
-from .upload import BATCH_POINTS, stored_ids, upload
+from .meta import CollectionOptions
+from .sending import BATCH_POINTS
+from .upload import stored_ids, upload
 
 
 class QdrantIndexer(ArtifactIndexer):

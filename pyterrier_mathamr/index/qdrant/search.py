@@ -25,7 +25,7 @@ from pyterrier_mathamr.index.options import Search
 from pyterrier_mathamr.index.scan import QueryBatch
 from pyterrier_mathamr.index.search import Hits, float32_error, rank
 
-from .collection import VECTORS
+from .meta import VECTORS
 from .snapshot import QdrantSnapshot
 
 REQUESTED = 16

@@ -11,8 +11,9 @@ from pyterrier_mathamr.index.arrays import Field, Numbers, Rows
 from pyterrier_mathamr.index.errors import UnknownDocnoError
 from pyterrier_mathamr.index.records import Entry
 
-from .collection import BUILD, PAYLOAD, VECTORS, Collection, CollectionMeta, point_id
+from .collection import Collection
 from .errors import QdrantCollectionError
+from .meta import BUILD, PAYLOAD, VECTORS, CollectionMeta, point_id
 
 PAGE = 256
 """Points asked for in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
