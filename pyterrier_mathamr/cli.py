@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from ._cli_draw import draw
 from ._cli_parser import chosen_parser, with_parser
 from ._common.errors import MathAMRError, MathAMRWarning
 from ._common.types import FORMULA_MODES, FormulaMode
@@ -61,6 +62,9 @@ def main() -> None:
     Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` goes the whole way;
     `graphs`, `train` and `index` are its steps. Long commands go on where they were stopped.
     """
+
+
+main.add_command(draw)
 
 
 @main.command()

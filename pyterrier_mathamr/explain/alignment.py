@@ -84,7 +84,8 @@ def virtual_nodes(graph: MathAMRGraph, rows: int, post: MathPost | None = None) 
     Args:
         graph: of a post.
         rows: how many vectors the post has: its formulas and sentences, with the document or without it.
-        post: the text and LaTeX; without it formulas are named by placeholder and id, sentences by number.
+        post: the text and LaTeX; without it those that the graph keeps. A graph without texts has its formulas named
+            by placeholder and id, its sentences by number.
 
     Returns:
         ``row``, ``kind`` (``formula``, ``sentence`` or ``document``), ``label``.
@@ -98,7 +99,7 @@ def virtual_nodes(graph: MathAMRGraph, rows: int, post: MathPost | None = None) 
             graph.id, f"{rows} vectors for {formulas} formulas, {sentences} sentences and the document"
         )
     labels = [(VirtualKind.FORMULA, _formula_label(graph, number, post)) for number in range(formulas)]
-    labels += [(VirtualKind.SENTENCE, text) for text in _sentence_labels(sentences, post)]
+    labels += [(VirtualKind.SENTENCE, text) for text in _sentence_labels(graph, sentences, post)]
     labels += [(VirtualKind.DOCUMENT, graph.id or "document")] * (rows - len(labels))
     rows_named = [(row, kind.name.lower(), label) for row, (kind, label) in enumerate(labels)]
     table: pd.DataFrame = pd.DataFrame(rows_named, columns=["row", "kind", "label"])
@@ -108,12 +109,15 @@ def virtual_nodes(graph: MathAMRGraph, rows: int, post: MathPost | None = None) 
 def _formula_label(graph: MathAMRGraph, number: int, post: MathPost | None) -> str:
     if post is not None and number < len(post.formulas):
         return post.formulas[number].latex
+    if number < len(graph.latex) and graph.latex[number]:
+        return graph.latex[number]
     formula_id = graph.formula_ids[number]
     return f"{placeholder(number)} ({formula_id})" if formula_id else placeholder(number)
 
 
-def _sentence_labels(sentences: int, post: MathPost | None) -> list[str]:
+def _sentence_labels(graph: MathAMRGraph, sentences: int, post: MathPost | None) -> list[str]:
     """Take the sentences of the text where the parser kept their number, else number them."""
-    if post is not None and len(post.sentences) == sentences:
-        return list(post.sentences)
+    texts = graph.sentence_texts if post is None else post.sentences
+    if len(texts) == sentences:
+        return list(texts)
     return [f"sentence {number}" for number in range(1, sentences + 1)]

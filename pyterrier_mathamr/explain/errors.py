@@ -18,3 +18,14 @@ class AlignmentError(ExplainError):
 
     def __str__(self) -> str:
         return f"post {self.post!r}: {self.reason}. Give the vectors that one model made of these very graphs."
+
+
+class ChartError(ExplainError):
+    """A table does not have what a chart is to show."""
+
+    def __init__(self, what: str, wanted: str, found: list[str]) -> None:
+        super().__init__(what, wanted, found)
+        self.what, self.wanted, self.found = what, wanted, found
+
+    def __str__(self) -> str:
+        return f"the {self.what} {self.wanted!r} cannot be drawn; the table has {', '.join(self.found) or 'none'}."

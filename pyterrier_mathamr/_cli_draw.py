@@ -1,0 +1,104 @@
+"""``mathamr draw``: pictures of graphs, scores and experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_STORE = click.Path(exists=True, file_okay=False, path_type=Path)
+_TABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _drawn(forms: str) -> Callable[[Command], Command]:
+    """The option that says where the picture goes."""
+    return click.option(
+        "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), required=True, help=f"The picture: {forms}."
+    )
+
+
+@click.group()
+def draw() -> None:
+    """Draw a graph, the scores between two posts, or what an experiment found."""
+
+
+@draw.command("graph")
+@click.argument("graph_store", type=_STORE)
+@click.argument("id")
+@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@_drawn("an .svg file")
+def graph_command(graph_store: Path, id: str, theme: Literal["light", "dark"], output: Path) -> None:
+    """Draw the MathAMR+ graph of post ID: its sentences, and beside them the trees of each formula."""
+    from .explain import draw_graph
+    from .graph import GraphStore
+
+    picture = draw_graph(GraphStore(graph_store).get(id), theme=theme).save(output)
+    click.echo(f"{picture}")
+
+
+@draw.command("maxsim")
+@click.argument("graph_store", type=_STORE)
+@click.argument("model")
+@click.argument("query_id")
+@click.argument("doc_id")
+@_drawn(".png, .svg or .pdf")
+def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, output: Path) -> None:
+    """Draw the cosines of the virtual nodes of post QUERY_ID with those of post DOC_ID as MODEL sees them."""
+    from .explain import draw_similarities, save, similarities
+    from .graph import GraphStore
+    from .model import MathAMR
+
+    graphs = GraphStore(graph_store).get_many([query_id, doc_id])
+    query, document = MathAMR.from_pretrained(model).encode(graphs)
+    table = similarities(graphs[0], query, graphs[1], document)
+    click.echo(f"{save(draw_similarities(table, title=f'{query_id} and {doc_id}'), output)}")
+
+
+@draw.command("topics")
+@click.argument("by_topic", type=_TABLE)
+@click.argument("baseline")
+@click.argument("system")
+@click.option("--measure", required=True, help="As the file names it, such as 'nDCG(judged_only=True)'.")
+@_drawn(".png, .svg or .pdf")
+def topics_command(by_topic: Path, baseline: str, system: str, measure: str, output: Path) -> None:
+    """Draw for each topic how much better or worse SYSTEM is than BASELINE.
+
+    BY_TOPIC is a file that `mathamr experiment` writes, or any .csv with name, qid, measure and value.
+    """
+    from .explain import draw_topic_differences, save
+
+    click.echo(f"{save(draw_topic_differences(_read(by_topic), measure, baseline, system), output)}")
+
+
+@draw.command("speed")
+@click.argument("tables", type=_TABLE, nargs=-1, required=True)
+@click.option("--measure", required=True, help="The column of the effectiveness.")
+@click.option("--time", default="ms per query", show_default=True, help="The column of milliseconds a query.")
+@_drawn(".png, .svg or .pdf")
+def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Path) -> None:
+    """Draw effectiveness against queries per second.
+
+    TABLES are .csv files that `mathamr experiment` writes, joined by name: one has the measure, one the time.
+    """
+    from .explain import draw_speed, save
+
+    joined = _read(tables[0])
+    for file in tables[1:]:
+        joined = joined.merge(_read(file), on="name")
+    click.echo(f"{save(draw_speed(joined, measure, time=time), output)}")
+
+
+def _read(file: Path) -> pd.DataFrame:
+    """Read a table of systems whose topics stay text."""
+    import pandas as pd
+
+    table: pd.DataFrame = pd.read_csv(file, dtype={"qid": str, "name": str, "measure": str})
+    if "name" not in table.columns:
+        raise click.UsageError(f"{file} has no column 'name'")
+    return table

@@ -1,0 +1,133 @@
+"""Charts of an experiment: where two systems differ, and what effectiveness costs in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .errors import ChartError
+from .figures import new_figure
+from .palette import BETTER, WORSE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
+_MARKERS = "osD^vP*X"
+_NAMED = 120  # topics; more names would not be legible
+
+
+def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> pd.Series[float]:
+    """Compute for each topic what a system has more than a baseline.
+
+    Args:
+        by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` gives it.
+        measure: one of its measures.
+        baseline: one of its names.
+        system: another one.
+
+    Returns:
+        Differences by ``qid``, the largest first, equal ones by ``qid``; topics that only one of them has are left out.
+
+    Raises:
+        ChartError: a column is missing, or there is no such measure or name; it lists what there is.
+    """
+    _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
+    chosen = by_topic[_have(by_topic, "measure", measure)]
+    _has(by_topic, "name", chosen["name"], baseline, system)
+    values = chosen.astype({"qid": str}).pivot_table(index="qid", columns="name", values="value")
+    difference = (values[system] - values[baseline]).dropna()
+    order = np.lexsort((difference.index.to_numpy(dtype=str), -difference.to_numpy()))
+    ordered: pd.Series[float] = difference.iloc[order].rename(measure)
+    return ordered
+
+
+def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> Figure:
+    """Draw a bar for each topic: how much better (blue) or worse (vermilion, hatched) a system is than a baseline.
+
+    Args, Raises: as for :func:`topic_differences`.
+
+    Returns:
+        A matplotlib figure; its title counts topics and says the mean.
+
+    Example::
+
+        table = pt.Experiment([bm25, bm25 % 10], topics, qrels, mathamr.TASK1_MEASURES, names=['BM25', 'its first ten'],
+                              perquery=True, filter_by_qrels=True)
+        explain.draw_topic_differences(table, str(mathamr.TASK1_MEASURES[1]), 'BM25', 'its first ten')
+    """
+    difference = topic_differences(by_topic, measure, baseline, system)
+    count = len(difference)
+    figure = new_figure(max(5.0, min(16.0, 0.16 * count + 1.5)), 4.0)
+    axes = figure.add_subplot()
+    better = difference.to_numpy() > 0
+    bars = axes.bar(range(count), difference, width=0.8, color=[BETTER if good else WORSE for good in better])
+    for bar, good in zip(bars, better, strict=True):
+        if not good:
+            bar.set(hatch="////", edgecolor="white", linewidth=0)
+    axes.axhline(0, color="black", linewidth=0.8)
+    worse, mean = int((difference < 0).sum()), difference.mean()
+    axes.axhline(mean, color="black", linewidth=0.8, linestyle="--")
+    axes.annotate(f"mean {mean:+.3f}", (1, mean), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+                  fontsize=8, xytext=(-2, 2), textcoords="offset points")  # fmt: skip
+    names = list(difference.index) if count <= _NAMED else []
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6, parse_math=False)
+    axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
+    axes.set_ylabel(f"difference in {measure}", parse_math=False)
+    counts = f"{int(better.sum())} topics better, {worse} worse, {count - int(better.sum()) - worse} equal"
+    axes.set_title(f"{system} against {baseline}\n{counts}", fontsize=10, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query") -> Figure:
+    """Draw effectiveness against queries per second, and join the systems that no other beats in both.
+
+    Args:
+        table: ``name``, a column for the measure, and one for the time.
+        measure: the column of the effectiveness; more is better.
+        time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
+
+    Returns:
+        A matplotlib figure; each system has a colour and a form of its own, explained beside the chart.
+
+    Raises:
+        ChartError: a column is missing, or a time is not above 0.
+    """
+    _has(table, "column", table.columns, "name", measure, time)
+    if not (table[time] > 0).all():
+        raise ChartError("time", str(table[time].min()), ["numbers above 0"])
+    speed, value = 1000 / table[time].to_numpy(dtype=float), table[measure].to_numpy(dtype=float)
+    figure = new_figure(8.0, 4.2)
+    axes = figure.add_subplot()
+    front = [i for i in np.argsort(-speed, kind="stable") if not ((speed >= speed[i]) & (value > value[i])).any()]
+    axes.step(speed[front], value[front], where="post", color="#999999", linewidth=1, zorder=1)
+    for i, name in enumerate(table["name"]):
+        legend = f"{name}  ({value[i]:.3f}, {speed[i]:,.1f}/s)".replace("$", r"\$")
+        axes.scatter(
+            speed[i], value[i], s=64, color=_COLOURS[i % 8], marker=_MARKERS[(i + i // 8) % 8], label=legend, zorder=2
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("queries per second")
+    axes.set_ylabel(measure, parse_math=False)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return figure
+
+
+def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:
+    """Raise an error that lists what is found where one of the wanted is missing."""
+    known = [str(name) for name in dict.fromkeys(found)]  # type: ignore[call-overload]
+    for name in wanted:
+        if name not in known:
+            raise ChartError(what, name, known)
+
+
+def _have(table: pd.DataFrame, what: str, wanted: str) -> pd.Series[bool]:
+    """Choose the rows with a value, which some must have."""
+    _has(table, what, table[what].astype(str), wanted)
+    return table[what].astype(str) == wanted

@@ -1,0 +1,90 @@
+"""Colours of the pictures: the eight of Okabe and Ito, which people of every colour vision can tell apart.
+
+A kind of node is told by its shape and place as well, never by colour alone. In each theme text has a contrast of at
+least 4.5 to what it stands on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from pyterrier_mathamr._common.errors import ConfigError
+
+Theme = Literal["light", "dark"]
+"""On which ground a picture is drawn."""
+
+BETTER, WORSE, ACCENT = "#0072B2", "#D55E00", "#E69F00"
+"""Blue, vermilion and orange of Okabe and Ito."""
+
+
+class Paint(NamedTuple):
+    """How a kind of node is painted: the ground, its border, the text on it."""
+
+    fill: str
+    border: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """The colours of a theme.
+
+    Attributes:
+        ground: behind everything.
+        panel: behind a group.
+        line: edges and the borders of groups.
+        text: headings.
+        quiet: roles, edge labels.
+        concept: of concepts and constants.
+        placeholder: of formulas, where they stand.
+        opt: of operator trees.
+        slt: of symbol layout trees.
+    """
+
+    ground: str
+    panel: str
+    line: str
+    text: str
+    quiet: str
+    concept: Paint
+    placeholder: Paint
+    opt: Paint
+    slt: Paint
+
+
+_PALETTES = {
+    "light": Palette(
+        ground="#ffffff",
+        panel="#f5f6f8",
+        line="#7d8894",
+        text="#16191d",
+        quiet="#545d68",
+        concept=Paint("#ddeefa", "#0072B2", "#0b2a3f"),
+        placeholder=Paint("#E69F00", "#8a5f00", "#1a1200"),
+        opt=Paint("#d6f2e8", "#009E73", "#06332a"),
+        slt=Paint("#f7e3ee", "#b0608c", "#45132f"),
+    ),
+    "dark": Palette(
+        ground="#14171b",
+        panel="#1e2329",
+        line="#6b7683",
+        text="#eceff2",
+        quiet="#a9b3be",
+        concept=Paint("#0f3a57", "#56B4E9", "#e3f3fd"),
+        placeholder=Paint("#E69F00", "#ffcf66", "#1a1200"),
+        opt=Paint("#0a4235", "#2fc79c", "#dcfaf0"),
+        slt=Paint("#54233f", "#e39ac2", "#fde8f3"),
+    ),
+}
+
+
+def palette(theme: Theme) -> Palette:
+    """Give the colours of a theme.
+
+    Raises:
+        ConfigError: there is no such theme.
+    """
+    if theme not in _PALETTES:
+        raise ConfigError("theme", theme, "one of " + ", ".join(map(repr, get_args(Theme))))
+    return _PALETTES[theme]

@@ -1,0 +1,152 @@
+"""`Picture`: an SVG file as a value, and `Canvas`, on which it is painted.
+
+Text is set in a monospaced font, so that its width is known without a font: a layout made here holds in every viewer.
+The picture needs nothing from outside, no script, style sheet or font.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from .palette import Paint
+
+FONT_SIZE = 11
+_ADVANCE = 0.61  # of the font size: DejaVu Sans Mono, Menlo and Liberation Mono lie between 0.600 and 0.602
+_FONT = "'DejaVu Sans Mono', Menlo, 'Liberation Mono', Consolas, monospace"
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0, escaped or not
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as SVG; notebooks show it by itself.
+
+    Attributes:
+        svg: the whole file.
+        width: in pixels.
+        height: in pixels.
+    """
+
+    svg: str = field(repr=False)
+    width: int
+    height: int
+
+    def save(self, path: str | Path) -> Path:
+        """Write the SVG file and give back its path.
+
+        Args:
+            path: the file; its folder must exist.
+        """
+        path = Path(path)
+        path.write_text(self.svg, encoding="utf-8")
+        return path
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+class Canvas:
+    """SVG elements in the order in which they are painted."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+
+    def chip(self, x: float, y: float, width: float, text: str, paint: Paint, title: str, *, marks: str) -> None:
+        """Paint a node.
+
+        Args:
+            x: left border.
+            y: middle.
+            width: in pixels.
+            text: as it is shown.
+            paint: its colours.
+            title: what a viewer shows where the pointer rests.
+            marks: the classes of the element; ``round``, ``dashed`` and ``strong`` change its form.
+        """
+        words = marks.split()
+        radius = 8 if "round" in words else 2
+        dash = ' stroke-dasharray="3 2"' if "dashed" in words else ""
+        weight = ' font-weight="bold"' if "strong" in words else ""
+        self._parts.append(
+            f'<g class="node {marks}"><title>{xml_text(title)}</title>'
+            f'<rect x="{x:.1f}" y="{y - 8:.1f}" width="{width:.1f}" height="16" rx="{radius}" fill="{paint.fill}"'
+            f' stroke="{paint.border}"{dash}/>'
+            f'<text x="{x + width / 2:.1f}" y="{y + 4:.1f}" text-anchor="middle" fill="{paint.text}"{weight}>'
+            f"{xml_text(text)}</text></g>"
+        )
+
+    def panel(self, x: float, y: float, width: float, height: float, fill: str, border: str, marks: str) -> None:
+        """Paint the ground of a group."""
+        self._parts.append(
+            f'<rect class="{marks}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="6"'
+            f' fill="{fill}" stroke="{border}"/>'
+        )
+
+    def line(self, path: str, colour: str, marks: str = "edge", *, width: float = 1.0) -> None:
+        """Paint a line along an SVG path."""
+        self._parts.append(f'<path class="{marks}" d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>')
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        colour: str,
+        *,
+        title: str = "",
+        strong: bool = False,
+        size: int = FONT_SIZE,
+    ) -> None:
+        """Write a line of text whose left end of the base line is at ``x``, ``y``."""
+        weight = ' font-weight="bold"' if strong else ""
+        tip = f"<title>{xml_text(title)}</title>" if title else ""
+        self._parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}"{weight}>{tip}{xml_text(text)}</text>'
+        )
+
+    def picture(self, width: float, height: float, ground: str, title: str) -> Picture:
+        """Put the elements on a ground.
+
+        Args:
+            width: in pixels, rounded up.
+            height: the same.
+            ground: colour behind everything.
+            title: what the picture shows, for those who do not see it.
+        """
+        across, down = int(width + 0.999), int(height + 0.999)
+        svg = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {down}" width="{across}" height="{down}"'
+            f' font-family="{_FONT}" font-size="{FONT_SIZE}" role="img" xml:space="preserve">'
+            f"<title>{xml_text(title)}</title>"
+            f'<rect width="{across}" height="{down}" fill="{ground}"/>' + "".join(self._parts) + "</svg>\n"
+        )
+        return Picture(svg, across, down)
+
+
+def xml_text(text: str) -> str:
+    """Escape text for XML; characters that XML cannot hold are shown as �."""
+    return escape(_FORBIDDEN.sub("\ufffd", text))
+
+
+def columns(text: str) -> int:
+    """Count the columns that a text takes in a monospaced font: two for wide characters, none for combining ones."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )
+
+
+def text_width(text: str, size: int = FONT_SIZE) -> float:
+    """Give the width of a line of text in pixels."""
+    return columns(text) * size * _ADVANCE
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut a text to so many characters, the last then an ellipsis; white space is made one blank."""
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,107 @@
+"""Figures of matplotlib, read back from their axes."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.explain import (
+    AlignmentError,
+    ChartError,
+    draw_similarities,
+    draw_speed,
+    draw_topic_differences,
+    save,
+    similarities,
+    topic_differences,
+)
+from pyterrier_mathamr.graph import MathAMRGraph
+
+pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+
+QUERY = MathAMRGraph(decode_penman("(f / find-01 :ARG1 (m / FORMULA_0))"), ("q_1",), "A.301", latex=("x$y$_2",))
+DOCUMENT = MathAMRGraph(
+    decode_penman("(m / multi-sentence :snt1 (s / see-01 :ARG1 (f / FORMULA_0)) :snt2 (h / hold-01))"), ("",), "154"
+)
+QUERY_EMBS = np.array([[1, 0], [0, 1], [0.6, 0.8]], dtype=np.float32)
+DOC_EMBS = np.array([[0, 1], [1, 0], [0.8, 0.6], [-1, 0]], dtype=np.float32)
+TABLE = pd.DataFrame(
+    [
+        ("A", "1", "AP", 0.1),
+        ("A", "2", "AP", 0.5),
+        ("A", "10", "AP", 0.2),
+        ("A", "4", "AP", 0.9),
+        ("B", "1", "AP", 0.4),
+        ("B", "2", "AP", 0.25),
+        ("B", "10", "AP", 0.2),
+        ("B", "1", "P@10", 1.0),
+    ],
+    columns=["name", "qid", "measure", "value"],
+)
+
+
+def test_the_heat_map_has_a_cell_for_each_pair_and_frames_the_best_of_each_row(tmp_path: Path) -> None:
+    table = similarities(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS)
+    assert table.to_numpy() == pytest.approx(QUERY_EMBS @ DOC_EMBS.T)
+    axes = draw_similarities(table, title="a $ b").axes[0]
+    assert axes.images[0].get_array().shape == (3, 4)
+    frames = {box.get_gid(): (round(box.get_x() + 0.46), round(box.get_y() + 0.46)) for box in axes.patches}
+    assert frames == {"best-0": (1, 0), "best-1": (0, 1), "best-2": (2, 2)}
+    assert [text.get_text() for text in axes.texts[:4]] == [".00", "1.00", ".80", "-1.00"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["x$y$_2", "sentence 1", "A.301"]
+    assert [line.get_ydata()[0] for line in axes.lines[:4:2]] == [0.5, 1.5], "lines part the kinds"
+    save(draw_similarities(table), tmp_path / "a.png")
+
+
+def test_vectors_of_other_graphs_are_refused() -> None:
+    with pytest.raises(AlignmentError, match="do not go with"):
+        similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
+
+
+def test_topics_are_ordered_by_difference_and_those_of_one_system_left_out() -> None:
+    found = topic_differences(TABLE, "AP", "A", "B")
+    assert found.index.tolist() == ["1", "10", "2"]
+    assert found.tolist() == pytest.approx([0.3, 0.0, -0.25])
+
+
+def test_a_bar_for_each_topic_with_worse_ones_hatched_too() -> None:
+    axes = draw_topic_differences(TABLE, "AP", "A", "B").axes[0]
+    assert [bar.get_height() for bar in axes.patches] == pytest.approx([0.3, 0.0, -0.25])
+    assert bool(axes.patches[2].get_hatch())
+    assert not axes.patches[0].get_hatch()
+    assert axes.get_title() == "B against A\n1 topics better, 1 worse, 1 equal"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "10", "2"]
+
+
+@pytest.mark.parametrize(("measure", "system", "named"), [("MAP", "B", "AP, P@10"), ("AP", "C", "A, B")])
+def test_what_a_table_lacks_is_named_with_what_it_has(measure: str, system: str, named: str) -> None:
+    with pytest.raises(ChartError, match=named) as caught:
+        topic_differences(TABLE, measure, "A", system)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    with pytest.raises(ChartError, match="'qid'"):
+        topic_differences(TABLE.drop(columns="qid"), "AP", "A", "B")
+
+
+def test_systems_that_no_other_beats_in_both_are_joined() -> None:
+    table = pd.DataFrame(
+        {"name": ["slow $", "fast", "beaten", "mid"], "AP": [0.4, 0.1, 0.1, 0.3], "mrt": [100, 1, 50, 10]}
+    )
+    figure = draw_speed(table, "AP", time="mrt")
+    axes = figure.axes[0]
+    assert axes.lines[0].get_xdata().tolist() == [1000.0, 100.0, 10.0]
+    assert axes.lines[0].get_ydata().tolist() == [0.1, 0.3, 0.4]
+    assert [points.get_offsets().tolist() for points in axes.collections][2] == [[20.0, 0.1]]
+    assert len(figure.legends[0].get_texts()) == 4
+    with pytest.raises(ChartError, match="above 0"):
+        draw_speed(table.assign(mrt=0.0), "AP", time="mrt")
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_the_same_figure_gives_the_same_bytes(tmp_path: Path, ending: str) -> None:
+    first, second = (
+        save(draw_topic_differences(TABLE, "AP", "A", "B"), tmp_path / f"{name}.{ending}").read_bytes() for name in "ab"
+    )
+    assert first == second

@@ -1,0 +1,170 @@
+"""Drawings of graphs, read back as XML."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.explain import Picture, draw_graph, save
+from pyterrier_mathamr.explain.graph_parts import parts_of
+from pyterrier_mathamr.explain.palette import Palette, palette
+from pyterrier_mathamr.explain.svg import Canvas, shortened, text_width
+from pyterrier_mathamr.explain.tree_layout import ROW, Node, flow, spread
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+
+NS = {"s": "http://www.w3.org/2000/svg"}
+TEXT = """(m / multi-sentence
+   :snt1 (s / solve-01 :ARG0 (w / we)
+      :ARG1 (f / FORMULA_0 :opt (o / U!eq :op0 (o1 / V!x) :op0 (o2 / N!2))
+                           :slt (t / V!x :slt-a (t1 / N!2) :slt-n (t2 / "=" :slt-n (t3 / N!2)))))
+   :snt2 (k / know-01 :polarity - :ARG0 w)
+   :math (g / FORMULA_1))"""
+GRAPH = MathAMRGraph(
+    decode_penman(TEXT), ("7", "8"), "154", sentence_texts=("Solve FORMULA_0.", "We <do> & know"), latex=("x<2", "y")
+)
+
+
+def nodes(picture: Picture, kind: str) -> list[str]:
+    """What stands in the nodes of a kind, in writing order."""
+    found = ET.fromstring(picture.svg).findall(".//s:g", NS)
+    return ["".join(g.find("s:text", NS).itertext()) for g in found if kind in g.get("class", "").split()]  # type: ignore[union-attr]
+
+
+def words(picture: Picture) -> list[str]:
+    return ["".join(text.itertext()) for text in ET.fromstring(picture.svg).findall("s:text", NS)]
+
+
+def graph_of(text: str) -> MathAMRGraph:
+    graph: MathAMRGraph = GraphBuilder()(pd.DataFrame([{"docno": "d", "text": text}])).graph[0]
+    return graph
+
+
+def test_each_node_is_drawn_once_and_a_second_mention_as_a_dashed_leaf() -> None:
+    picture = draw_graph(GRAPH)
+    assert nodes(picture, "concept") == ["multi-sentence", "solve-01", "w / we", "know-01", "-", "w / we"]
+    assert nodes(picture, "placeholder") == ["FORMULA_1", "FORMULA_0"]
+    assert nodes(picture, "dashed") == ["w / we"]
+    assert nodes(picture, "opt") == ["U!eq", "V!x", "N!2"]
+    assert nodes(picture, "slt") == ["V!x", "N!2", "=", "N!2"]
+
+
+def test_each_formula_has_a_box_with_its_latex_and_each_sentence_a_heading() -> None:
+    picture = draw_graph(GRAPH)
+    drawn = ET.fromstring(picture.svg)
+    assert len(drawn.findall(".//s:rect[@class='formula']", NS)) == 2
+    assert len(drawn.findall(".//s:path[@class='link']", NS)) == 2
+    for text in ("sentence 1: Solve FORMULA_0.", "sentence 2: We <do> & know", "x<2", ":snt2"):
+        assert any(text in word for word in words(picture))
+    assert "154: 14 nodes, 2 sentences, 2 formulas" in words(picture)
+
+
+def test_labels_cannot_break_out_of_the_picture() -> None:
+    hostile = 'a"<script>alert(1)</script>&\x00\x1b'
+    graph = MathAMRGraph(decode_penman("(a / x :ARG0 (b / FORMULA_0))"), ("",), hostile, latex=(hostile,))
+    picture = draw_graph(graph)
+    assert "<script>" not in picture.svg
+    assert any("<script>" in word for word in words(picture)), "it is shown as text"
+
+
+def test_a_picture_needs_nothing_from_outside() -> None:
+    without_namespace = draw_graph(GRAPH).svg.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?:|href|@import|url\(|<script|<image", without_namespace)
+
+
+def test_a_long_label_is_cut_and_told_whole_on_demand() -> None:
+    long = "antidisestablishmentarianism-" * 4
+    graph = MathAMRGraph(decode_penman(f"(a / {long})"), (), "d")
+    picture = draw_graph(graph, label_length=20)
+    assert nodes(picture, "concept")[0].endswith(shortened(long, 20))
+    assert long in picture.svg
+    assert draw_graph(graph, label_length=200).width > picture.width
+
+
+def test_no_two_nodes_of_a_real_post_overlap_and_all_lie_in_the_picture() -> None:
+    formulas = r"$\sum_{n=1}^\infty \frac{1}{n^2} = \frac{\pi^2}{6}$, $\begin{pmatrix} a & b \\ c & d \end{pmatrix}$"
+    graph = graph_of(
+        f"Why does {formulas} and ${'+'.join(f'x_{i}^2' for i in range(30))}=1$ hold? I tried $x$ and $y$."
+    )
+    assert len(graph.amr.labels) > 200
+    picture = draw_graph(graph)
+    boxes = []
+    for rect in ET.fromstring(picture.svg).findall(".//s:g/s:rect", NS):
+        left, top = float(rect.get("x", "")), float(rect.get("y", ""))
+        right, bottom = left + float(rect.get("width", "")), top + float(rect.get("height", ""))
+        assert left >= 0
+        assert top >= 0
+        assert right <= picture.width
+        assert bottom <= picture.height
+        boxes.append((left, top, right, bottom))
+    assert len(boxes) >= len(graph.amr.labels)
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], (a, b)
+
+
+def test_a_chain_of_ten_thousand_symbols_is_drawn() -> None:
+    chain = [Node("x", i - 1, "n" if i else "") for i in range(10_000)]
+    placed = flow(chain, 400)
+    assert placed.width <= 400
+    assert len({*zip(placed.x, placed.y, strict=True)}) == 10_000
+    deep = flow([Node("x", i - 1, "a" if i else "") for i in range(10_000)], 400)
+    assert deep.height == 10_000 * ROW
+    assert spread(chain).height == ROW
+
+
+def test_the_first_child_stands_beside_its_parent_and_the_next_below_all_that_is_under_the_first() -> None:
+    placed = spread([Node("a", -1, ""), Node("b", 0, ""), Node("c", 1, ""), Node("d", 1, ""), Node("e", 0, "")])
+    assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 2.5]
+    assert placed.x[1] == placed.x[4] > placed.x[0]
+    assert placed.x[2] == placed.x[3] > placed.x[1]
+
+
+def test_a_symbol_row_is_broken_where_it_would_be_too_wide() -> None:
+    row = [Node("abc", i - 1, "n" if i else "") for i in range(6)]
+    wide = text_width("abc") + 12
+    placed = flow(row, 3 * wide + 20)
+    assert [y / ROW for y in placed.y] == [0.5, 0.5, 0.5, 1.5, 1.5, 1.5]
+    hung = flow([Node("x", -1, ""), Node("2", 0, "a"), Node("=", 0, "n")], 400)
+    assert hung.y == [ROW / 2, 3 * ROW / 2, ROW / 2]
+    assert hung.x[2] > hung.x[1] > hung.x[0]
+
+
+def test_every_node_is_in_one_part() -> None:
+    parts = parts_of(GRAPH)
+    drawn = [*parts.joint, *(n for group in (parts.sentences, parts.opts, parts.slts) for part in group for n in part)]
+    assert sum(not node.again for node in drawn) == len(GRAPH.amr.labels)
+    assert [len(part) for part in parts.opts] == [3, 0]
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("colours", [palette("light"), palette("dark")], ids=["light", "dark"])
+def test_text_stands_out_from_its_ground(colours: Palette) -> None:
+    pairs = [(paint.fill, paint.text) for paint in (colours.concept, colours.placeholder, colours.opt, colours.slt)]
+    pairs += [(ground, text) for ground in (colours.ground, colours.panel) for text in (colours.text, colours.quiet)]
+    for ground, text in pairs:
+        lower, higher = sorted((luminance(ground), luminance(text)))
+        assert (higher + 0.05) / (lower + 0.05) >= 4.5
+
+
+def test_a_theme_changes_colours_alone(tmp_path: Path) -> None:
+    light, dark = draw_graph(GRAPH), draw_graph(GRAPH, theme="dark")
+    assert re.sub(r"#\w{6}", "", light.svg) == re.sub(r"#\w{6}", "", dark.svg)
+    assert light.svg != dark.svg
+    with pytest.raises(ConfigError, match="'light', 'dark'"):
+        draw_graph(GRAPH, theme="grey")  # type: ignore[arg-type]
+    assert save(light, tmp_path / "g.svg").read_text(encoding="utf-8") == light.svg == light._repr_svg_()
+
+
+def test_a_canvas_is_well_formed_whatever_is_written_on_it() -> None:
+    canvas = Canvas()
+    canvas.text(0, 0, "a\ud800<b>", "#000000", title='"&')
+    ET.fromstring(canvas.picture(10, 10, "#ffffff", "\x0b").svg)
