@@ -13,7 +13,14 @@ from . import arqmath  # noqa: F401 - registers the datasets as soon as ir_datas
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .arqmath import TASK1_MEASURES, register, register_arqmath
+    from .arqmath import (
+        TASK1_MEASURES,
+        TASK2_MEASURES,
+        TASK3_MEASURES,
+        VisualIdDeduplication,
+        register,
+        register_arqmath,
+    )
     from .graph import GraphBuilder, GraphStore
     from .index import MathAMRFormulaIndex, MathAMRIndex, QdrantFormulaIndex, QdrantIndex
     from .model import MathAMR, MathAMRConfig, TextEncoder, Trainer
@@ -21,6 +28,9 @@ if TYPE_CHECKING:
 
 _ROOM_OF = {
     "TASK1_MEASURES": "arqmath",
+    "TASK2_MEASURES": "arqmath",
+    "TASK3_MEASURES": "arqmath",
+    "VisualIdDeduplication": "arqmath",
     "register": "arqmath",
     "register_arqmath": "arqmath",
     "GraphBuilder": "graph",
@@ -51,7 +61,10 @@ __all__ = [  # noqa: RUF022 - in the order of the data's way
     "QdrantFormulaIndex",
     "BM25Index",
     "TangentIndex",
+    "VisualIdDeduplication",
     "TASK1_MEASURES",
+    "TASK2_MEASURES",
+    "TASK3_MEASURES",
     "register",
     "register_arqmath",
     "__version__",

@@ -14,39 +14,65 @@ from ._autoregister import register_when_needed
 if TYPE_CHECKING:
     from .collection import ARQMathCollection, TopicTables
     from .datasets import DATASETS, register
-    from .errors import ARQMathError, DocumentStoreError, FileFormatError, MissingFileError, NoLocalCopyError
+    from .errors import (
+        ARQMathError,
+        DocumentStoreError,
+        FileFormatError,
+        MissingFileError,
+        NoLocalCopyError,
+        NothingJudgedError,
+        RunColumnError,
+    )
     from .home import register_arqmath
-    from .measures import TASK1_MEASURES
+    from .measures import AVERAGE_RELEVANCE, JUDGED, TASK1_MEASURES, TASK2_MEASURES, TASK3_MEASURES
     from .pairs import Link, Pair, read_links, read_pairs
     from .posts import Post, read_posts
     from .provider import ARQMathProvider
     from .qrels import Qrel, read_qrels
     from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
     from .rules import RULES, BadRowWarning
+    from .runs import read_run, write_run
     from .split import known_item_qrels, known_item_split, known_item_topics, split_pairs
+    from .task2 import VisualIdDeduplication, visual_qrels
+    from .task3 import Task3Scores, task3_scores
     from .topics import Topic, read_topics
 
 _NAMES_OF = {
     "collection": ("ARQMathCollection", "TopicTables"),
     "datasets": ("DATASETS", "register"),
-    "errors": ("ARQMathError", "DocumentStoreError", "FileFormatError", "MissingFileError", "NoLocalCopyError"),
+    "errors": (
+        "ARQMathError",
+        "DocumentStoreError",
+        "FileFormatError",
+        "MissingFileError",
+        "NoLocalCopyError",
+        "NothingJudgedError",
+        "RunColumnError",
+    ),
     "home": ("register_arqmath",),
-    "measures": ("TASK1_MEASURES",),
+    "measures": ("AVERAGE_RELEVANCE", "JUDGED", "TASK1_MEASURES", "TASK2_MEASURES", "TASK3_MEASURES"),
     "pairs": ("Link", "Pair", "read_links", "read_pairs"),
     "posts": ("Post", "read_posts"),
     "provider": ("ARQMathProvider",),
     "qrels": ("Qrel", "read_qrels"),
     "records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
     "rules": ("RULES", "BadRowWarning"),
+    "runs": ("read_run", "write_run"),
     "split": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
+    "task2": ("VisualIdDeduplication", "visual_qrels"),
+    "task3": ("Task3Scores", "task3_scores"),
     "topics": ("Topic", "read_topics"),
 }
 _FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
+    "AVERAGE_RELEVANCE",
     "DATASETS",
+    "JUDGED",
     "RULES",
     "TASK1_MEASURES",
+    "TASK2_MEASURES",
+    "TASK3_MEASURES",
     "ARQMathCollection",
     "ARQMathDoc",
     "ARQMathError",
@@ -59,13 +85,17 @@ __all__ = [
     "Link",
     "MissingFileError",
     "NoLocalCopyError",
+    "NothingJudgedError",
     "Pair",
     "Post",
     "Qrel",
+    "RunColumnError",
     "Task1Query",
     "Task2Query",
+    "Task3Scores",
     "Topic",
     "TopicTables",
+    "VisualIdDeduplication",
     "known_item_qrels",
     "known_item_split",
     "known_item_topics",
@@ -73,10 +103,14 @@ __all__ = [
     "read_pairs",
     "read_posts",
     "read_qrels",
+    "read_run",
     "read_topics",
     "register",
     "register_arqmath",
     "split_pairs",
+    "task3_scores",
+    "visual_qrels",
+    "write_run",
 ]
 
 

@@ -65,3 +65,25 @@ class DocumentStoreError(ARQMathError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}. Free some disk or delete this file; it is made again when it is needed."
+
+
+class NothingJudgedError(ARQMathError):
+    """No answer of a run is judged, so that it has no scores."""
+
+    def __init__(self, topics: int) -> None:
+        super().__init__(topics)
+        self.topics = topics
+
+    def __str__(self) -> str:
+        return f"none of the run's {self.topics} topics has a judged answer; are the ids those of the judgements (d_1)?"
+
+
+class RunColumnError(ARQMathError):
+    """A run cannot be written, because of one of its columns."""
+
+    def __init__(self, column: str, format: str, reason: str) -> None:
+        super().__init__(column, format, reason)
+        self.column, self.format, self.reason = column, format, reason
+
+    def __str__(self) -> str:
+        return f"column {self.column!r} of a run in the form {self.format}: {self.reason}"

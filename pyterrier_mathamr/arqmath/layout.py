@@ -27,6 +27,8 @@ PACKED_POSTS: Patterns = (r"Posts(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
 PAIRS: Patterns = (r"pairs\.tsv(\.gz)?",)
 LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"PostLinks\.xml(\.gz)?")
 
+PACKED_LINKS: Patterns = (r"PostLinks(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
+
 _VERSION = r"([._]V[\d.]+)?"
 
 

@@ -3,13 +3,21 @@
 A prime measure (nDCG', MAP', P') is the plain one after the unjudged documents were taken out, which ``judged_only``
 does before the cut-off. Bpref looks at judged documents alone and has no such form. ``rel=2``: a grade of 2 or 3 is
 relevant; the judgements themselves stay as they are, since a document judged 0 or 1 is judged.
+
+A topic whose run has no judged document counts 0 in all of them; the C program trec_eval without ``-c`` leaves it out
+of the mean. A topic without judgements is left out. Documents of equal score stand in the order of their ids, the
+larger id first, whatever their rank says: that is trec_eval's rule.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from ir_measures import AP, Bpref, P, nDCG
+from ir_measures import AP, Bpref, Judged, P, define, nDCG
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TASK1_MEASURES: list[Any] = [
     nDCG(judged_only=True) @ 1000,
@@ -17,5 +25,28 @@ TASK1_MEASURES: list[Any] = [
     P(rel=2, judged_only=True) @ 10,
     Bpref(rel=2),
 ]
-"""The measures of Task 1: nDCG', MAP' and P'@10, binary ones at grade 2 or better, and Bpref. A topic whose run has no
-judged document counts 0 here; the C program trec_eval without ``-c`` leaves it out of the mean."""
+"""The measures of Task 1: nDCG', MAP' and P'@10, binary ones at grade 2 or better, and Bpref."""
+
+JUDGED: Any = Judged @ 10
+"""The part of the first ten that is judged: how much the prime of the others took out. It is no measure of quality, so
+it stands beside them, as in ``[*TASK1_MEASURES, JUDGED]``, and not among those whose differences are tested."""
+
+TASK2_MEASURES: list[Any] = [*TASK1_MEASURES]
+"""The measures of Task 2, over visually distinct formulas: of a ranking by ``VisualIdDeduplication``."""
+
+
+def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """Yield the grade of the first judged answer of each judged topic; 0 where there is none."""
+    found = run.merge(qrels, on=["query_id", "doc_id"])
+    found = found.sort_values(["score", "doc_id"], ascending=False).drop_duplicates("query_id")
+    grades = dict(zip(found["query_id"], found["relevance"], strict=True))
+    for topic in qrels["query_id"].unique():
+        yield topic, float(grades.get(topic, 0))
+
+
+AVERAGE_RELEVANCE: Any = define(_first_grades, name="AR'", support_cutoff=False)
+"""AR', the mean grade, 0 to 3, of each topic's first judged answer (DCG'@1)."""
+
+TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, P(rel=2, judged_only=True) @ 1]
+"""The measures of Task 3: AR' and P'@1. A topic without a judged answer counts 0 here; ``task3_scores`` leaves it out,
+as the organisers' program does."""

@@ -32,8 +32,11 @@ RULES = {
     "Q304": "the id was judged for this topic before; the first judgement stands, this one is skipped",
     "L401": "the line lacks a column or an id; it is skipped",
     "L402": "the type of the link is neither duplicate (3) nor related (1); it is skipped",
+    "R501": "the line does not have the columns of its run; it is skipped",
+    "R502": "the score is not a number; the line is skipped",
+    "R503": "the id was ranked for this topic before; the first line stands, this one is skipped",
 }
-"""Code of each rule and what it says. P: posts, T: topics, Q: judgements (qrels), L: links and pairs."""
+"""Code of each rule and what it says. P: posts, T: topics, Q: judgements (qrels), L: links and pairs, R: runs."""
 
 
 class BadRowWarning(MathAMRWarning):

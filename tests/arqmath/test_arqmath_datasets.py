@@ -227,7 +227,9 @@ def test_judgements_by_visual_id_are_a_dataset_of_their_own(registered: Path) ->
 
 
 def test_training_pairs_and_links_come_with_the_posts(registered: Path) -> None:
-    (registered / "links.tsv").write_text("question_id\trelated_question_id\ttype\trelated_title\n10\t13\tduplicate\t\n")
+    (registered / "links.tsv").write_text(
+        "question_id\trelated_question_id\ttype\trelated_title\n10\t13\tduplicate\t\n"
+    )
     dataset = ir_datasets.load("arqmath")
     assert list(dataset.pairs_iter()) == [("10", "12")]
     assert list(dataset.links_iter()) == [("10", "13", "duplicate", "")]

@@ -17,10 +17,16 @@ from pyterrier_mathamr.arqmath import (
     read_pairs,
     read_posts,
     read_qrels,
+    read_run,
     read_topics,
 )
 
 DATA = Path(__file__).parent / "data"
+
+
+def rows_of_run(path: Path) -> Iterator[Any]:
+    return read_run(path).itertuples(index=False)
+
 
 # code: reader, the first or second column of what is read, the line that is reported
 CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
@@ -42,6 +48,9 @@ CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
     "Q304": (read_qrels, ["5", "7"], 2),
     "L401": (read_pairs, ["5", "7"], 3),
     "L402": (read_links, ["5", "7"], 4),
+    "R501": (rows_of_run, ["5", "7"], 2),
+    "R502": (rows_of_run, ["5", "7"], 2),
+    "R503": (rows_of_run, ["5", "7"], 3),
 }
 
 

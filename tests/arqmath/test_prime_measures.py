@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ir_measures import AP, P, nDCG
 
 import pyterrier_mathamr
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.arqmath import JUDGED, TASK1_MEASURES, TASK2_MEASURES
 
 Grades = dict[str, dict[str, int]]
 Scores = dict[str, dict[str, float]]
@@ -110,3 +110,38 @@ def test_a_grade_of_1_is_judged_but_not_relevant() -> None:
     values = [compute(measure, qrels, {"A.1": {"a": 2.0, "b": 1.0}})["A.1"] for measure in TASK1_MEASURES]
     gain = (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3))
     assert values == pytest.approx([gain, 0.5, 0.1, 0.0])
+
+
+def judged_at(scores: dict[str, float], grades: dict[str, int], cutoff: int) -> float:
+    order = sorted(scores, key=lambda doc: (scores[doc], doc), reverse=True)
+    return sum(doc in grades for doc in order[:cutoff]) / min(cutoff, len(order)) if order else 0.0
+
+
+ANY_TOPICS = st.dictionaries(st.sampled_from(["A.1", "A.2", "A.3", "A.4"]), GRADES, min_size=1)
+ANY_RUN = st.dictionaries(st.sampled_from(["A.1", "A.2", "A.3", "A.5"]), RUN)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANY_TOPICS, ANY_RUN)
+def test_topics_without_results_relevant_or_judged_documents_count_0_and_without_judgements_nothing(
+    qrels: Grades, run: Scores
+) -> None:
+    expected = {}
+    for topic, grades in qrels.items():
+        scores = run.get(topic, {})
+        for measure, plain, cutoff in MEASURES:
+            expected[topic, measure] = plain(ranked(scores, grades), grades, cutoff)
+        expected[topic, JUDGED] = judged_at(scores, grades, 10)
+    measures = [*(measure for measure, _, _ in MEASURES), JUDGED]
+    values = {(m.query_id, m.measure): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+    assert values == pytest.approx(expected, abs=1e-9)
+    means = ir_measures.calc_aggregate(measures, qrels, run)
+    for measure in measures:
+        rows = [value for (_, of), value in expected.items() if of == measure]
+        assert means[measure] == pytest.approx(sum(rows) / len(qrels), abs=1e-9)
+
+
+def test_the_judged_part_of_the_first_ten_is_no_measure_that_is_tested() -> None:
+    assert str(JUDGED) == "Judged@10"
+    assert JUDGED not in TASK1_MEASURES
+    assert TASK2_MEASURES == TASK1_MEASURES
