@@ -23,6 +23,7 @@ from .scan import QueryBatch
 from .search import Hits
 from .searched import Searched
 from .snapshot import Snapshot
+from .typed import TypedFormulas
 from .write import IndexMode
 
 
@@ -40,7 +41,7 @@ class FormulaRetriever(IndexRetriever):
         search: ``exact``, or ``approximate`` by HNSW.
         verbose: show a progress bar.
         batch_size: queries scored in one pass over the data.
-        device: ``None`` or ``cpu``.
+        device: accepted as everywhere; the processor computes this.
     """
 
     label = "MathAMR formulas"
@@ -101,8 +102,8 @@ def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
     return rows[row : row + 1]
 
 
-class MathAMRFormulaIndex(IndexArtifact):
-    """One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
+class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
+    r"""One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
 
     ``docno`` is the formula's id; ``post_id`` and ``visual_id`` come with it. Called directly it takes queries as
     :meth:`retriever`::
@@ -111,6 +112,7 @@ class MathAMRFormulaIndex(IndexArtifact):
         encode = graphs >> model.doc_encoder()
         (encode >> formulas.indexer(visual_ids=store.visual_ids(ids))).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> formulas.retriever()
+        formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
 
     Args:
         path: the folder; making the object reads nothing, and it need not exist yet.
@@ -160,7 +162,7 @@ class MathAMRFormulaIndex(IndexArtifact):
             search: the same by name: ``exact`` or ``approximate``.
             verbose: show a progress bar.
             batch_size: queries scored in one pass over the data.
-            device: ``None`` or ``cpu``.
+            device: accepted as everywhere; the processor computes this.
         """
         how = search_of(exact, search)
         return FormulaRetriever(

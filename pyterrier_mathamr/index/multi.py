@@ -77,7 +77,7 @@ class MathAMRIndex(IndexArtifact):
             search: the same by name: ``exact`` or ``approximate``.
             verbose: show a progress bar.
             batch_size: queries scored in one pass over the data.
-            device: ``None`` or ``cpu``.
+            device: accepted as everywhere; the processor computes this.
         """
         how = search_of(exact, search)
         return SingleVectorRetriever(
@@ -106,7 +106,7 @@ class MathAMRIndex(IndexArtifact):
             normalise: divide scores by the query's number of rows (eq. 3.7).
             verbose: show a progress bar.
             batch_size: queries scored in one pass over the data.
-            device: ``None`` or ``cpu``.
+            device: accepted as everywhere; the processor computes this.
         """
         return DocVNRetriever(
             self,
@@ -141,7 +141,7 @@ class MathAMRIndex(IndexArtifact):
             normalise: divide scores by the query's number of rows (eq. 3.7).
             verbose: show a progress bar.
             batch_size: queries scored in one pass over the data.
-            device: ``None`` or ``cpu``.
+            device: ``cuda`` for a card that keeps the bytes and scans them; else the processor.
         """
         return ColBERTRetriever(
             self,
@@ -178,7 +178,7 @@ class MathAMRIndex(IndexArtifact):
             normalise: divide scores by the query's number of rows (eq. 3.7).
             verbose: show a progress bar.
             batch_size: accepted as everywhere; a scorer goes query by query.
-            device: ``None`` or ``cpu``.
+            device: accepted as everywhere; the processor computes this.
         """
         return MaxSimScorer(
             self,

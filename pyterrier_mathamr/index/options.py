@@ -14,6 +14,7 @@ from pyterrier_mathamr._common.frames import empty_output, first_values, with_ob
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
+from .devices import check_device
 from .search import Hits
 from .searched import Searched, SearchedIndex
 
@@ -77,8 +78,7 @@ class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
         for count in ("num_results", "batch_size", "candidates", "hits"):
             if options.get(count) is not None:
                 check_count(count, options[count])
-        if options.get("device") not in (None, "cpu"):
-            raise ConfigError("device", options["device"], "None or 'cpu'")
+        self._card = check_device(options.get("device"))
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """What ``pt.schematic`` draws, without asking the network."""

@@ -38,7 +38,7 @@ class SingleVectorRetriever(IndexRetriever):
         search: ``exact``, or ``approximate`` by HNSW.
         verbose: show a progress bar.
         batch_size: queries scored in one pass over the data.
-        device: ``None`` or ``cpu``.
+        device: accepted as everywhere; the processor computes this.
     """
 
     label = "MathAMR single"
@@ -95,7 +95,7 @@ class DocVNRetriever(IndexRetriever):
         normalise: divide scores by the query's number of rows (eq. 3.7).
         verbose: show a progress bar.
         batch_size: queries scored in one pass over the data.
-        device: ``None`` or ``cpu``.
+        device: accepted as everywhere; the processor computes this.
     """
 
     label = "MathAMR doc-VN"
@@ -145,7 +145,7 @@ class ColBERTRetriever(IndexRetriever):
         normalise: divide scores by the query's number of rows (eq. 3.7).
         verbose: show a progress bar.
         batch_size: queries scored in one pass over the data.
-        device: ``None`` or ``cpu``.
+        device: ``cuda`` for a card that keeps the bytes and scans them; else the processor.
     """
 
     label = "MathAMR ColBERT"
@@ -174,6 +174,6 @@ class ColBERTRetriever(IndexRetriever):
         if not len(snapshot):
             return [NO_HITS] * len(batch)
         if self.search == "exact":
-            return search_exact(snapshot, batch, self.num_results, "all")
+            return search_exact(snapshot, batch, self.num_results, "all", self._card)
         found = token_candidates(snapshot, batch, self.hits)
         return [rank(snapshot, batch.one(i), of, self.num_results) for i, of in enumerate(found)]

@@ -130,15 +130,20 @@ def multiply(rows: npt.NDArray[Real], columns: npt.NDArray[Real]) -> npt.NDArray
     return products
 
 
-def blocks(offsets: Numbers) -> Iterator[tuple[int, int]]:
-    """Cut documents into blocks of about :data:`BLOCK_ROWS` rows, at least one document each.
+def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int]]:
+    """Cut documents into blocks of at most so many rows, at least one document each.
+
+    Args:
+        offsets: int64 ``[m + 1]``.
+        rows: of a block; :data:`BLOCK_ROWS` where not given.
 
     Yields:
         The first document of a block and the one after its last.
     """
     first, documents = 0, len(offsets) - 1
+    rows = rows or BLOCK_ROWS
     while first < documents:
-        last = int(np.searchsorted(offsets, offsets[first] + BLOCK_ROWS, side="right")) - 1
+        last = int(np.searchsorted(offsets, offsets[first] + rows, side="right")) - 1
         last = max(first + 1, last)
         yield first, last
         first = last

@@ -44,7 +44,7 @@ class MaxSimScorer(IndexTransformer):
         normalise: divide scores by the query's number of rows (eq. 3.7).
         verbose: show a progress bar.
         batch_size: queries checked at once.
-        device: ``None`` or ``cpu``.
+        device: accepted as everywhere; the processor computes this.
     """
 
     label = "MathAMR scorer"

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import Field, Numbers, Scores, Weights
+from .integers import usable
 from .scan import QueryBatch, document_scores, scan
-from .scan_codes import QUERY_ROWS, scan_shards, usable
+from .scan_codes import QUERY_ROWS, scan_shards
 from .searched import Searched
 from .snapshot import Snapshot
 
@@ -31,7 +32,9 @@ class Hits:
     scores: Scores
 
 
-def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[Hits]:
+def search_exact(
+    snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None
+) -> list[Hits]:
     """The best ``k`` documents of each query, over every document; all queries in one pass over the data.
 
     Args:
@@ -39,12 +42,15 @@ def search_exact(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) 
         queries: their rows have the index's dimensions.
         k: how many, at least 1.
         field: which vectors are searched; with ``doc`` the queries' last rows are used.
+        device: the card that scans all vectors of the documents, as torch names it; ``None`` for the processor, which
+            scans ``doc`` always.
     """
     asked = queries.last_rows() if field == "doc" else queries
     hits: list[Hits] = []
     for group in asked.groups(QUERY_ROWS):
-        if field == "all" and _bytes_pay(snapshot, k):
-            left = [_settle(snapshot, group.one(i), best, k) for i, best in enumerate(_scan_codes(snapshot, group, k))]
+        if field == "all" and (device or _bytes_pay(snapshot, k)):
+            found = _scan_codes(snapshot, group, k, device)
+            left = [_settle(snapshot, group.one(i), best, k) for i, best in enumerate(found)]
         else:
             left = [best.numbers for best in _scan_rows(snapshot, group, k, field)]
         hits += [rank(snapshot, group.one(i), numbers, k, field) for i, numbers in enumerate(left)]
@@ -72,12 +78,12 @@ def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) ->
     return best
 
 
-def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[_Best]:
+def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int, device: str | None) -> list[_Best]:
     """For each query, the documents among which its best ``k`` are, by a scan over bytes."""
     best = [_Best(k) for _ in range(len(queries))]
     bases = snapshot.bases.tolist()
-    for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries), strict=False):
-        for of_query, found, error in zip(best, scores.T, coded.errors.tolist(), strict=True):
+    for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries, device), strict=False):
+        for of_query, found, error in zip(best, scores, coded.errors.tolist(), strict=True):
             of_query.add(base, found, error)
     return best
 
@@ -134,11 +140,12 @@ class _Best:
 
     def add(self, base: int, scores: Scores, error: float) -> None:
         """Take the scores of a whole shard whose first document is ``base``, each within ``error`` of the truth."""
-        exact = scores.astype(np.float64)
-        local = np.flatnonzero(exact + error >= self._floor)
+        reach = np.nextafter(np.float32(self._floor - error), np.float32(-np.inf))  # in float32, and not too high
+        local = np.flatnonzero(scores >= reach)
+        exact = scores[local].astype(np.float64)
         self.numbers = np.concatenate([self.numbers, local + base])
-        self._least = np.concatenate([self._least, exact[local] - error])
-        self.most = np.concatenate([self.most, exact[local] + error])
+        self._least = np.concatenate([self._least, exact - error])
+        self.most = np.concatenate([self.most, exact + error])
         if len(self._least) > self.k:
             place = len(self._least) - self.k
             self._floor = float(np.partition(self._least, place)[place])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -87,6 +87,7 @@ class Shard:
     def __init__(self, path: Path, layout: Layout, meta: ShardMeta) -> None:
         self.path, self.layout, self.meta = path, layout, meta
         self._arrays = {file: self._open(file) for file in IndexFile.of(layout)}
+        self._kept: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return self.meta.documents
@@ -107,6 +108,12 @@ class Shard:
 
     def __getitem__(self, file: IndexFile) -> Array:
         return self._arrays[file]
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was made of the shard under a name (a copy on a card), made on first use and kept with it."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
     @cached_property
     def _ones(self) -> Numbers:

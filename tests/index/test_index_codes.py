@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.index import MathAMRIndex, build, codes, scan, scan_codes, search
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index import MathAMRIndex, build, codes, integers, scan, scan_codes, search
 
 
 def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> scan.QueryBatch:
@@ -30,7 +31,7 @@ def test_a_score_from_bytes_is_within_its_stated_error(lengths, queries, d, scal
     asked = batch(rng, queries, d, weighted)
     as_bytes, scales, bounds = codes.encode_rows(rows)
     coded = codes.encode_queries(asked, scales, bounds)
-    found = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
+    found = scan_codes.scan_codes(as_bytes, offsets, coded, asked).T
     products = rows.astype(float) @ asked.rows.astype(float).T
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
     weights = 1.0 if asked.weights is None else asked.weights
@@ -107,9 +108,9 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
         raise NotImplementedError("no kernel for this processor")
 
     monkeypatch.setattr(torch, "_int_mm", absent)
-    assert scan_codes.usable.__wrapped__(32) is False
+    assert integers.usable.__wrapped__(32) is False
     monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
-    assert scan_codes.usable.__wrapped__(32) is False  # a wrong answer
+    assert integers.usable.__wrapped__(32) is False  # a wrong answer
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 32])
@@ -131,6 +132,60 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
     MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("d", [3, 8, 32])
+@pytest.mark.parametrize("k", [1, 7, 1000])
+def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
+    monkeypatch, tmp_path, documents, topics, judge, d, k
+):
+    monkeypatch.setattr(build, "SHARD_ROWS", 60)
+    docs, frame = documents([1, 4, 2, 7, 3] * 12, d=d), topics([3, 1, 5], d=d)
+    snapshot = MathAMRIndex(tmp_path / "x").index(docs).snapshot()
+    batch = scan.QueryBatch(np.concatenate(list(frame["query_embs"])), np.array([0, 3, 4, 9]), None, np.zeros(3))
+    for _ in range(2):  # the second time the codes are there already
+        found = search.search_exact(snapshot, batch, k, "all", "cpu")
+        for hits, query in zip(found, frame["query_embs"], strict=True):
+            assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
+    assert all(list(shard._kept) == ["cpu"] for shard in snapshot.shards)
+
+
+def test_a_device_without_integer_product_multiplies_bytes_exactly(monkeypatch):
+    import torch
+
+    codes_ = torch.randint(-127, 128, (40, 32), dtype=torch.int8)
+    true = codes_.numpy().astype(int) @ codes_.numpy().astype(int).T
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
+    product = integers.product_on.__wrapped__("cpu", 32)
+    np.testing.assert_array_equal(product(codes_, codes_.T).numpy(), true)
+
+
+def test_the_precision_that_a_user_chose_for_torch_does_not_touch_the_scan(monkeypatch, tmp_path, documents, topics):
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: True)
+    index, frame = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 9] * 30, d=32)), topics([5, 2], d=32)
+    true = index.colbert(num_results=9)(frame)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        assert index.colbert(num_results=9)(frame).equals(true)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def test_a_card_that_is_not_there_is_refused(monkeypatch, index):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert index.colbert(device="cuda:0") == index.colbert(device="cuda:0")
+    for device in ("cuda:1", "tpu", 0):
+        with pytest.raises(ConfigError, match="device"):
+            index.colbert(device=device)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ConfigError, match="torch finds 0 CUDA devices"):
+        index.colbert(device="cuda")
 
 
 def test_a_product_in_pieces_is_the_product():

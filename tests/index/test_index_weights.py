@@ -49,6 +49,7 @@ def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: bytes_pay)
     monkeypatch.setattr(build, "SHARD_ROWS", 60)
     monkeypatch.setattr(scan, "BLOCK_ROWS", block)
+    monkeypatch.setattr(scan_codes, "PRODUCTS", 10 * block)
     docs, frame = documents([*LENGTHS, 13], d=16), weigh(topics([3, 1, 5], d=16), [2.5, -1.0, 0.0])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     assert_ranked(found, frame, docs, k)
@@ -140,7 +141,7 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     true += products[offsets[1:] - 1][:, bounds[1:] - 1] * asked.document_weights
     as_bytes, scales, of_rows = codes.encode_rows(rows)
     coded = codes.encode_queries(asked, scales, of_rows)
-    assert (np.abs(scan_codes.scan_codes(as_bytes, offsets, coded, asked) - true) <= coded.errors).all()
+    assert (np.abs(scan_codes.scan_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
     found = np.concatenate([block for _, block in scan.scan(rows, offsets, asked)])
     longest = float(np.linalg.norm(rows, axis=1).max())
     assert (np.abs(found - true) <= search.float32_error(asked, longest, d)).all()

@@ -1,0 +1,114 @@
+"""The product of bytes by torch, which is private to torch (``_int_mm``): tried before it is trusted.
+
+On the processor it is used where it is right and faster than numpy's product in float32. On a card it is used where it
+is right; else bytes are multiplied as floating-point numbers there, which is exact, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .scan import BLOCK_ROWS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+COLUMNS = 128
+_EXACT = 1 << 24
+"""float32 counts so far without rounding."""
+
+
+@lru_cache(maxsize=16)
+def usable(dimensions: int) -> bool:
+    """Whether torch has an integer product here that is right and faster than numpy's in float32; tried once.
+
+    Args:
+        dimensions: ``d``; some releases are wrong for some, as torch 2.13 is on a processor with AMX for ``d`` = 1.
+    """
+    try:
+        import torch
+
+        if not _right(dimensions, "cpu", (1, 7, BLOCK_ROWS), (1, 2, 13, COLUMNS)):
+            return False
+        codes, query = _example(dimensions)
+        left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
+        rows, columns = codes.astype(np.float32), query[:16].T.astype(np.float32)
+        with exactly():
+            return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: rows @ columns)
+    except (ImportError, AttributeError, RuntimeError, NotImplementedError):
+        return False
+
+
+@lru_cache(maxsize=16)
+def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tensor]:
+    """The product of bytes on a card.
+
+    Args:
+        device: as torch names it.
+        dimensions: ``d``, a multiple of 8.
+
+    Returns:
+        From int8 ``[r, d]``, at least 17 rows, and int8 ``[d, T]``, ``T`` a multiple of 8, to their exact product
+        ``[r, T]``.
+    """
+    import torch
+
+    try:
+        if _right(dimensions, device, (17, BLOCK_ROWS), (16, COLUMNS)):
+            return torch._int_mm
+    except (AttributeError, RuntimeError, NotImplementedError):
+        pass
+    exact = torch.float32 if dimensions * 127 * 127 < _EXACT else torch.float64
+    return lambda left, right: left.to(exact) @ right.to(exact)
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Let torch compute on one thread for each of ours (more would wait for each other) and in whole float32."""
+    import torch
+
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(precision)
+
+
+def _example(dimensions: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    sizes = (BLOCK_ROWS, dimensions), (COLUMNS, dimensions)
+    codes, query = (rng.integers(-127, 128, size).astype(np.int8) for size in sizes)
+    return codes, query
+
+
+def _right(dimensions: int, device: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> bool:
+    """Whether the integer product of some sizes is what it must be."""
+    import torch
+
+    codes, query = _example(dimensions)
+    left, right = torch.from_numpy(codes).to(device), torch.from_numpy(query).to(device).T
+    true = codes.astype(np.float64) @ query.T.astype(np.float64)
+    return all(
+        np.array_equal(torch._int_mm(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q])
+        for m, q in product(rows, columns)
+    )
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    run()
+    best = float("inf")
+    for _ in range(30):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
