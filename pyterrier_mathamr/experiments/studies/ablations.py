@@ -46,8 +46,27 @@ def _listed(name: str, title: str, *conditions: Condition) -> Study:
 
 
 _LAYERS = (condition(f"layers = {layers}", layers=layers, **_MEAN) for layers in (4, 0, 1, 2))
-_BEST_LOOKUP: dict[str, Any] = {**_MEAN, "features": "words", "projection": 128, "beta": 0.5}
-_BEST_TEXT: dict[str, Any] = {"features": "text", "projection": 384}
+_BEST_LOOKUP: dict[str, Any] = {
+    **_MEAN,
+    "features": "words",
+    "hidden": 128,
+    "projection": 128,
+    "bases": 32,
+    "layers": 1,
+    "node_mask": 0.3,
+    "edge_dropout": 0.2,
+    "beta": 0.5,
+    "batch_size": 128,
+    "weight_decay": 0.01,
+}
+_BEST_TEXT: dict[str, Any] = {
+    "features": "text",
+    "projection": 384,
+    "layers": 0,
+    "beta": 0.3,
+    "batch_size": 128,
+    "learning_rate": 1e-4,
+}
 _FITTED = Recipe(fitted=True)
 
 ABLATIONS = (
@@ -128,19 +147,14 @@ ABLATIONS = (
     _listed(
         "best/lookup",
         "Without a text encoder at query time",
-        condition("words", _FITTED, layers=2, **_BEST_LOOKUP),
-        condition("words, layers = 0", _FITTED, layers=0, **_BEST_LOOKUP),
-        condition("words, formula contrast", _FITTED, layers=2, formula_contrast=0.3, **_BEST_LOOKUP),
-        condition(
-            "words, hard negatives", Recipe(negatives="bm25", fitted=True), layers=2, hard_negatives=2, **_BEST_LOOKUP
-        ),
+        condition("words", _FITTED, **_BEST_LOOKUP),
+        condition("words, layers = 0", _FITTED, **{**_BEST_LOOKUP, "layers": 0}),
     ),
     _listed(
         "best/text",
         "With a text encoder",
-        condition("text", _FITTED, layers=2, **_BEST_TEXT),
-        condition("text, layers = 0", _FITTED, layers=0, **_BEST_TEXT),
-        condition("text, 128 dimensions", _FITTED, layers=2, **{**_BEST_TEXT, "projection": 128}),
-        condition("text, formula contrast", _FITTED, layers=2, formula_contrast=0.3, **_BEST_TEXT),
+        condition("text", _FITTED, **_BEST_TEXT),
+        condition("text, layers = 2", _FITTED, **{**_BEST_TEXT, "layers": 2}),
+        condition("text, 128 dimensions", _FITTED, **{**_BEST_TEXT, "projection": 128}),
     ),
 )
