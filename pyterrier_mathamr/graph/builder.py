@@ -27,7 +27,7 @@ from pyterrier_mathamr.posts import MathPost
 
 from .building import build_graphs, warn
 from .mathamr import MathAMRGraph
-from .reading import Side, document_post, query_post, wanted_sides
+from .reading import Queries, Side, document_post, formula_post, query_post, wanted_sides
 
 _EMPTY_POST = MathPost(text="", formulas=())
 _Reader = Callable[[Mapping[str, Any]], MathPost]
@@ -53,11 +53,14 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         store: official formula trees by id; formulas that it does not have get their trees from LaTeX.
         side: whose graphs are built; ``auto``: of queries where the frame has a ``qid``, else of documents; ``both``
             needs a ranking with ``query`` and one of ``html``, ``body`` and ``text``.
+        queries: ``post``: a query is a text with formulas; ``formula``: it is one formula in LaTeX, in ``latex`` or
+            ``query``, which gets no other context than itself, and ``query_formula_id`` (its ``formula_id``, or the
+            empty id of its own).
         batch_size: posts that are parsed together.
         verbose: show progress.
 
     Raises:
-        ConfigError: ``formulas`` or ``side`` has no such value.
+        ConfigError: ``formulas``, ``side`` or ``queries`` has no such value.
     """
 
     schematic = {"label": "GraphBuilder", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
@@ -69,11 +72,16 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         store: FormulaStore | None = None,
         *,
         side: Side = "auto",
+        queries: Queries = "post",
         batch_size: int = 64,
         verbose: bool = False,
     ) -> None:
         super().__init__()
-        for option, value, allowed in (("formulas", formulas, FORMULA_MODES), ("side", side, get_args(Side))):
+        for option, value, allowed in (
+            ("formulas", formulas, FORMULA_MODES),
+            ("side", side, get_args(Side)),
+            ("queries", queries, get_args(Queries)),
+        ):
             if value not in allowed:
                 raise ConfigError(option, value, "one of " + ", ".join(map(repr, allowed)))
         if batch_size < 1:
@@ -82,6 +90,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         self.formulas: FormulaMode = formulas
         self.store = store
         self.side: Side = side
+        self.queries: Queries = queries
         self.batch_size = batch_size
         self.verbose = verbose
 
@@ -103,10 +112,12 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
             pt.validate.InputValidationError: there is no column to read.
             MissingValueError: a query of a ranking has no text in any of its rows.
         """
-        queries, documents = wanted_sides(list(inp.columns), self.side, self)
+        queries, documents = wanted_sides(list(inp.columns), self.side, self, self.queries)
         is_topics = queries and frame_kind(inp.columns) is FrameKind.QUERIES
         if is_topics and "formula_id" in inp.columns and "query_formula_id" not in inp.columns:
             inp = inp.assign(query_formula_id=inp["formula_id"])
+        elif queries and self.queries == "formula" and "query_formula_id" not in inp.columns:
+            inp = inp.assign(query_formula_id="")
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
         if queries:
@@ -131,7 +142,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
     def _with_topics(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct query from its first row."""
         rows = inp.drop_duplicates(subset="qid")
-        posts = self._read(rows["qid"], rows.to_dict("records"), query_post)
+        posts = self._read(rows["qid"], rows.to_dict("records"), self._query_reader())
         return join_values(
             inp, "query_graph", dict(zip(rows["qid"], self._build(list(rows["qid"]), posts), strict=True))
         )
@@ -146,9 +157,12 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts and qid not in graphs]
         if missing:
             raise MissingValueError("query", "qid", missing)
-        posts = self._read(list(texts), [{"query": text} for text in texts.values()], query_post)
+        posts = self._read(list(texts), [{"query": text} for text in texts.values()], self._query_reader())
         graphs.update(zip(texts, self._build(list(texts), posts), strict=True))
         return join_values(inp, "query_graph", graphs)
+
+    def _query_reader(self) -> _Reader:
+        return formula_post if self.queries == "formula" else query_post
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""

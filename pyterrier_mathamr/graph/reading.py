@@ -8,10 +8,20 @@ from typing import Any, Literal
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import FrameKind, frame_kind, is_missing
-from pyterrier_mathamr.posts import MathPost, post_from_any, post_from_html
+from pyterrier_mathamr.posts import (
+    MathPost,
+    PostFormula,
+    placeholder,
+    post_from_any,
+    post_from_html,
+    strip_delimiters,
+)
 
 Side = Literal["auto", "query", "document", "both"]
 """Whose graphs are built: with ``auto`` those of the queries where the frame has any, else of the documents."""
+
+Queries = Literal["post", "formula"]
+"""What a query is: a text with formulas, or one formula in LaTeX."""
 
 DOCUMENT_TEXTS = ("html", "body", "text")
 """Columns of a document's text, the best first."""
@@ -49,18 +59,37 @@ def query_post(row: Mapping[str, Any]) -> MathPost:
     return post_from_any(_text(row, "title"))
 
 
+def formula_post(row: Mapping[str, Any]) -> MathPost:
+    r"""Read a query that is one formula: ``latex``, else ``query``, with or without dollars.
+
+    The formula gets no context that nobody wrote: its post is ``FORMULA_0`` and nothing else. Its graph is that of a
+    sentence which is the formula, as titles and displayed lines of real posts are, so that the model has seen its like,
+    and its vectors are of the formula, a sentence and a document as those of any post. An invented sentence ("Find
+    ``FORMULA_0``.") would be the same for all queries, and draw each towards the posts in which such words stand; a
+    formula node without sentence and document is a graph that the model was never trained on.
+
+    Args:
+        row: the columns of one row by name; ``formula_id`` is the id of the formula, which may have none.
+    """
+    latex = row.get("latex") if not is_missing(row.get("latex")) else _text(row, "query")
+    return MathPost(placeholder(0), (PostFormula(strip_delimiters(str(latex)), _text(row, "formula_id")),))
+
+
 def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     return "" if is_missing(value) else str(value)
 
 
-def wanted_sides(columns: list[str], side: Side, transformer: pt.Transformer) -> tuple[bool, bool]:
+def wanted_sides(
+    columns: list[str], side: Side, transformer: pt.Transformer, query_kind: Queries = "post"
+) -> tuple[bool, bool]:
     """Check the columns of a frame and tell whose graphs are to be built.
 
     Args:
         columns: the frame's columns.
         side: what the transformer was asked for.
         transformer: named in the message.
+        query_kind: what a query is.
 
     Returns:
         Whether queries and whether documents are built.
@@ -70,7 +99,11 @@ def wanted_sides(columns: list[str], side: Side, transformer: pt.Transformer) ->
     """
     queries = side in ("auto", "query")
     with pt.validate.any(columns, context=transformer) as check:
-        if queries:
+        if queries and query_kind == "formula":
+            check.query_frame(["latex"])
+            check.query_frame(["query"])
+            check.result_frame(["query"])
+        elif queries:
             check.query_frame(["query"])
             check.query_frame(["title", "body"])
             check.query_frame(["body"])

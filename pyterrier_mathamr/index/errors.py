@@ -149,6 +149,18 @@ class ModelMismatchError(MathAMRIndexError):
         return f"{self.path}: made by model {self.indexed}, but given vectors of model {self.given}. Use one for both."
 
 
+class ModelNeededError(MathAMRIndexError):
+    """A typed query is to be encoded, and the model that made the index is not at hand."""
+
+    def __init__(self, path: Path | str, model: str | None) -> None:
+        super().__init__(path, model)
+        self.path, self.model = path, model
+
+    def __str__(self) -> str:
+        made = f"was made by {self.model!r}, which is not bundled" if self.model else "does not say which model made it"
+        return f"{self.path}: the index {made}. Give the model: search(query, model=…), an object, a name or a folder."
+
+
 def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
     """Refuse vectors of another model than the index's; where either is not known, nothing can be said.
 

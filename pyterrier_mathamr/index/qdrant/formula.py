@@ -9,6 +9,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.index.options import search_of
+from pyterrier_mathamr.index.typed import TypedFormulas
 from pyterrier_mathamr.index.write import IndexMode
 
 from .base import QdrantBase
@@ -17,7 +18,7 @@ from .meta import CollectionOptions
 from .retrievers import QdrantFormulaRetriever
 
 
-class QdrantFormulaIndex(QdrantBase):
+class QdrantFormulaIndex(TypedFormulas, QdrantBase):
     """One vector for each formula virtual node in a Qdrant collection, for formula retrieval (ARQMath Task 2).
 
     It has the methods of ``MathAMRFormulaIndex``, with the same columns; in exact mode the rankings are the same too::

@@ -29,9 +29,9 @@ class TangentIndex(FolderArtifact):
 
     Example::
 
-        index = TangentIndex("formulas.tangent")
-        index.indexer(store=formula_store).index(dataset.get_corpus_iter())
-        index.search(r"\int_0^\infty e^{-x^2}\,dx")
+        formulas = TangentIndex("formulas.tangent")
+        formulas.index(dataset.get_corpus_iter())
+        formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
     ARTIFACT_TYPE = "sparse_index"

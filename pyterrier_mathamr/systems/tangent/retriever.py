@@ -44,7 +44,7 @@ class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
 
     Example::
 
-        index.retriever(store=topic_formulas)(pt.get_dataset("irds:arqmath/2022/task2").get_topics())
+        pipeline = TangentIndex("formulas.tangent").retriever(num_results=100)
     """
 
     schematic: ClassVar[dict[str, str]] = {"label": "Tangent", "help_url": "https://doi.org/10.1145/3077136.3080748"}

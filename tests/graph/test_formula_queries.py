@@ -1,0 +1,62 @@
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.formula import opt_from_latex, slt_from_latex
+from pyterrier_mathamr.graph import GraphBuilder
+
+LATEX = r"\int_0^\infty e^{-x^2}\,dx"
+graphs = GraphBuilder(queries="formula")
+
+
+@pytest.mark.parametrize("column", ["query", "latex"])
+@pytest.mark.parametrize("typed", [LATEX, f"${LATEX}$", f"$${LATEX}$$", rf"\[{LATEX}\]"])
+def test_a_query_of_latex_is_the_graph_of_that_formula_and_nothing_else(column: str, typed: str) -> None:
+    found = graphs(pd.DataFrame({"qid": ["1"], column: [typed]}))
+    graph = found.query_graph[0]
+    assert (graph.latex, graph.formula_ids, graph.text) == ((LATEX,), ("",), "FORMULA_0")
+    assert found.query_formula_id.tolist() == [""]
+    trees = len(slt_from_latex(LATEX).nodes) + len(opt_from_latex(LATEX).nodes)
+    assert len(graph.amr.labels) == 1 + trees
+    assert (graph.n_formulas, graph.n_sentences) == (1, 1)
+
+
+def test_it_is_the_graph_of_a_post_of_that_formula() -> None:
+    alone = graphs(pd.DataFrame({"qid": ["1"], "query": [LATEX]})).query_graph[0]
+    post = GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": [f"${LATEX}$"]})).query_graph[0]
+    assert alone == post
+
+
+def test_text_that_would_be_cut_as_prose_is_one_formula() -> None:
+    for latex in (r"x \text{ if $x$ is irrational}", "5 and 10", "a < b"):
+        graph = graphs(pd.DataFrame({"qid": ["1"], "query": [latex]})).query_graph[0]
+        assert graph.latex == (latex,)
+
+
+def test_topics_keep_the_id_of_their_formula_and_lose_their_question() -> None:
+    topic = {"qid": "B.1", "title": "Roots", "body": "<p>Solve $y$.</p>", "formula_id": "q_6", "latex": "x^2"}
+    found = graphs(pd.DataFrame([topic]))
+    assert found.query_formula_id.tolist() == ["q_6"]
+    assert found.query_graph[0].formula_ids == ("q_6",)
+    assert found.query_graph[0].text == "FORMULA_0"
+
+
+def test_a_ranking_is_built_from_its_query() -> None:
+    ranking = pd.DataFrame({"qid": ["1", "1"], "query": ["x", "x"], "docno": ["a", "b"], "score": [2.0, 1.0]})
+    found = graphs(ranking)
+    assert [graph.latex for graph in found.query_graph] == [("x",), ("x",)]
+    assert found.query_formula_id.tolist() == ["", ""]
+
+
+def test_inspection_sees_both_ways_in() -> None:
+    inputs = pt.inspect.transformer_inputs(graphs)
+    assert ["qid", "latex"] in inputs
+    assert ["qid", "query"] in inputs
+    columns = pt.inspect.transformer_outputs(graphs, ["qid", "latex"])
+    assert columns == ["qid", "latex", "query_formula_id", "query_graph"]
+
+
+def test_no_other_kind_of_query_is_known() -> None:
+    with pytest.raises(ConfigError, match="queries"):
+        GraphBuilder(queries="latex")  # type: ignore[arg-type]

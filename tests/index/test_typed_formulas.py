@@ -1,0 +1,62 @@
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.index import MathAMRFormulaIndex, ModelMismatchError, ModelNeededError
+from pyterrier_mathamr.model import MathAMR
+
+GAUSS = r"\int_0^\infty e^{-x^2}\,dx"
+POSTS = [
+    {"docno": "p1", "html": f'The integral <span class="math-container" id="1">{GAUSS}</span> converges.'},
+    {"docno": "p2", "html": '<span class="math-container" id="2">\\frac{a}{b}</span>'},
+    {"docno": "p3", "html": f'<span class="math-container" id="3">{GAUSS}</span>'},
+]
+
+
+@pytest.fixture(scope="module")
+def model() -> MathAMR:
+    return MathAMR.from_pretrained("mathamr-plus-mini")
+
+
+@pytest.fixture(scope="module")
+def formula_index(model, tmp_path_factory) -> MathAMRFormulaIndex:
+    index = MathAMRFormulaIndex(tmp_path_factory.mktemp("typed") / "formulas")
+    (GraphBuilder() >> model.doc_encoder() >> index.indexer(visual_ids={"1": "v", "3": "v"})).index(POSTS)
+    return index
+
+
+def test_a_typed_formula_is_found_by_the_bundled_model_that_the_index_names(formula_index):
+    found = formula_index.search(GAUSS)
+    assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
+    # formula 3 is a post of its own, as the typed one is: the very same graph
+    assert found.docno.tolist() == ["3", "1", "2"]
+    assert found.score[0] == pytest.approx(1.0, abs=1e-6)
+    assert found.score[1] < 1.0
+    assert found.post_id.tolist() == ["p3", "p1", "p2"]
+
+
+def test_it_is_the_pipeline_that_a_user_can_write(formula_index, model):
+    pipeline = GraphBuilder(queries="formula") >> model.query_encoder() >> formula_index.retriever(num_results=2)
+    typed = formula_index.search(f"${GAUSS}$", num_results=2)
+    written = pipeline.search(GAUSS)
+    pd.testing.assert_frame_equal(written[["docno", "score", "rank"]], typed[["docno", "score", "rank"]])
+
+
+def test_a_model_can_be_given(formula_index, model):
+    assert formula_index.search(GAUSS, "B.1", model=model).equals(formula_index.search(GAUSS, "B.1"))
+
+
+def test_a_bundled_model_of_the_same_name_that_did_not_make_the_index_is_refused(tmp_path):
+    index = MathAMRFormulaIndex(tmp_path / "f")
+    post = {"docno": "p", "doc_embs": [[1.0] + [0.0] * 31], "formula_ids": ["1"]}
+    index.indexer(model="mathamr-plus-mini@0123456789abcdef").index([post])
+    with pytest.raises(ModelMismatchError, match="0123456789abcdef"):
+        index.search(GAUSS)
+
+
+@pytest.mark.parametrize(("made_by", "said"), [(None, "does not say"), ("mine@0123456789abcdef", "'mine@0123")])
+def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, said):
+    index = MathAMRFormulaIndex(tmp_path / "f")
+    index.indexer(model=made_by).index([{"docno": "p", "doc_embs": [[1.0, 0.0]], "formula_ids": ["1"]}])
+    with pytest.raises(ModelNeededError, match=said):
+        index.search("x")
