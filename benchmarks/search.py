@@ -1,4 +1,4 @@
-"""How fast the index is built and searched, beside brute force and FAISS, and how far that is from the floor.
+"""How fast the index is built and searched, beside brute force, FAISS and Qdrant, and how far that is from the floor.
 
     python benchmarks/search.py --documents 3395 100000
     python benchmarks/search.py --documents 100000 --vectors own          # of the bundled model, repeated with noise
@@ -16,11 +16,12 @@ import argparse
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from searching import brute, corpus, floor, measure, ours, peers_faiss
+from searching import brute, corpus, floor, measure, ours, peers_faiss, peers_qdrant
 
 from pyterrier_mathamr.index import MathAMRIndex
 
@@ -47,7 +48,10 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     index = build(of, folder)
     few = of.queries[: measure.FEW]
     true = {"maxsim": brute.maxsim(of, few), "document": brute.by_document(of, few)}
-    peers = (brute.systems(of), peers_faiss.systems(of, options.most_hnsw_rows)) if options.peers else ()
+    peers: list[Iterator[measure.System]] = []
+    if options.peers:
+        peers += [brute.systems(of), peers_faiss.systems(of, options.most_hnsw_rows)]
+        peers += [peers_qdrant.systems(of, folder, options.most_hnsw_rows, options.most_local)]
     print(measure.HEADER)
     for system in chain(ours.systems(index, options.device), *peers):
         print(*measure.measure(system, of.queries, true, len(of)), sep="\n", flush=True)
@@ -69,6 +73,7 @@ def main() -> None:
     parser.add_argument("--device", help="where ours scans: cuda, or the processor")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="ours alone")
     parser.add_argument("--most-hnsw-rows", type=int, default=400_000, help="above this, no HNSW over all rows")
+    parser.add_argument("--most-local", type=int, default=20_000, help="above this, no local mode of Qdrant")
     parser.add_argument("--folder", type=Path, help="where to write what is needed for the run; by default TMPDIR")
     options = parser.parse_args()
     own = corpus.sample() if options.vectors == "own" else None

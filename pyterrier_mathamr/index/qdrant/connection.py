@@ -8,6 +8,7 @@ ids made from their docnos, so that one that is stored again replaces itself.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import random
 import time
@@ -142,6 +143,8 @@ class Connection:
             return QdrantConnectionError(address, f"too many requests while {doing}"), float(error.retry_after_s)
         if isinstance(error, exceptions.UnexpectedResponse):
             return _of_status(error, address, doing)
+        if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, common.QdrantException)):
+            return QdrantConnectionError(address, f"an answer that cannot be read while {doing} ({error})"), 0.0
         if not self.remote:
             return _of_folder(error, address, doing), None
         return error, None

@@ -1,0 +1,191 @@
+"""What can be wrong between us and Qdrant, and that it has a name; keys stay secret."""
+
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import qdrant_client
+
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr.index import (
+    IndexLockedError,
+    QdrantCollectionError,
+    QdrantConnectionError,
+    QdrantError,
+    QdrantFormulaIndex,
+    QdrantIndex,
+    QdrantKeyError,
+    QdrantRefusedError,
+    QdrantTimeoutError,
+    UnknownDocnoError,
+)
+from pyterrier_mathamr.index.qdrant import connection
+
+KEY = "the-right-key"
+models = qdrant_client.models
+
+
+FAULTS = [("query", kind) for kind in ("unreachable", "slow", "lost", "late", "garbled", 429, 503)]
+
+
+@pytest.mark.parametrize(("name", "kind"), [*FAULTS, ("get_collection", "lost"), ("retrieve", "late")])
+def test_a_query_goes_on_after_one_fault_and_ends_with_a_name_after_many(server, remote, posts, topics, kind, name):
+    index, frame = remote().index(posts), topics([2])
+    whole = index.colbert(num_results=9)(frame)
+    broken = iter([kind])
+    server.fault = lambda of: next(broken, None) if of == name else None
+    pd.testing.assert_frame_equal(index.colbert(num_results=9)(frame), whole)
+    server.requests.clear()
+    server.fault = lambda of: kind if of == name else None
+    with pytest.raises(QdrantTimeoutError if kind in ("slow", "late") else QdrantConnectionError):
+        index.colbert(num_results=9)(frame)
+    assert server.names().count(name) == 4
+
+
+def test_pauses_double_and_the_server_s_own_wish_is_kept(server, posts, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(connection.time, "sleep", pauses.append)
+    monkeypatch.setattr(connection.random, "uniform", lambda low, high: high)
+    index = QdrantIndex("https://qdrant.test", "some", pause=0.5, retries=3)
+    server.fault = lambda name: 503
+    with pytest.raises(QdrantConnectionError):
+        index.built()
+    assert pauses == [0.5, 1.0, 2.0]
+    pauses.clear()
+    server.fault, server.retry_after = lambda name: 429, "7"
+    with pytest.raises(QdrantConnectionError, match="too many requests"):
+        index.built()
+    assert pauses == [7.0, 7.0, 7.0]
+
+
+def test_a_wrong_key_is_named_at_once_and_a_right_one_is_taken_from_the_argument_or_the_environment(
+    server, remote, posts, monkeypatch
+):
+    server.key = KEY
+    for key in (None, "another-key"):
+        with pytest.raises(QdrantKeyError, match="QDRANT_API_KEY") as caught:
+            remote(api_key=key).index(posts)
+        assert "another-key" not in str(caught.value) + repr(caught.value)
+    assert len(server.requests) == 2
+    assert not remote(api_key=KEY).built()
+    monkeypatch.setenv("QDRANT_API_KEY", KEY)
+    assert not remote().built()
+
+
+def test_a_key_is_in_no_repr_pickle_or_comparison(remote, server, posts):
+    index = remote(api_key=KEY, timeout=7)
+    index.index(posts)
+    retriever = index.colbert()
+    for thing in (index, retriever, index.indexer()):
+        assert KEY not in repr(thing)
+    for thing in (index, retriever):
+        data = pickle.dumps(thing)
+        assert KEY.encode() not in data
+        assert pickle.loads(data) == thing
+    copy = pickle.loads(pickle.dumps(index))
+    assert (copy.timeout, copy.retries) == (7, 3)
+    assert copy == remote() != remote(api_key=KEY).__class__("https://elsewhere", "some")
+    assert hash(copy) == hash(index)
+    assert eval(repr(index)) == index
+
+
+def test_errors_survive_a_worker_process():
+    for kind in (QdrantError, QdrantConnectionError, QdrantTimeoutError, QdrantKeyError, QdrantCollectionError):
+        error = pickle.loads(pickle.dumps(kind("https://a: collection b", "it broke")))
+        assert str(error).startswith("https://a: collection b: it broke")
+    assert pickle.loads(pickle.dumps(QdrantRefusedError("a", "b", 422))).status == 422
+
+
+def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server, remote, posts, topics):
+    index = remote()
+    with pytest.raises(QdrantCollectionError, match="no such collection"):
+        index.colbert()(topics([2]))
+    assert not index.built()
+    vectors = {"doc": models.VectorParams(size=8, distance=models.Distance.COSINE)}
+    server.store.create_collection("some", vectors)
+    for wrong in (lambda: index.built(), lambda: index.indexer("overwrite").index(posts), lambda: len(index)):
+        with pytest.raises(QdrantCollectionError, match="not made by this package"):
+            wrong()
+    assert server.store.collection_exists("some")
+    other = remote().__class__("https://qdrant.test", "posts").index(posts)
+    with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
+        len(QdrantFormulaIndex(other.location, "posts"))
+    with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
+        QdrantFormulaIndex(other.location, "posts").indexer("overwrite").index([{**posts[0], "formula_ids": []}])
+    assert len(other) == len(posts)
+
+
+def test_a_collection_of_another_dimension_or_format_is_named(server, remote, posts):
+    index = remote().index(posts)
+    server.store.update_collection("some--a", metadata={"dimensions": 9})
+    with pytest.raises(QdrantCollectionError, match="has 8 dimensions where 9 were written"):
+        len(index)
+    server.store.update_collection("some--a", metadata={"dimensions": 8, "format_version": 99})
+    with pytest.raises(QdrantCollectionError, match="format 99"):
+        len(index)
+
+
+def test_points_that_vanish_between_the_search_and_their_vectors_are_named(server, remote, posts, topics):
+    index = remote().index(posts)
+
+    def fault(name):
+        if name == "retrieve":
+            server.store.delete("some--a", models.FilterSelector(filter=models.Filter()))
+
+    server.fault = fault
+    with pytest.raises(QdrantCollectionError, match="vanished"):
+        index.colbert()(topics([2]))
+
+
+def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "qdrant_client", None)
+    for place in ("https://qdrant.test", tmp_path):
+        with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[qdrant\]"):
+            QdrantIndex(place).built()
+
+
+def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_shared(tmp_path, posts):
+    held = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
+    with pytest.raises(IndexLockedError, match="another process"):
+        QdrantIndex(tmp_path / "q").built()
+    held.close()
+    index = QdrantIndex(tmp_path / "q", "a").index(posts[:3])
+    assert len(QdrantIndex(tmp_path / "q", "a")) == 3
+    copy = pickle.loads(pickle.dumps(index))
+    assert len(copy) == 3
+
+
+def test_what_is_in_a_folder_is_there_when_it_is_opened_again(tmp_path, posts, topics):
+    frame = topics([3])
+    index = QdrantIndex(tmp_path / "q", "a").index(posts[:6])
+    index.indexer("append").index(posts[6:9])
+    found = index.colbert()(frame)
+    index.collection.connection.client.close()
+    again = QdrantIndex(tmp_path / "q", "a")
+    pd.testing.assert_frame_equal(again.colbert()(frame), found)
+    with pytest.raises(UnknownDocnoError):
+        again.delete(["nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"collection": "a/b"}, "collection"),
+        ({"collection": ""}, "collection"),
+        ({"timeout": 0}, "timeout"),
+        ({"retries": -1}, "retries"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, match):
+    with pytest.raises(ConfigError, match=match):
+        QdrantIndex("https://qdrant.test", **options)
+
+
+def test_the_public_names_are_there_and_an_example_is_searched():
+    assert mathamr.QdrantIndex is QdrantIndex
+    assert mathamr.QdrantFormulaIndex is QdrantFormulaIndex
+    query = pd.DataFrame({"qid": ["q"]}).assign(query_embs=[np.ones((2, 4), np.float32)])
+    assert len(QdrantIndex.example()(query)) == 3

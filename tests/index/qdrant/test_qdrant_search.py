@@ -1,0 +1,181 @@
+"""Searching in Qdrant is searching in a folder: the same documents, order and scores."""
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr import index as room
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index import (
+    CollectionOptions,
+    MathAMRFormulaIndex,
+    ModelMismatchError,
+    QdrantFormulaIndex,
+    QueryError,
+    UnknownDocnoError,
+)
+from pyterrier_mathamr.index.qdrant import retrievers
+from pyterrier_mathamr.index.qdrant import search as qdrant_search
+from pyterrier_mathamr.index.search import float32_error
+
+same = pd.testing.assert_frame_equal
+
+
+def test_every_strategy_gives_the_rankings_and_scores_of_an_index_in_a_folder(some, posts, judge_index, topics):
+    frame = topics([3, 1, 5])
+    some.index(posts)
+    for k in (1, 5, 20, 1000):
+        for name in ("single_vector", "colbert", "retriever", "doc_vn"):
+            same(getattr(some, name)(num_results=k)(frame), getattr(judge_index, name)(num_results=k)(frame))
+        same(some.doc_vn(candidates=k)(frame), judge_index.doc_vn(candidates=k)(frame))
+    same(some.colbert(normalise=True)(frame), judge_index.colbert(normalise=True)(frame))
+
+
+def test_weights_of_rows_and_of_the_document_s_vector_count_as_in_a_folder(some, posts, judge_index, topics):
+    frame = topics([3, 2, 2]).assign(query_document_weight=[-2.0, 0.5, 3.0])
+    frame["query_weights"] = [[1.0, 0.0, 2.5], [0.2, 0.7], [0.0, 0.0]]
+    some.index(posts)
+    for k in (1, 5, 20, 1000):
+        same(some.colbert(num_results=k)(frame), judge_index.colbert(num_results=k)(frame))
+        same(some.doc_vn(7, num_results=k)(frame), judge_index.doc_vn(7, num_results=k)(frame))
+
+
+def test_approximate_search_gives_exact_scores_to_what_it_finds(some, posts, judge_index, topics):
+    frame = topics([3, 2])
+    some.index(posts)
+    true = judge_index.colbert()(frame)
+    for found in (some.colbert(exact=False, hnsw_ef=64)(frame), some.doc_vn(exact=False)(frame)):
+        met = found.merge(true, on=["qid", "docno"])
+        assert len(met) == len(found) > 10
+        assert met["score_x"].equals(met["score_y"])
+    assert len(some.single_vector(search="hnsw")(frame)) > 10
+
+
+def test_scorer_loader_explanation_and_corpus_are_those_of_a_folder(some, posts, judge_index, topics):
+    frame = topics([3, 2])
+    some.index(posts)
+    ranked = judge_index.colbert()(frame).sample(frac=1, random_state=1)
+    same(some.scorer()(ranked), judge_index.scorer()(ranked))
+    same(some.scorer(vectors="document")(ranked), judge_index.scorer(vectors="document")(ranked))
+    same(some(frame), some.colbert()(frame))
+    same(some(ranked), some.scorer()(ranked))
+    negative = ranked.assign(query_weights=[[-1.0] * len(rows) for rows in ranked["query_embs"]])
+    same(some.scorer()(negative), judge_index.scorer()(negative))
+    loaded = some.vec_loader()(pd.DataFrame({"docno": ["d3", "d0", "d3"]}))
+    for given, docno in zip(loaded["doc_embs"], loaded["docno"], strict=True):
+        np.testing.assert_array_equal(given, posts[int(docno[1:])]["doc_embs"])
+    query = frame["query_embs"][0]
+    same(some.explain(query, "d4"), judge_index.explain(query, "d4"))
+    assert (
+        some.explain(query, "d4")["document_formula_id"].tolist()
+        == judge_index.explain(query, "d4")["document_formula_id"].tolist()
+    )
+    kept = {row["docno"]: row for row in some.get_corpus_iter()}
+    assert kept.keys() == {post["docno"] for post in posts}
+    assert kept["d4"]["formula_ids"] == ["f1"]
+    np.testing.assert_array_equal(kept["tie07"]["doc_embs"], posts[3]["doc_embs"])
+
+
+def test_scores_that_are_off_by_the_most_that_float32_can_be_change_nothing(
+    monkeypatch, remote, posts, judge_index, topics
+):
+    index, frame, honest = remote().index(posts), topics([3, 4]), qdrant_search._listed
+    rng = np.random.default_rng(0)
+    queries = iter(frame["query_embs"].tolist() * 100)
+    errors = [float(float32_error(qdrant_search.QueryBatch(q, np.array([0, len(q)])), 1.0, 8)[0]) for q in queries]
+
+    def dishonest(snapshot, points):
+        found = honest(snapshot, points)
+        scores = found.scores + rng.choice([-1, 1], len(found.scores)) * min(errors)
+        order = np.argsort(-scores)
+        return qdrant_search.Listed(found.numbers[order], scores[order])
+
+    monkeypatch.setattr(qdrant_search, "_listed", dishonest)
+    for k in (1, 5, 6, 20):
+        same(index.colbert(num_results=k)(frame), judge_index.colbert(num_results=k)(frame))
+
+
+def test_a_list_is_made_longer_until_the_ties_that_it_cuts_are_all_seen(server, remote, posts, judge_index):
+    # the query is tie's own first row: 31 documents share the best score, and the list of 2 + 16 cuts them
+    frame = pd.DataFrame({"qid": ["q"]}).assign(query_embs=[posts[3]["doc_embs"][:1]])
+    found = remote().index(posts).colbert(num_results=2)(frame)
+    assert found["docno"].tolist() == ["d3", "tie00"]
+    limits = [search["limit"] for name, body in server.requests if name == "query" for search in body["searches"]]
+    assert limits == [18, 36]
+    assert found["score"].tolist() == judge_index.colbert(num_results=2)(frame)["score"].tolist()
+
+
+def test_exact_and_approximate_search_are_asked_for_as_such(server, remote, posts, topics):
+    index = remote().index(posts)
+    index.colbert()(topics([2]))
+    index.colbert(exact=False, hnsw_ef=77)(topics([2]))
+    exact, graph = (body["searches"][0]["params"] for name, body in server.requests if name == "query")
+    assert (exact["exact"], exact["quantization"]["ignore"]) == (True, True)
+    assert (graph["exact"], graph["hnsw_ef"]) == (False, 77)
+
+
+def test_a_negative_weight_of_a_row_is_refused_naming_the_query(remote, posts, topics):
+    frame = topics([2, 2]).assign(query_weights=[[1.0, 0.0], [1.0, -0.1]])
+    with pytest.raises(QueryError, match="negative weight") as caught:
+        remote().index(posts).colbert()(frame)
+    assert caught.value.qid == "q1"
+
+
+def test_vectors_of_another_model_or_width_and_unknown_documents_are_refused(remote, posts, topics):
+    index = remote()
+    index.indexer(model="a").index(posts)
+    with pytest.raises(ModelMismatchError, match=r"model a.*model b"):
+        index.colbert()(topics([2]).assign(query_model="b"))
+    assert len(index.colbert()(topics([2]).assign(query_model="a")))
+    with pytest.raises(QueryError, match="4 dimensions"):
+        index.colbert()(topics([2], d=4))
+    with pytest.raises(UnknownDocnoError, match="nowhere"):
+        index.scorer()(topics([2]).assign(docno="nowhere"))
+
+
+def test_formulas_are_ranked_as_in_a_folder(remote, server, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 5, 4)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=2, keepdims=True)
+    rows[20:30] = rows[3]
+    stream = [{"docno": f"p{i}", "doc_embs": of, "formula_ids": [f"f{i}a", f"f{i}b"]} for i, of in enumerate(rows)]
+    visual = {"f3a": "v3"}
+    index, judge = QdrantFormulaIndex("https://qdrant.test", "formulas"), MathAMRFormulaIndex(tmp_path / "f")
+    index.indexer(visual_ids=visual).index(stream)
+    judge.indexer(visual_ids=visual).index(stream)
+    frame = pd.DataFrame({"qid": ["q"], "query_formula_id": ["x"]})
+    frame = frame.assign(query_embs=[rows[3]], query_formula_ids=[["x", "y"]])
+    for k in (1, 5, 100):
+        same(index.retriever(num_results=k)(frame), judge.retriever(num_results=k)(frame))
+    same(index(frame), judge(frame))
+    vectors = {name: body["vectors"] for name, body in server.requests if name == "create"}
+    assert list(vectors["create"]) == ["formula"]
+    kept = {row["docno"]: (row["post_id"], row["visual_id"]) for row in index.get_corpus_iter()}
+    assert kept["f3a"] == ("p3", "v3")
+    assert len(kept) == 80
+
+
+def test_retrievers_are_good_stages_of_pipelines(remote, posts, topics):
+    index, frame = remote().index(posts), topics([2, 3])
+    for stage in (index.colbert(), index.single_vector(), index.doc_vn(9), index.scorer(), index.vec_loader()):
+        assert eval(repr(stage), {**vars(room), **vars(retrievers)}) == stage
+        assert hash(stage) == hash(stage)
+        assert len(stage.schematic()["label"]) <= 20
+    assert (index.colbert() % 3).compile() == index.colbert(num_results=3)
+    same((index.colbert() % 3).compile()(frame), (index.colbert() % 3)(frame))
+    assert pt.inspect.transformer_outputs(index.colbert(), ["qid", "query_embs"])[-3:] == ["docno", "score", "rank"]
+    assert index.colbert()(frame.iloc[:0]).empty
+    with pytest.raises(ConfigError, match="hnsw_ef"):
+        index.colbert(hnsw_ef=0)
+
+
+def test_how_a_collection_is_created_is_sent(server, remote, posts):
+    options = CollectionOptions(shard_number=3, replication_factor=2, on_disk=True, quantise=True)
+    remote().indexer(options=options).index(posts)
+    body = next(body for name, body in server.requests if name == "create")
+    assert (body["shard_number"], body["replication_factor"], body["on_disk_payload"]) == (3, 2, True)
+    assert body["quantization_config"]["scalar"]["type"] == "int8"
+    assert list(body["vectors"]) == ["doc", "all"]
+    assert all(vector["on_disk"] and vector["distance"] == "Dot" for vector in body["vectors"].values())
+    assert body["vectors"]["all"]["multivector_config"] == {"comparator": "max_sim"}

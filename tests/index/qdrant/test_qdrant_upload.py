@@ -1,0 +1,290 @@
+"""Uploading to Qdrant: one step at the end, nothing lost and nothing twice, whatever breaks in the middle."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.index import (
+    DuplicateDocnoError,
+    EmbeddingError,
+    EmptyStreamError,
+    IndexExistsError,
+    MathAMRIndex,
+    ModelMismatchError,
+    QdrantCollectionError,
+    QdrantConnectionError,
+    QdrantFormulaIndex,
+    QdrantIncompleteError,
+    QdrantIndex,
+    QdrantRefusedError,
+    QdrantTimeoutError,
+)
+from pyterrier_mathamr.index.qdrant import sending
+
+KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
+FAULTS = [("upsert", kind) for kind in KINDS]
+FAULTS += [(name, "lost") for name in ("create", "payload_index", "update", "alias", "count")]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "BATCH_POINTS", 10)
+
+
+def docnos(index: QdrantIndex) -> list[str]:
+    return sorted(row["docno"] for row in index.get_corpus_iter())
+
+
+def names(posts) -> list[str]:
+    return sorted(post["docno"] for post in posts)
+
+
+def once(name: str, kind, nth: int = 1):
+    """A fault of the nth request of a name, and of no other."""
+    seen = [0]
+
+    def fault(of: str):
+        seen[0] += of == name
+        return kind if of == name and seen[0] == nth else None
+
+    return fault
+
+
+@pytest.mark.parametrize(("name", "kind"), FAULTS)
+def test_a_request_that_fails_once_is_sent_again_and_nothing_is_lost_or_there_twice(server, remote, posts, kind, name):
+    posts = posts[:25]
+    server.fault = once(name, kind, nth=2 if name == "upsert" else 1)
+    index = remote().index(posts)
+    assert docnos(index) == names(posts)
+    assert len(index) == len(posts)
+    assert index.snapshot().meta.pending == 0
+
+
+@pytest.mark.parametrize("kind", ["lost", 503])
+def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(server, remote, posts, kind, topics):
+    index = remote().index(posts[:5])
+    frame = topics([2])
+    before = index.colbert()(frame)
+    sent = len(server.sent_ids())
+    stopped = [0]
+
+    def fault(name):
+        stopped[0] += name == "upsert"
+        return kind if name == "upsert" and stopped[0] > 3 else None
+
+    server.fault = fault
+    with pytest.raises(QdrantConnectionError, match="resume=True"):
+        index.indexer("overwrite", resume=True).index(posts)
+    pd.testing.assert_frame_equal(index.colbert()(frame), before)
+    assert len(index) == 5
+    server.fault = lambda name: None
+    stored = 40 if kind == "lost" else 30  # the fourth batch came through, though its answer did not
+    indexer = index.indexer("overwrite", resume=True)
+    assert [post["docno"] for post in indexer.pending(posts)] == [post["docno"] for post in posts[stored:]]
+    sent = len(server.sent_ids())
+    indexer.index(posts)
+    assert len(server.sent_ids()) - sent == len(posts) - stored
+    assert docnos(index) == names(posts)
+
+
+def test_without_resume_an_upload_that_ends_with_an_error_takes_back_what_it_stored(server, remote, posts):
+    index = remote()
+    bad = [*posts[:25], {"docno": "bad", "doc_embs": np.full((2, 8), np.nan, np.float32)}]
+    for mode in ("create", "overwrite"):
+        with pytest.raises(EmbeddingError, match="'bad'.*NaN"):
+            index.indexer(mode).index(bad)
+        assert not server.store.get_collections().collections
+        assert not index.built()
+    index.index(posts[30:])
+    with pytest.raises(EmbeddingError, match="bad"):
+        index.indexer("append").index(bad)
+    assert docnos(index) == names(posts[30:])
+    assert server.store.count("some--a").count == len(posts) - 30
+
+
+def test_an_upload_that_is_killed_goes_on_where_it_was(server, remote, posts):
+    def killed():
+        yield from posts[:34]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        remote().indexer(resume=True).index(killed())
+    assert not remote().built()
+    sent = len(server.sent_ids())
+    remote().indexer(resume=True).index(posts)
+    assert len(server.sent_ids()) - sent == len(posts) - 30
+    assert docnos(remote()) == names(posts)
+
+
+def test_what_another_upload_left_is_not_taken_over(server, remote, posts):
+    def killed():
+        yield from posts[:34]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        remote().indexer(resume=True, model="a").index(killed())
+    remote().indexer(resume=True, model="b").index(posts[40:])
+    assert docnos(remote()) == names(posts[40:])
+
+
+def test_readers_see_an_addition_only_when_it_is_whole(server, remote, posts, topics):
+    index, frame = remote().index(posts[:20]), topics([2])
+    before = index.colbert()(frame)
+    seen = []
+
+    def stream():
+        for post in posts[20::8]:
+            seen.append((len(remote()), remote().colbert()(frame), docnos(remote())))
+            yield post
+
+    index.indexer("append").index(stream())
+    assert seen
+    for count, ranked, held in seen:
+        assert count == 20
+        pd.testing.assert_frame_equal(ranked, before)
+        assert held == names(posts[:20])
+    assert docnos(index) == names(posts[:20] + posts[20::8])
+    assert len(index.colbert()(frame)) == len(index)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_an_addition_that_was_killed_is_gone_on_with_or_dropped_and_never_seen_in_part(server, remote, posts, resume):
+    def killed():
+        yield from posts[20:45]
+        raise KeyboardInterrupt
+
+    index = remote().index(posts[:20])
+    with pytest.raises(KeyboardInterrupt):
+        index.indexer("append", resume=True).index(killed())
+    assert len(index) == 20
+    assert server.store.count("some--a").count == 40
+    with pytest.raises(Exception, match="'d25'"):
+        index.scorer()(pd.DataFrame({"qid": ["q"], "docno": ["d25"]}).assign(query_embs=[posts[0]["doc_embs"]]))
+    sent = len(server.sent_ids())
+    index.indexer("append", resume=resume).index(posts[20:])
+    assert len(server.sent_ids()) - sent == len(posts) - (40 if resume else 20)
+    assert docnos(index) == names(posts)
+
+
+def test_a_docno_that_comes_twice_is_refused_in_one_stream_and_across_additions(server, remote, posts):
+    index = remote()
+    for twice in (posts[:5] + posts[:1], posts[:15] + posts[:1]):  # in one batch, and in two
+        with pytest.raises(DuplicateDocnoError, match="'d0'"):
+            index.index(twice)
+        assert not index.built()
+    index.index(posts[:15])
+    with pytest.raises(DuplicateDocnoError, match="'d3'"):
+        index.indexer("append").index([*posts[15:40], posts[3]])
+    assert docnos(index) == names(posts[:15])
+
+
+def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named(server, posts):
+    index = QdrantFormulaIndex("https://qdrant.test", "formulas")
+    first = {**posts[1], "formula_ids": ["f1", "f2"]}
+    with pytest.warns(MathAMRWarning, match="f1"):
+        index.index([first, {**posts[3], "formula_ids": ["f3", "f1"]}])
+    with pytest.warns(MathAMRWarning, match="f2"):
+        index.indexer("append").index([{**posts[6], "formula_ids": ["f4", "f2"]}])
+    held = {row["docno"]: row["post_id"] for row in index.get_corpus_iter()}
+    assert held == {"f1": "d1", "f2": "d1", "f3": "d3", "f4": "d6"}
+
+
+def test_modes_do_what_they_do_in_a_folder(server, remote, posts):
+    index = remote()
+    with pytest.raises(EmptyStreamError):
+        index.index([])
+    index.indexer("append", model="a").index(posts[:3])
+    with pytest.raises(IndexExistsError):
+        index.index(posts)
+    with pytest.raises(EmptyStreamError):
+        index.indexer("overwrite").index([])
+    with pytest.raises(ModelMismatchError):
+        index.indexer("append", model="b").index(posts[3:])
+    with pytest.raises(EmbeddingError, match="3 dimensions, those of the index 8"):
+        index.indexer("append").index([{"docno": "x", "doc_embs": np.eye(3, dtype=np.float32)}])
+    assert docnos(index) == names(posts[:3])
+    assert index.model == "a"
+    index.indexer("overwrite").index([{"docno": "x", "doc_embs": np.eye(3, dtype=np.float32)}])
+    assert docnos(index) == ["x"]
+    assert [found.name for found in server.store.get_collections().collections] == ["some--b"]
+    index.delete(["x"])
+    assert len(index) == 0
+    with pytest.raises(Exception, match="'x'"):
+        index.delete(["x"])
+
+
+@pytest.mark.parametrize(
+    ("docno", "rows", "reason"),
+    [
+        ("a\ud800", np.eye(8), "valid Unicode"),
+        ("long", np.tile(np.eye(8), (20, 1)), "160 rows, and Qdrant takes at most 125"),
+        ("zero", np.zeros((1, 8)), "no direction"),
+        ("empty", np.zeros((0, 8)), "empty"),
+    ],
+)
+def test_what_qdrant_cannot_hold_is_refused_naming_the_document(server, remote, monkeypatch, docno, rows, reason):
+    monkeypatch.setattr(sending, "MOST_NUMBERS", 1000)
+    with pytest.raises(EmbeddingError, match=reason) as caught:
+        remote().index([{"docno": docno, "doc_embs": rows.astype(np.float32)}])
+    assert caught.value.docno == docno
+    assert not server.sent_ids()
+
+
+def test_docnos_of_any_length_and_writing_are_kept(remote, posts):
+    odd = ["π/4 \n", "x" * 1000, "\0", "🦊", " "]
+    index = remote().index({**post, "docno": docno} for post, docno in zip(posts, odd, strict=False))
+    assert docnos(index) == sorted(odd)
+
+
+def test_points_that_a_server_loses_are_noticed_before_the_collection_counts(server, remote, posts):
+    index = remote().index(posts[:5])
+    server.fault = once("upsert", "swallowed", nth=2)
+    with pytest.raises(QdrantIncompleteError, match="60 points of 70"):
+        index.indexer("overwrite").index(posts)
+    assert docnos(index) == names(posts[:5])
+
+
+def test_a_longer_row_is_taken_note_of_before_it_is_stored(server, remote, posts, topics, tmp_path):
+    long = [*posts[:11], {"docno": "long", "doc_embs": posts[3]["doc_embs"] * 30}]
+    index = remote().index(long)
+    assert index.snapshot().max_norm > 30
+    assert server.names().index("update") < [at for at, name in enumerate(server.names()) if name == "upsert"][1]
+    frame = topics([3])
+    judge = MathAMRIndex(tmp_path / "j").index(long)
+    pd.testing.assert_frame_equal(index.colbert(num_results=5)(frame), judge.colbert(num_results=5)(frame))
+
+
+@pytest.mark.parametrize("kind", ["slow", "late", 504])
+def test_a_server_that_never_answers_in_time_is_a_timeout(server, remote, posts, kind):
+    server.fault = lambda name: kind if name == "upsert" else None
+    with pytest.raises(QdrantTimeoutError, match="while storing points"):
+        remote().index(posts)
+    assert server.names().count("upsert") == 4
+
+
+def test_a_request_that_is_refused_is_not_sent_again(server, remote, posts):
+    server.fault = lambda name: 422 if name == "create" else None
+    with pytest.raises(QdrantRefusedError, match="creating the collection.*422.*a fault") as caught:
+        remote().index(posts)
+    assert caught.value.status == 422
+    assert server.names().count("create") == 1
+
+
+def test_an_old_collection_that_cannot_be_dropped_is_said_and_the_new_one_counts(server, remote, posts):
+    index = remote().index(posts[:5])
+    server.fault = lambda name: 503 if name == "drop" else None
+    with pytest.warns(MathAMRWarning, match="some--a"):
+        index.indexer("overwrite").index(posts)
+    assert docnos(index) == names(posts)
+    server.fault = lambda name: None
+    index.indexer("overwrite").index(posts[:7])
+    assert docnos(index) == names(posts[:7])
+
+
+def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts, topics):
+    index = remote().index(posts)
+    snapshot = index.snapshot()
+    server.store.delete_collection("some--a")
+    with pytest.raises(QdrantCollectionError, match="no such collection while reading points"):
+        snapshot.find(["d1"])
