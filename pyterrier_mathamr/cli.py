@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
+from ._cli_arqmath import arqmath
 from ._cli_draw import draw
 from ._cli_parser import chosen_parser, with_parser
 from ._common.errors import MathAMRError, MathAMRWarning
@@ -64,6 +65,7 @@ def main() -> None:
     """
 
 
+main.add_command(arqmath)
 main.add_command(draw)
 
 

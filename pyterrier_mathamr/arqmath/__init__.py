@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._autoregister import register_when_needed
 
 if TYPE_CHECKING:
+    from .checks import Finding, verify
     from .collection import ARQMathCollection, TopicTables
     from .datasets import DATASETS, register
     from .errors import (
@@ -22,20 +23,24 @@ if TYPE_CHECKING:
         NoLocalCopyError,
         NothingJudgedError,
         RunColumnError,
+        UnpackError,
     )
-    from .home import register_arqmath
+    from .home import locate, register_arqmath
     from .measures import AVERAGE_RELEVANCE, JUDGED, TASK1_MEASURES, TASK2_MEASURES, TASK3_MEASURES
     from .pairs import Link, Pair, read_links, read_pairs
     from .posts import Post, read_posts
     from .provider import ARQMathProvider
     from .qrels import Qrel, read_qrels
     from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
+    from .release_items import Item, inventory
     from .rules import RULES, BadRowWarning
     from .runs import read_run, write_run
     from .split import known_item_qrels, known_item_split, known_item_topics, split_pairs
+    from .statistics import Statistic, release_statistics
     from .task2 import VisualIdDeduplication, visual_qrels
     from .task3 import Task3Scores, task3_scores
     from .topics import Topic, read_topics
+    from .unpack import packed_files, unpack_release
 
 _NAMES_OF = {
     "collection": ("ARQMathCollection", "TopicTables"),
@@ -48,20 +53,25 @@ _NAMES_OF = {
         "NoLocalCopyError",
         "NothingJudgedError",
         "RunColumnError",
+        "UnpackError",
     ),
-    "home": ("register_arqmath",),
+    "home": ("locate", "register_arqmath"),
+    "release_items": ("Item", "inventory"),
     "measures": ("AVERAGE_RELEVANCE", "JUDGED", "TASK1_MEASURES", "TASK2_MEASURES", "TASK3_MEASURES"),
     "pairs": ("Link", "Pair", "read_links", "read_pairs"),
     "posts": ("Post", "read_posts"),
     "provider": ("ARQMathProvider",),
     "qrels": ("Qrel", "read_qrels"),
     "records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
+    "statistics": ("Statistic", "release_statistics"),
     "rules": ("RULES", "BadRowWarning"),
     "runs": ("read_run", "write_run"),
     "split": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
     "task2": ("VisualIdDeduplication", "visual_qrels"),
     "task3": ("Task3Scores", "task3_scores"),
     "topics": ("Topic", "read_topics"),
+    "unpack": ("packed_files", "unpack_release"),
+    "checks": ("Finding", "verify"),
 }
 _FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
 
@@ -82,6 +92,8 @@ __all__ = [
     "BadRowWarning",
     "DocumentStoreError",
     "FileFormatError",
+    "Finding",
+    "Item",
     "Link",
     "MissingFileError",
     "NoLocalCopyError",
@@ -90,15 +102,20 @@ __all__ = [
     "Post",
     "Qrel",
     "RunColumnError",
+    "Statistic",
     "Task1Query",
     "Task2Query",
     "Task3Scores",
     "Topic",
     "TopicTables",
+    "UnpackError",
     "VisualIdDeduplication",
+    "inventory",
     "known_item_qrels",
     "known_item_split",
     "known_item_topics",
+    "locate",
+    "packed_files",
     "read_links",
     "read_pairs",
     "read_posts",
@@ -107,8 +124,11 @@ __all__ = [
     "read_topics",
     "register",
     "register_arqmath",
+    "release_statistics",
     "split_pairs",
     "task3_scores",
+    "unpack_release",
+    "verify",
     "visual_qrels",
     "write_run",
 ]

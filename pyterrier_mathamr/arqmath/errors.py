@@ -87,3 +87,14 @@ class RunColumnError(ARQMathError):
 
     def __str__(self) -> str:
         return f"column {self.column!r} of a run in the form {self.format}: {self.reason}"
+
+
+class UnpackError(ARQMathError):
+    """An archive of the release cannot be unpacked."""
+
+    def __init__(self, archive: Path, reason: str) -> None:
+        super().__init__(archive, reason)
+        self.archive, self.reason = archive, reason
+
+    def __str__(self) -> str:
+        return f"{self.archive}: {self.reason}. Download it again from {DOWNLOAD_PAGE}, or unpack it by hand"

@@ -1,0 +1,100 @@
+"""``mathamr arqmath``: what a local copy of the ARQMath release has, whether it is sound, and how large it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.group()
+def arqmath() -> None:
+    """Look at a local copy of the ARQMath release. Nothing is ever downloaded.
+
+    FOLDER is where it was unpacked; where it is not given, ARQMATH_HOME, or `arqmath` in the home of ir_datasets.
+    """
+
+
+@arqmath.command()
+@click.argument("folder", required=False, type=_FOLDER)
+def status(folder: Path | None) -> None:
+    """Say which files are there, which are packed, and which are missing. Reads names only."""
+    from .arqmath import inventory
+    from .arqmath.errors import DOWNLOAD_PAGE
+
+    place = _place(folder)
+    items = inventory(place)
+    for item in items:
+        where = str(item.files[0].relative_to(place)) if item.files else "" if item.needed else "(optional)"
+        more = f" and {len(item.files) - 1} more" if len(item.files) > 1 else ""
+        click.echo(f"{item.state:<10}  {item.role:<40}  {where}{more}{f'; {item.note}' if item.note else ''}")
+    if any(item.state == "packed" for item in items):
+        click.echo(f"\nTo unpack what is packed: mathamr arqmath convert {place}")
+    if any(item.state == "missing" and item.needed for item in items):
+        click.echo(f"\nWhat is missing is distributed at {DOWNLOAD_PAGE}")
+
+
+@arqmath.command()
+@click.argument("folder", required=False, type=_FOLDER)
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+def verify(folder: Path | None, quiet: bool) -> None:
+    """Read each file and check it: rows, ids, files that end in the middle.
+
+    Ends with exit code 1 if a file is bad. That rows are fewer than in the complete release is said and no fault.
+    """
+    from .arqmath import verify
+
+    bad = total = 0
+    for finding in verify(_place(folder), verbose=not quiet):
+        total += 1
+        bad += not finding.good
+        click.echo(f"{'ok ' if finding.good else 'BAD'}  {finding.role}: {finding.counts}")
+        for problem in finding.problems:
+            click.echo(f"     problem: {problem}")
+        for note in finding.notes:
+            click.echo(f"     note: {note}")
+    if bad or not total:
+        raise click.ClickException(f"{bad} of {total} are bad" if total else "no file of the release is there")
+
+
+@arqmath.command()
+@click.argument("folder", required=False, type=_FOLDER)
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Another folder; beside each archive otherwise.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
+    """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read.
+
+    What is gzipped is read as it is. The archives stay.
+    """
+    from .arqmath import unpack_release
+
+    made = unpack_release(_place(folder), output, verbose=not quiet)
+    for path in made:
+        click.echo(path)
+    if not made:
+        click.echo("Nothing is packed that is not there unpacked.")
+
+
+@arqmath.command()
+@click.argument("folder", required=False, type=_FOLDER)
+@click.option("--year", type=click.Choice(["2020", "2021", "2022"]), default="2022", show_default=True)
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+def stats(folder: Path | None, year: str, quiet: bool) -> None:
+    """Count what Table 4.3 of the MathAMR+ paper counts, beside the numbers that are printed there."""
+    from .arqmath import ARQMathCollection, release_statistics
+
+    click.echo(f"{'':<50}{'here':>12}{'published':>12}")
+    for row in release_statistics(ARQMathCollection(_place(folder)), year=int(year), verbose=not quiet):
+        here, published = ("–" if count is None else f"{count:,}" for count in (row.here, row.published))
+        click.echo(f"{row.name:<50}{here:>12}{published:>12}" + (f"  ({row.note})" if row.note else ""))
+
+
+def _place(folder: Path | None) -> Path:
+    """Return the folder, or that of the copy that the datasets would read."""
+    if folder is not None:
+        return folder
+    from .arqmath import locate
+
+    return locate("mathamr arqmath").path
