@@ -1,0 +1,69 @@
+"""`mathamr arqmath`: what a folder has, whether it is sound, what is packed, how large it is."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pyterrier_mathamr
+from pyterrier_mathamr._cli_arqmath import arqmath
+from pyterrier_mathamr.cli import main
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["arqmath", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("command", sorted(arqmath.commands))
+def test_each_command_has_help(command: str) -> None:
+    assert arqmath.commands[command].help
+    assert run(command, "--help").exit_code == 0
+
+
+def test_status_names_what_is_there_and_where_the_rest_comes_from() -> None:
+    output = run("status", SAMPLE).output
+    assert "present     posts" in output
+    assert "Posts.V1.3.xml" in output
+    assert "missing     topics 2022, task 1" in output
+    assert "https://www.cs.rit.edu" in output
+
+
+def test_verify_ends_with_0_for_a_sound_copy_and_with_1_for_a_bad_one(tmp_path: Path) -> None:
+    good = run("verify", SAMPLE, "-q")
+    assert good.exit_code == 0, good.output
+    assert "ok   posts: " in good.output
+    (tmp_path / "Posts.V1.3.xml").write_text('<posts>\n<row Id="1" PostTypeId="1"/>\n<row Id="2" Post')
+    bad = run("verify", tmp_path, "-q")
+    assert bad.exit_code == 1
+    assert "BAD  posts: 1 posts" in bad.output
+    assert "ends in the middle" in bad.output
+    (tmp_path / "Posts.V1.3.xml").unlink()
+    assert run("verify", tmp_path, "-q").exit_code == 1
+
+
+def test_convert_unpacks_and_says_so(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "Posts.V1.3.zip", "w") as archive:
+        archive.write(SAMPLE / "Posts.V1.3.xml", "Posts.V1.3.xml")
+    assert "mathamr arqmath convert" in run("status", tmp_path).output
+    assert run("convert", tmp_path, "-q").output == f"{tmp_path / 'Posts.V1.3.xml'}\n"
+    assert "Nothing is packed" in run("convert", tmp_path, "-q").output
+
+
+def test_stats_stand_beside_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARQMATH_HOME", str(SAMPLE))
+    output = run("stats", "-q").output
+    assert [line.split()[-2:] for line in output.splitlines() if line.startswith("Task 1 topics")] == [["–", "78"]]
+    assert "2,466,080" in output
+
+
+def test_without_a_folder_the_error_says_where_one_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ARQMATH_HOME", raising=False)
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
+    result = run("status")
+    assert result.exit_code == 1
+    assert "ARQMATH_HOME" in result.output
