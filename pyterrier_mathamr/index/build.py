@@ -27,10 +27,7 @@ import numpy as np
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .disk import move, remove_folder, write_text, writing
-from .errors import (
-    DuplicateDocnoError,
-    EmbeddingError,
-)
+from .errors import DuplicateDocnoError, EmbeddingError, IndexWriteError, MathAMRIndexError
 from .files import FORMAT_VERSION, JOURNAL_NAME
 from .meta import IndexMeta, ShardMeta, read_json, read_meta, write_meta
 from .records import Entry
@@ -145,7 +142,9 @@ class Build:
                 for hit in np.flatnonzero(found >= 0).tolist():
                     if seen[found[hit]]:
                         self._refuse([docnos[hit]])
-                    seen[found[hit]] = done[hit] = True
+                    else:
+                        seen[found[hit]] = True
+                    done[hit] = True
             yield from (entry for entry, skipped in zip(some, done, strict=True) if not skipped)
 
     def close_shard(self) -> None:
@@ -167,7 +166,7 @@ class Build:
             write_text(self.folder / JOURNAL_NAME, json.dumps(journal))
         shard = Shard(folder, self.target.layout, meta)
         self._done.append(shard)
-        self._seen.append(np.ones(len(shard), dtype=np.bool_))
+        self._seen.append(np.broadcast_to(np.True_, len(shard)))  # one byte, however long the shard
         self._entries, self._rows = [], 0
 
     def _first_places(self, entries: list[Entry]) -> list[Entry]:
@@ -196,14 +195,26 @@ class Build:
         """
         shards = (*self.target.shards, *self.shards)
         meta = IndexMeta(self.target.layout, self.dimensions, self.target.model, shards)
-        with writing(self.path):
-            if self.replaced is None:
-                write_meta(self.folder / "index", meta)
-                move(self.folder / "index", self.path)
-            else:
-                self._move_in(meta)
+        try:
+            with writing(self.path):
+                if self.replaced is None:
+                    write_meta(self.folder / "index", meta)
+                    move(self.folder / "index", self.path)
+                else:
+                    self._move_in(meta)
+        except IndexWriteError as error:
+            if not self._counts(meta):
+                raise
+            raise IndexWriteError(error.path, error.reason, swapped=True) from error
         remove_folder(self.folder)
         return meta
+
+    def _counts(self, meta: IndexMeta) -> bool:
+        """Whether this is what a reader finds."""
+        try:
+            return read_meta(self.path) == meta
+        except (MathAMRIndexError, OSError):
+            return False
 
     def _move_in(self, meta: IndexMeta) -> None:
         try:

@@ -62,13 +62,22 @@ class IndexCorruptError(MathAMRIndexError):
 
 
 class IndexWriteError(MathAMRIndexError):
-    """The disk refused a write: it is full, read-only or gone. What stood before is unharmed."""
+    """The disk refused a write: it is full, read-only or gone. What counted before is unharmed, or what is new counts.
 
-    def __init__(self, path: Path | str, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
+    Attributes:
+        swapped: the new index had taken its place already when the disk refused to confirm it.
+    """
+
+    def __init__(self, path: Path | str, reason: str, swapped: bool = False) -> None:
+        super().__init__(path, reason, swapped)
+        self.path, self.reason, self.swapped = path, reason, swapped
 
     def __str__(self) -> str:
+        if self.swapped:
+            return (
+                f"{self.path}: the new index is in place and whole, but the disk did not confirm that it is stored "
+                f"({self.reason}). Look after the disk; what was given need not be given again."
+            )
         return f"{self.path}: cannot write ({self.reason}). The index that stood before is unharmed; try again."
 
 
