@@ -1,7 +1,7 @@
 """Qdrant without a server: its own engine in this process (qdrant-edge), and the local mode of its Python client.
 
-Both keep documents as the paper does: ``doc``, one vector, and ``all``, all rows with MaxSim. Of the engine exact search
-reads every row, HNSW is walked with the paper's ``hnsw_ef`` of 128. Local mode is plain numpy and keeps a copy of
+Both keep documents as the paper does: ``doc``, one vector, and ``all``, all rows with MaxSim. The engine's exact search
+reads every row, its HNSW is walked with the paper's ``hnsw_ef`` of 128. Local mode is plain numpy and keeps a copy of
 everything; above ``most_local`` documents it is left out, and so are packages that are not installed.
 """
 
@@ -41,10 +41,7 @@ def _engine(corpus: Corpus, folder: Path, most_hnsw_rows: int) -> Iterator[Syste
     with tempfile.TemporaryDirectory(dir=folder) as name:
         shard = edge.EdgeShard.create(name, edge.EdgeConfig(vectors=vectors))
         for first, last in corpus.pieces(_SENT):
-            bounds = zip(
-                range(first, last), corpus.offsets[first:last], corpus.offsets[first + 1 : last + 1], strict=True
-            )
-            made = [(i, np.array(corpus.rows[start:end])) for i, start, end in bounds]
+            made = [(i, corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]]) for i in range(first, last)]
             points = [edge.Point(i, {"doc": rows[-1].tolist(), "all": rows.tolist()}) for i, rows in made]
             shard.update(edge.UpdateOperation.upsert_points(points))
         held = corpus.rows.nbytes + len(corpus) * 4 * DIMENSIONS

@@ -65,14 +65,24 @@ class QdrantRetriever(IndexRetriever):
 
 
 class QdrantSingleVectorRetriever(QdrantRetriever):
-    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row."""
+    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
+
+    ``index.single_vector()`` makes one::
+
+        graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
+    """
 
     label = "Qdrant single"
     field = "doc"
 
 
 class QdrantColBERTRetriever(QdrantRetriever):
-    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search."""
+    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search.
+
+    ``index.colbert()`` makes one, and so does ``index.retriever()``::
+
+        graphs >> model.query_encoder() >> index.colbert(num_results=1000)
+    """
 
     label = "Qdrant ColBERT"
     field = "all"
@@ -80,6 +90,10 @@ class QdrantColBERTRetriever(QdrantRetriever):
 
 class QdrantDocVNRetriever(QdrantRetriever):
     """Takes candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
+
+    ``index.doc_vn()`` makes one::
+
+        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
 
     Args:
         index: the index.
@@ -124,7 +138,12 @@ class QdrantDocVNRetriever(QdrantRetriever):
 
 
 class QdrantFormulaRetriever(QdrantRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2)."""
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+
+    ``formula_index.retriever()`` makes one::
+
+        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+    """
 
     label = "Qdrant formulas"
     field = "doc"

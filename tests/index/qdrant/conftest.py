@@ -27,7 +27,7 @@ KEY = "the-right-key"
 class FakeServer:
     """Answers requests; ``fault`` may break one: of the request's name it makes a kind of failure, or ``None``.
 
-    Kinds: ``unreachable`` and ``slow`` (nothing happened), ``lost`` and ``late`` (it happened, the answer did not come),
+    Kinds: ``unreachable`` and ``slow`` (nothing happened), ``lost`` and ``late`` (it happened, no answer came),
     ``garbled``, ``swallowed`` (nothing happened, and it says so nowhere), or an HTTP status.
     """
 

@@ -92,7 +92,7 @@ def test_without_resume_an_upload_that_ends_with_an_error_takes_back_what_it_sto
     index = remote()
     bad = [*posts[:25], {"docno": "bad", "doc_embs": np.full((2, 8), np.nan, np.float32)}]
     for mode in ("create", "overwrite"):
-        with pytest.raises(EmbeddingError, match="'bad'.*NaN"):
+        with pytest.raises(EmbeddingError, match=r"'bad'.*NaN"):
             index.indexer(mode).index(bad)
         assert not server.store.get_collections().collections
         assert not index.built()
@@ -265,7 +265,7 @@ def test_a_server_that_never_answers_in_time_is_a_timeout(server, remote, posts,
 
 def test_a_request_that_is_refused_is_not_sent_again(server, remote, posts):
     server.fault = lambda name: 422 if name == "create" else None
-    with pytest.raises(QdrantRefusedError, match="creating the collection.*422.*a fault") as caught:
+    with pytest.raises(QdrantRefusedError, match=r"creating the collection.*422.*a fault") as caught:
         remote().index(posts)
     assert caught.value.status == 422
     assert server.names().count("create") == 1
