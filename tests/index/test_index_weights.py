@@ -145,3 +145,19 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     found = np.concatenate([block for _, block in scan.scan(rows, offsets, asked)])
     longest = float(np.linalg.norm(rows, axis=1).max())
     assert (np.abs(found - true) <= search.float32_error(asked, longest, d)).all()
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 7), min_size=1, max_size=30),
+    queries=st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    k=st.integers(1, 40),
+    blend=st.floats(-5, 5),
+)
+def test_retrievers_of_any_corpus_find_what_the_plain_loop_finds(
+    tmp_path_factory, documents, topics, lengths, queries, k, blend
+):
+    docs, frame = documents(lengths), weigh(topics(queries), [blend] * len(queries))
+    index = MathAMRIndex(tmp_path_factory.mktemp("h") / "x").index(docs)
+    assert_ranked(index.colbert(num_results=k)(frame), frame, docs, k)
+    assert_ranked(index.doc_vn(len(docs), num_results=k)(frame), frame, docs, k)
