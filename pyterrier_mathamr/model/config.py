@@ -32,13 +32,16 @@ WordVectors = Literal["input", "encoded"]
 class MathAMRConfig:
     """Model, training and vocabulary of one MathAMR+ model; the defaults are those of the paper's experiments.
 
-    Graph:
+    Graph::
+
         formulas: the formula trees in the graph (section 4.3.1).
         virtual_nodes: ``hierarchy`` of formula, sentence and document nodes (3.2); ``none``: placeholders and sentence
             roots stand for the post; ``global``: these and one node joined to all (4.3.2). The paper's "global VN,
             single vector" is ``global`` with ``beta=0`` and a search by ``single_vector()``.
         auxiliary: extra edges between sentence and formula virtual nodes (4.3.3).
-    Model:
+
+    Model::
+
         initialisation: first value of a virtual node: zeros, Xavier-uniform, or the mean of its members (4.3.4).
         learned: what is learned about it: nothing, the vector itself (added to the mean), one linear map, or one for
             each kind of virtual node.
@@ -50,7 +53,9 @@ class MathAMRConfig:
             the relation's transformation; one table for all layers. The paper says that layers receive "learned edge
             attribute vectors from a separate edge embedding table" (3.3.2) and not how they enter; this is the
             reading that gives them an effect without changing the form of equation 2.4.
-    Text (the paper's future work):
+
+    Text (the paper's future work)::
+
         features: ``lookup``: a learned table of labels, as in the paper. ``words``: this table starts from the word
             vectors of a text encoder, which is not needed after training. ``text``: the text of formulas (as LaTeX),
             sentences and document goes through a text encoder, in training and in use.
@@ -61,13 +66,17 @@ class MathAMRConfig:
             all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.
         text_concepts: with ``text``, the table of labels starts from word vectors, too.
         word_vectors: means of the encoder's ``input`` embeddings of a label's pieces, or labels ``encoded`` as texts.
-    Score (not in the paper):
+
+    Score (not in the paper)::
+
         kind_weights: what a formula, sentence and document row of a query count in MaxSim: ``none`` for 1 each,
             ``learned``, or three numbers. document_blend: what the product of the document vectors counts beside
             MaxSim: ``none``, ``learned``, or a number. Numbers are kept in training; a trained model has numbers.
             In-batch training moves these few scalars slowly: :func:`~pyterrier_mathamr.model.fit_score_weights`
             finds them for a model that is trained.
-    Training (3.4):
+
+    Training (3.4)::
+
         node_mask, edge_dropout: probabilities; virtual nodes and their edges are never touched.
         temperature: first value of the learnable tau. normalise_scores: equation 3.7. beta: weight of MaxSim
             against the document loss (4.2); 1 leaves the document loss out.
@@ -86,7 +95,9 @@ class MathAMRConfig:
         subexpression: weight of the contrast of formulas with their sub-expressions, node by node.
         sentence_dropout: probability with which a sentence is dropped, with all that is only in it; one always stays.
         first_epochs: epochs on the pairs that ``Trainer.fit`` is given as ``first``, before those on ``pairs``.
-    Vocabulary:
+
+    Vocabulary::
+
         vocabulary_size: most frequent node labels kept. min_number_count: rarer numbers become one token.
             min_role_count: rarer roles become one unknown relation; a few long posts and wide matrices have more than
             a thousand of their own (``:snt100``, ``:op80``), each of which costs a matrix. The paper keeps all (1).

@@ -41,6 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     "name",
     [
         "py.typed",
+        "pt_docs/index.rst",
         "data/sample/Posts.V1.3.xml",
         "data/sample/topics/Topics_Task1_sample.xml",
         "data/models/mathamr-plus-mini/config.json",

@@ -1,0 +1,66 @@
+"""The pages for PyTerrier's site: every code block is run, in the order of the table of contents, as one session."""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import pyterrier_mathamr as mathamr
+
+PAGES = Path(mathamr.__file__).parent / "pt_docs"
+BLOCK = re.compile(
+    r"^(?P<indent> *)\.\. (?:code-block:: python|schematic::)\n(?P<body>(?:(?P=indent) {4}.*\n|[ ]*\n)+)", re.MULTILINE
+)
+SUM = re.compile(r"``([0-9.,×/ +]+) = ([0-9.,]+)")
+
+
+def contents() -> list[Path]:
+    """The pages in the order of the table of contents."""
+    index = PAGES / "index.rst"
+    listed = index.read_text(encoding="utf-8").partition(":maxdepth: 1\n")[2]
+    return [index, *(PAGES / f"{name}.rst" for name in re.findall(r"^    ([a-z-]+)$", listed, re.M))]
+
+
+def blocks(page: str) -> Iterator[str]:
+    """The code of a page, on the same lines as there, but for blocks after a comment `.. not run: reason`."""
+    for match in BLOCK.finditer(page + "\n"):
+        before = page[: match.start()].rstrip("\n").rpartition("\n")[2]
+        if not before.strip().startswith(".. not run: "):
+            lines = ["" if re.match(r" +:[a-z_]+:", line) else line for line in match["body"].splitlines()]
+            yield "\n" * page[: match.start("body")].count("\n") + textwrap.dedent("\n".join(lines))
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    assert sorted(contents()) == sorted(PAGES.glob("*.rst"))
+
+
+def test_blocks_are_found_at_any_depth_and_those_with_a_reason_are_left_out() -> None:
+    page = (
+        ".. how-to:: A?\n\n    .. code-block:: python\n\n        a = 1\n\n        b = 2\n\nText.\n\n"
+        ".. not run: needs data\n.. code-block:: python\n\n    c = 3\n\n.. schematic::\n    :show_code:\n\n    d\n"
+    )
+    assert [block.strip() for block in blocks(page)] == ["a = 1\n\nb = 2", "d"]
+
+
+def test_the_pages_run_as_one_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for page in contents():
+        for block in blocks(page.read_text(encoding="utf-8")):
+            exec(compile(block, str(page), "exec"), names)
+    assert {path.suffix for path in tmp_path.iterdir()} >= {".svg", ".png", ".mathamr", ".gz"}
+
+
+def test_the_api_page_names_the_whole_public_face() -> None:
+    page = (PAGES / "api.rst").read_text(encoding="utf-8")
+    documented = set(re.findall(r"auto\w+:: pyterrier_mathamr\.(\w+)$", page, re.M))
+    assert set(mathamr.__all__) - {"__version__"} <= documented
+
+
+@pytest.mark.parametrize(("formula", "result"), SUM.findall((PAGES / "full-release.rst").read_text(encoding="utf-8")))
+def test_the_arithmetic_of_the_full_release_is_right(formula: str, result: str) -> None:
+    value = eval(formula.replace(",", "").replace("×", "*"))
+    assert value == pytest.approx(float(result.replace(",", "")), rel=0.002)
