@@ -1,4 +1,4 @@
-"""ARQMath: readers of the official release, datasets for ir_datasets and PyTerrier, measures, the known-item split.
+"""ARQMath: readers and checks of the release, datasets for ir_datasets and PyTerrier, measures, runs, known items.
 
 The names resolve when they are first used; importing the room costs nothing but a finder that registers the datasets
 once ir_datasets is imported.

@@ -47,7 +47,7 @@ class _Ids(NamedTuple):
 
 
 def verify(folder: Path, *, verbose: bool = False) -> Iterator[Finding]:
-    """Check the files that a folder has, one role after another (some 20 minutes for the whole release).
+    """Check the files that a folder has, one role after another (some ten minutes for the whole release).
 
     Memory stays small: a bit for each id.
 

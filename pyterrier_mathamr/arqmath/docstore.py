@@ -14,9 +14,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import sqlite3
+import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +55,12 @@ class DocumentStore(Docstore):  # type: ignore[misc]
     ) -> None:
         super().__init__(record, "doc_id")
         self.path, self._read, self._record, self._count_hint = path, read, record, count_hint
+        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
 
     def built(self) -> bool:
         """Say whether the store is whole."""
+        if _here() in self._connections:
+            return True
         if not self.path.is_file():
             return False
         with self._open() as connection:
@@ -85,47 +90,59 @@ class DocumentStore(Docstore):  # type: ignore[misc]
                 connection.execute(f"PRAGMA user_version = {_WHOLE}")
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
-        """Read the documents of some ids, in the order of the release; unknown ids are passed over."""
-        self.build()
+        """Read the documents of some ids; unknown ids are passed over."""
         wanted = iter(dict.fromkeys(doc_ids))
-        with self._open() as connection:
-            while some := list(itertools.islice(wanted, _ASKED_AT_ONCE)):
-                marks = ",".join("?" * len(some))
-                query = f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number"
-                for (record,) in connection.execute(query, some):
-                    yield self._unpack(record)
+        while some := list(itertools.islice(wanted, _ASKED_AT_ONCE)):
+            marks = ",".join("?" * len(some))
+            yield from self._select(f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number", some)
 
     def read_places(self, places: range) -> Iterator[Any]:
         """Read the documents at some places, in the order of these."""
-        self.build()
         if not places:
             return
         order = "DESC" if places.step < 0 else "ASC"
         query = f"SELECT record FROM doc WHERE number BETWEEN ? AND ? AND (number - ?) % ? = 0 ORDER BY number {order}"
-        with self._open() as connection:
-            limits = (min(places[0], places[-1]), max(places[0], places[-1]), places[0], abs(places.step))
-            for (record,) in connection.execute(query, limits):
-                yield self._unpack(record)
+        limits = (min(places[0], places[-1]), max(places[0], places[-1]), places[0], abs(places.step))
+        yield from self._select(query, limits)
 
     def __iter__(self) -> StoredDocuments:
         return StoredDocuments(self, range(self.count()))
 
     def count(self) -> int:
         """Count the documents."""
-        self.build()
-        with self._open() as connection:
-            return _count(connection)
+        return _count(self._reading())
 
     def clear_cache(self) -> None:
-        """Delete the file."""
+        """Delete the file; it is made again when it is needed."""
+        self.close()
         self.path.unlink(missing_ok=True)
 
-    def _unpack(self, record: bytes) -> Any:
-        return self._record(*json.loads(zlib.decompress(record)))
+    def close(self) -> None:
+        """Close the file; it is opened again when it is needed."""
+        connection = self._connections.pop(_here(), None)
+        if connection is not None:
+            connection.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_connections": {}}
+
+    def _select(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
+        try:
+            for (record,) in self._reading().execute(query, values):
+                yield self._record(*json.loads(zlib.decompress(record)))
+        except (sqlite3.Error, zlib.error) as error:
+            raise DocumentStoreError(self.path, str(error)) from error
+
+    def _reading(self) -> sqlite3.Connection:
+        """Return this thread's connection to the whole store; it is kept, since opening costs more than a look-up."""
+        if _here() not in self._connections:
+            self.build()
+            self._connections[_here()] = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
+        return self._connections[_here()]
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one purpose: a connection can be shared neither by processes nor by threads."""
+        """Open the file to look at its state or to fill it."""
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
                 yield connection
@@ -159,6 +176,11 @@ class StoredDocuments:
             return StoredDocuments(self._store, self._places[start : stop : key.step])
         place = self._places[key]
         return next(self._store.read_places(range(place, place + 1)))
+
+
+def _here() -> tuple[int, int]:
+    """Return process and thread: neither can share a connection with another."""
+    return os.getpid(), threading.get_ident()
 
 
 def _pack(document: Any) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from .rules import BadRows
 _TOPIC = re.compile(rb"<Topic[\s>].*?(?=<Topic[\s>]|\Z)", re.DOTALL)
 _END = b"</Topic>"
 _BARE_LESS = re.compile(rb"<(?!/?(?:Topic|Title|Question|Tags|Formula_Id|Latex)[\s>])")
+_ESCAPED = re.compile(r"&(?:lt|gt|amp);")  # two formulas of 2020 are escaped as HTML, and then as XML
 _BARE_AND = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
 
 
@@ -96,7 +98,7 @@ def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
         body=body,
         tags=parse_tags(field.get("Tags", "")),
         formula_id=field.get("Formula_Id", "").strip(),
-        latex=field.get("Latex", "").strip(),
+        latex=_ESCAPED.sub(lambda match: unescape(match[0]), field.get("Latex", "")).strip(),
         topic_id=f"A.{number[2:]}" if number.startswith("B.") else number,
     )
 
