@@ -199,6 +199,7 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 @click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or for a study 2020,2022.")
 @click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Where all is kept.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
+@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="2: formulas. Of a FOLDER.")
 @click.option("--collection", type=_FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=_FILE, help="File of further pairs that a study trains on.")
 @click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
@@ -210,9 +211,9 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
     """Go the whole way on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
 
-    The whole way: graphs, training, index, tables. A study: a table of the MathAMR+ paper, such as paper/4.6, or an
-    ablation, such as ablation/layers; each of its conditions is trained with several seeds. What is finished is kept in
-    the work folder and not made again. The report lies there as report.md and report.json.
+    The whole way: graphs, training, index, tables; --task 2 takes several years (2020,2022). A study: a table of the
+    MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition is trained with several
+    seeds. What is finished is kept in the work folder and not made again, with report.md and report.json.
     """
     if listed:
         click.echo(_studies())
@@ -226,13 +227,14 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
         raise click.UsageError(f"{what} is no folder. A study needs --collection; --list shows the studies.")
 
 
-def _run_folder(folder: Path, years: str | None, workdir: Path, model: str | None, quiet: bool, **options: Any) -> None:
+def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
     """Go the whole way on a folder."""
-    from .experiments import run_arqmath
+    from .experiments import run_arqmath, run_task2
 
     file, changes = options["file"], options["changes"]
     config = _config(file, changes) if file or changes else None
-    report = run_arqmath(folder, years or "2022", workdir, config=config, model=model, verbose=not quiet)
+    run = run_task2 if task == "2" else run_arqmath
+    report = run(folder, years or "2022", workdir, config=config, model=options["model"], verbose=not quiet)
     click.echo(report.to_markdown())
 
 

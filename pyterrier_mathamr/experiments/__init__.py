@@ -15,6 +15,7 @@ from .report import Report, markdown_table
 from .sources import TrainingPairs, read_documents, read_training_pairs
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, published, run_study
+from .task2_run import run_task2
 from .training import FurtherTraining, train_from_sources
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "run_demo",
     "run_study",
     "run_systems",
+    "run_task2",
     "search_systems",
     "train_from_sources",
 ]

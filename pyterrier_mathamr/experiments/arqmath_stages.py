@@ -8,6 +8,8 @@ The folder of a run::
     model                   weights, vocabulary, configuration (until then training/ keeps the state of each epoch)
     answers.mathamr         vectors of the answers
     answers.bm25            their tokens
+    formulas.mathamr        vectors of the formulas of all posts
+    formulas.tangent        their pairs of symbols
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
+from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, TangentIndex
 
 from .jobs import complete_store, index_documents, train_on_pairs
 from .sources import read_documents, read_training_pairs
@@ -134,6 +136,36 @@ class ARQMathStages:
             index.path,
             {**self._source, "tokens": STRONG_TOKENS.to_dict()},
             lambda: index.indexer("overwrite", tokens=STRONG_TOKENS, verbose=self.verbose).index(documents),
+        )
+        return index
+
+    def formula_index(self, graphs: GraphStore, model: MathAMR, store: FormulaStore) -> MathAMRFormulaIndex:
+        """Encode all posts and index the vectors of their formulas.
+
+        Args:
+            graphs: of all posts.
+            model: the encoder.
+            store: the visual ids of the formulas.
+        """
+        index = MathAMRFormulaIndex(self.workdir / "formulas.mathamr")
+        self.stages.run(
+            "formula-index",
+            index.path,
+            {**self._source, "model": model.identity},
+            lambda: index_documents(graphs.ids(), graphs, model, index, verbose=self.verbose, visual_ids=store),
+        )
+        return index
+
+    def tangent(self, store: FormulaStore) -> TangentIndex:
+        """Index the pairs of symbols of the formulas of all posts.
+
+        Args:
+            store: the official trees and visual ids of the formulas.
+        """
+        index = TangentIndex(self.workdir / "formulas.tangent")
+        indexer = index.indexer("overwrite", store=store, verbose=self.verbose)
+        self.stages.run(
+            "tangent", index.path, self._source, lambda: indexer.index(read_documents(self.collection.path))
         )
         return index
 

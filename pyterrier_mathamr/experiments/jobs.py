@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, vectors_by
 
 from .sources import TrainingPairs, read_documents
+
+Index = TypeVar("Index", MathAMRIndex, MathAMRFormulaIndex)
 
 
 class Graphs(Protocol):
@@ -157,8 +159,14 @@ def index_graph_store(
 
 
 def index_documents(
-    docnos: Iterable[str], graphs: GraphStore, model: MathAMR, index: MathAMRIndex, *, verbose: bool = False
-) -> MathAMRIndex:
+    docnos: Iterable[str],
+    graphs: GraphStore,
+    model: MathAMR,
+    index: Index,
+    *,
+    verbose: bool = False,
+    **options: Any,
+) -> Index:
     """Encode the graphs of some documents and index their vectors.
 
     Args:
@@ -168,11 +176,12 @@ def index_documents(
         index: where the vectors are kept; a finished one is replaced once the new one is whole, and a job that was
             stopped goes on after the last whole shard.
         verbose: show progress.
+        options: further options of the index's ``indexer``.
 
     Returns:
         ``index``.
     """
-    indexer = index.indexer(mode="overwrite", model=vectors_by(model), resume=True, verbose=verbose)
+    indexer = index.indexer(mode="overwrite", model=vectors_by(model), resume=True, verbose=verbose, **options)
     pending = indexer.pending({"docno": docno} for docno in docnos)
     documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
     (model.doc_encoder() >> indexer).index(documents)

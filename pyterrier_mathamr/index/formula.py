@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from .indexers import FormulaIndexer
 from .meta import ARTIFACT_TYPES
 from .options import IndexRetriever, Search, search_of
 from .queries import batch_of, check_query, query_values
+from .records import VisualIds
 from .retrievers import nearest
 from .scan import QueryBatch
 from .search import Hits
@@ -110,7 +111,7 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
 
         formulas = MathAMRFormulaIndex("formulas.mathamr")
         encode = graphs >> model.doc_encoder()
-        (encode >> formulas.indexer(visual_ids=store.visual_ids(ids))).index(arqmath.get_corpus_iter())
+        (encode >> formulas.indexer(visual_ids=formula_store)).index(arqmath.get_corpus_iter())
         pipeline = graphs >> model.query_encoder() >> formulas.retriever()
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
 
@@ -125,7 +126,7 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
         self,
         mode: IndexMode = "create",
         *,
-        visual_ids: Mapping[str, str] | None = None,
+        visual_ids: VisualIds | None = None,
         model: str | None = None,
         resume: bool = False,
         verbose: bool = False,
@@ -135,7 +136,7 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
 
         Args:
             mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
-            visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+            visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
             model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
             resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.

@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.progress import progress
 from .artifact import IndexArtifact
 from .errors import check_model
 from .options import HELP_URL
-from .records import Entry, document_entries, formula_entries
+from .records import Entry, VisualIds, document_entries, formula_entries
 from .shard import Shard
 from .texts import hash_texts
 from .write import IndexMode, unfinished, write_index
@@ -162,7 +162,7 @@ class FormulaIndexer(ArtifactIndexer):
     Args:
         index: the index.
         mode: ``create``, ``overwrite`` or ``append``.
-        visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+        visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
         model: as for :class:`ArtifactIndexer`.
         resume: as for :class:`ArtifactIndexer`.
         verbose: show a progress bar.
@@ -174,7 +174,7 @@ class FormulaIndexer(ArtifactIndexer):
         index: IndexArtifact,
         mode: IndexMode = "create",
         *,
-        visual_ids: Mapping[str, str] | None = None,
+        visual_ids: VisualIds | None = None,
         model: str | None = None,
         resume: bool = False,
         verbose: bool = False,

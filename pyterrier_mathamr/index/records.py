@@ -9,8 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from pyterrier_mathamr.formula import FormulaStore
+
 from .arrays import Rows
 from .errors import EmbeddingError
+
+VisualIds = Mapping[str, str] | FormulaStore
+"""Formula id to visual id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +75,14 @@ def document_entries(stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
         yield Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)
 
 
-def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: Mapping[str, str]) -> Iterator[Entry]:
+def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Entry]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
 
     Formulas without an id are skipped; an id that comes twice in one post keeps its first row.
 
     Args:
         stream: the posts.
-        visual_ids: formula id to visual id; formulas that are not in it get the empty string.
+        visual_ids: formula id to visual id, or a store that knows them; others get the empty string.
 
     Raises:
         EmbeddingError: as :func:`check_rows`, or there are no formula ids, or more of them than rows.
@@ -89,9 +94,10 @@ def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: Mapping[str
         if ids is None:
             raise EmbeddingError(docno, "it has no formula_ids, which say what its first rows are")
         first = {formula: row for row, formula in reversed(list(enumerate(ids))) if formula}
+        visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         for formula in sorted(first, key=first.__getitem__):
             row = first[formula]
-            yield Entry((formula, docno, str(visual_ids.get(formula, ""))), rows[row : row + 1])
+            yield Entry((formula, docno, str(visual.get(formula, ""))), rows[row : row + 1])
 
 
 def check_docno(docno: Any) -> str:

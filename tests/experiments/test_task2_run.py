@@ -1,0 +1,105 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
+from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
+from pyterrier_mathamr.experiments.task2_run import BASELINE, FLOOR
+from pyterrier_mathamr.experiments.task2_topics import formula_topics, visual_judgements
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.posts import post_from_html
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+NDCG = "nDCG(judged_only=True)@1000"
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("task2") / "work"
+
+
+@pytest.fixture(scope="module")
+def report(workdir: Path) -> Report:
+    return run_task2(SAMPLE, "sample", workdir, model="mathamr-plus-mini", verbose=False)
+
+
+def test_both_systems_stand_in_one_table_with_what_chance_gives(report: Report) -> None:
+    table = report.tables["Task 2"]
+    assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+, formula alone", "Tangent + MathAMR+", FLOOR)]
+    assert set(table["judged"]) == {"formula ids"}  # the sample has no judgements by visual id
+    assert table["topics"].tolist() == [20] * 5
+    values = table.set_index("name")[NDCG]
+    assert (values.drop(FLOOR) > values[FLOOR]).all()
+    assert {f"{NDCG} p-value", f"{NDCG} reject"} <= set(table.columns)
+
+
+def test_the_report_is_kept_with_its_costs(report: Report, workdir: Path) -> None:
+    kept = json.loads((workdir / "task-2" / "report.json").read_text())
+    assert [stage["name"] for stage in kept["stages"]] == [
+        *("formulas", "graphs", "formula-index", "tangent", "task 2, sample")
+    ]
+    by_topic = pd.read_csv(workdir / "task-2" / "task-2-by-topic.csv")
+    mean = by_topic[(by_topic["name"] == BASELINE) & (by_topic["measure"] == NDCG)]["value"].mean()
+    assert mean == pytest.approx(report.tables["Task 2"][NDCG][0])
+
+
+def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
+    again = run_task2(SAMPLE, ["sample"], workdir, model="mathamr-plus-mini", verbose=False)
+    assert {stage.name for stage in again.stages if stage.resumed} == {"formulas", "graphs", "formula-index", "tangent"}
+    pd.testing.assert_frame_equal(again.tables["Task 2"], report.tables["Task 2"])
+
+
+def test_a_model_is_used_or_trained_not_both(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="config"):
+        run_task2(SAMPLE, "sample", tmp_path, model="mathamr-plus-mini", config=MathAMRConfig())
+
+
+class VisualIds(FormulaStore):
+    """Formula ``n`` looks like formula ``n % 10``."""
+
+    def __init__(self) -> None:
+        super().__init__("nowhere")
+
+    def visual_ids(self, ids: object) -> dict[str, str]:
+        return {formula: str(int(formula) % 10) for formula in ids}  # type: ignore[attr-defined]
+
+
+def collection(folder: Path, formulas: str = "", visual: str = "") -> ARQMathCollection:
+    for kind, text in (("formula_id", formulas), ("visual_id", visual)):
+        if text:
+            (folder / f"qrels.arqmath-2022-task2.{kind}.txt").write_text(text)
+    return ARQMathCollection(folder)
+
+
+def test_both_kinds_of_judgements_are_read_by_visual_id(tmp_path: Path) -> None:
+    both = collection(tmp_path, "B.1 0 11 1\nB.1 0 21 3\nB.1 0 12 0\nB.2 0 13 1\n", "B.1 0 1 2\nB.3 0 77 3\n")
+    judged = visual_judgements(both, 2022, VisualIds(), {"1", "2", "3"})
+    # 11 and 21 look the same: the best grade counts; B.2 has no relevant formula; 77 cannot be found
+    assert judged["formula ids"].to_numpy().tolist() == [["B.1", "1", 3], ["B.1", "2", 0]]
+    assert judged["visual ids"].to_numpy().tolist() == [["B.1", "1", 2]]
+
+
+def test_one_kind_of_judgements_is_enough_and_none_is_an_error(tmp_path: Path) -> None:
+    only = collection(tmp_path, visual="B.1 0 1 2\n")
+    assert list(visual_judgements(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
+    with pytest.raises(NoRelevantTopicError):
+        visual_judgements(only, 2022, VisualIds(), {"5"})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingFileError):
+        visual_judgements(ARQMathCollection(tmp_path / "empty"), 2022, VisualIds(), {"1"})
+
+
+@pytest.mark.parametrize(("year", "count"), [(2020, 85), (2022, 100)])
+def test_each_real_topic_finds_its_formula_in_its_question(shared_data: Path, year: int, count: int) -> None:
+    topics = formula_topics(ARQMathCollection(shared_data / "arqmath-mini"), year)
+    assert len(topics) == count
+    for topic in topics.itertuples():
+        found = [f.latex for f in post_from_html(topic.body, topic.title).formulas if f.id == topic.formula_id]
+        assert len(found) == 1, topic.qid
+        if topic.qid != "B.394":  # whose formula is cut short in the official question, and whole in the table
+            assert "".join(found[0].split()) == "".join(topic.latex.split()), topic.qid
