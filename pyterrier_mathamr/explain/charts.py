@@ -50,7 +50,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     Args, Raises: as for :func:`topic_differences`.
 
     Returns:
-        A matplotlib figure; its title counts topics and says the mean.
+        A matplotlib figure; its title counts topics and says the mean, which is dashed.
 
     Example::
 
@@ -70,13 +70,13 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     axes.axhline(0, color="black", linewidth=0.8)
     worse, mean = int((difference < 0).sum()), difference.mean()
     axes.axhline(mean, color="black", linewidth=0.8, linestyle="--")
-    axes.annotate(f"mean {mean:+.3f}", (1, mean), xycoords=("axes fraction", "data"), ha="right", va="bottom",
-                  fontsize=8, xytext=(-2, 2), textcoords="offset points")  # fmt: skip
     names = list(difference.index) if count <= _NAMED else []
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6, parse_math=False)
     axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
     axes.set_ylabel(f"difference in {measure}", parse_math=False)
-    counts = f"{int(better.sum())} topics better, {worse} worse, {count - int(better.sum()) - worse} equal"
+    counts = (
+        f"{int(better.sum())} topics better, {worse} worse, {count - int(better.sum()) - worse} equal; mean {mean:+.3f}"
+    )
     axes.set_title(f"{system} against {baseline}\n{counts}", fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
@@ -111,6 +111,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}" if speed.max() < 10 * speed.min() else "")
     axes.set_xlabel("queries per second")
     axes.set_ylabel(measure, parse_math=False)
     axes.grid(alpha=0.25)

@@ -72,7 +72,7 @@ def test_a_bar_for_each_topic_with_worse_ones_hatched_too() -> None:
     assert [bar.get_height() for bar in axes.patches] == pytest.approx([0.3, 0.0, -0.25])
     assert bool(axes.patches[2].get_hatch())
     assert not axes.patches[0].get_hatch()
-    assert axes.get_title() == "B against A\n1 topics better, 1 worse, 1 equal"
+    assert axes.get_title() == "B against A\n1 topics better, 1 worse, 1 equal; mean +0.017"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "10", "2"]
 
 
