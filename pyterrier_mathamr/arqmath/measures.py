@@ -6,7 +6,7 @@ relevant; the judgements themselves stay as they are, since a document judged 0 
 
 A topic whose run has no judged document counts 0 in all of them; the C program trec_eval without ``-c`` leaves it out
 of the mean. A topic without judgements is left out. Documents of equal score stand in the order of their ids, the
-larger id first, whatever their rank says: that is trec_eval's rule.
+larger id first, whatever their rank says: that is trec_eval's rule. (Judged@10 alone has an order of its own.)
 """
 
 from __future__ import annotations

@@ -112,8 +112,9 @@ def test_a_grade_of_1_is_judged_but_not_relevant() -> None:
     assert values == pytest.approx([gain, 0.5, 0.1, 0.0])
 
 
-def judged_at(scores: dict[str, float], grades: dict[str, int], cutoff: int) -> float:
-    order = sorted(scores, key=lambda doc: (scores[doc], doc), reverse=True)
+def judged_at(scores: dict[str, float], grades: dict[str, int], cutoff: int, *, first: bool) -> float:
+    """Of equal scores the judged stand first, or last: ir_measures orders them for Judged in its own way."""
+    order = sorted(scores, key=lambda doc: (scores[doc], (doc in grades) == first), reverse=True)
     return sum(doc in grades for doc in order[:cutoff]) / min(cutoff, len(order)) if order else 0.0
 
 
@@ -131,9 +132,11 @@ def test_topics_without_results_relevant_or_judged_documents_count_0_and_without
         scores = run.get(topic, {})
         for measure, plain, cutoff in MEASURES:
             expected[topic, measure] = plain(ranked(scores, grades), grades, cutoff)
-        expected[topic, JUDGED] = judged_at(scores, grades, 10)
-    measures = [*(measure for measure, _, _ in MEASURES), JUDGED]
+    measures = [measure for measure, _, _ in MEASURES]
     values = {(m.query_id, m.measure): m.value for m in ir_measures.iter_calc(measures, qrels, run)}
+    for topic, value in compute(JUDGED, qrels, run).items():
+        limits = [judged_at(run.get(topic, {}), qrels[topic], 10, first=first) for first in (False, True)]
+        assert limits[0] <= value <= limits[1]
     assert values == pytest.approx(expected, abs=1e-9)
     means = ir_measures.calc_aggregate(measures, qrels, run)
     for measure in measures:
