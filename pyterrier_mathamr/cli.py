@@ -30,6 +30,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _SOURCE = click.Path(exists=True, path_type=Path)
 _NEW = click.Path(path_type=Path)
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
 class _MathAMRGroup(click.Group):
@@ -55,7 +56,7 @@ def _configured(command: Command) -> Command:
     return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
-@click.group(cls=_MathAMRGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=_MathAMRGroup, commands=(arqmath, draw), context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
     """Math-aware retrieval with MathAMR+.
@@ -63,10 +64,6 @@ def main() -> None:
     Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` goes the whole way;
     `graphs`, `train` and `index` are its steps. Long commands go on where they were stopped.
     """
-
-
-main.add_command(arqmath)
-main.add_command(draw)
 
 
 @main.command()
