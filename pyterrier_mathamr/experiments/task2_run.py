@@ -51,7 +51,8 @@ NOTES = (
     "the systems of the same year and judgements.",
     "`MathAMR+` encodes the formula within its question; `MathAMR+, formula alone` has the same formula without it. "
     "The fusion has equal weights, fixed beforehand. Nothing was fitted to topics of Task 2.",
-    "Few formulas of a part of the release are judged, so that the random order of them is far from 0.",
+    "The random order has every judged formula, a system those among its first 1000: on a part of the release, where "
+    "few are judged, a system can be below it.",
 )
 
 
