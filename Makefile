@@ -23,5 +23,5 @@ clean:  ## remove the virtual environment and caches
 
 $(READY): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bm25,latex,plots,qdrant,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[archives,bm25,latex,plots,qdrant,test,text]'
 	touch $@

@@ -38,7 +38,8 @@ def test_numbers_have_four_places_and_what_is_no_number_is_empty() -> None:
 @pytest.fixture
 def report() -> Report:
     stage = StageRecord("train", 12.5, 800.0, True, {"layers": 4})
-    return Report("A run", {"year": 2022}, (stage,), {"Task 1, 2022": TABLE}, ("A note.",), {"python": "3.11"})
+    tables = {"Task 1, 2022": TABLE}
+    return Report("A run", {"year": 2022}, (stage,), tables, ("A note.",), environment={"python": "3.11"})
 
 
 def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
