@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 import pyterrier as pt
@@ -13,20 +13,15 @@ import pyterrier as pt
 from pyterrier_mathamr._common.progress import progress
 
 from .errors import NotAnIndexError, check_model
+from .face import IndexFace
 from .files import META_NAME, Layout
 from .meta import ARTIFACT_FORMAT, PACKAGE
-from .options import HELP_URL
 from .records import Entry
 from .snapshot import Snapshot, entries, signature
 from .write import rewrite_index, write_index
 
-if TYPE_CHECKING:
-    from .indexers import ArtifactIndexer
 
-Index = TypeVar("Index", bound="IndexArtifact")
-
-
-class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+class IndexArtifact(pt.Artifact, IndexFace):  # type: ignore[misc]
     """An index in a folder. Making the object reads nothing; the folder need not exist yet.
 
     Args:
@@ -42,8 +37,6 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         super().__init__(path)
         self._snapshot: Snapshot | None = None
 
-    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
-
     def __reduce__(self) -> tuple[type[IndexArtifact], tuple[str]]:
         return type(self), (str(self.path),)
 
@@ -57,25 +50,6 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
-
-    def __len__(self) -> int:
-        return len(self.snapshot())
-
-    def __bool__(self) -> bool:
-        return True  # an index is there even when it is empty or not yet built: it has no length then
-
-    def indexer(self) -> ArtifactIndexer:
-        """The transformer that builds this index; subclasses say with which options."""
-        raise NotImplementedError
-
-    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
-        """The same as ``indexer().index(iter)``."""
-        self.indexer().index(iter)
-        return self
-
-    def index_inputs(self) -> list[list[str]]:
-        """The fields that each record of :meth:`index` must have."""
-        return self.indexer().index_inputs()
 
     def built(self) -> bool:
         """Whether there is a whole index at the path; a build that is under way or died does not count."""
@@ -96,11 +70,6 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
                 raise NotAnIndexError(self.path, f"it is an index of {found}, not of {self.LAYOUT}")
         return self._snapshot
 
-    @property
-    def model(self) -> str | None:
-        """The identity of the model that made the vectors, where it was given."""
-        return self.snapshot().meta.model
-
     def verify(self) -> None:
         """Read the whole index and compare every checksum.
 
@@ -108,10 +77,6 @@ class IndexArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
             IndexCorruptError: a file was changed since it was written; it is named.
         """
         self.snapshot().verify()
-
-    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What ``pt.schematic`` draws, without asking the network."""
-        return {"label": type(self).__name__, "help_url": HELP_URL}
 
     def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
         """Every entry of the index, in the order of its shards, read a little at a time."""

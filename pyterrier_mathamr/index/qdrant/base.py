@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index.face import IndexFace
 from pyterrier_mathamr.index.files import Layout
-from pyterrier_mathamr.index.options import HELP_URL, check_count
+from pyterrier_mathamr.index.options import check_count
 
 from .collection import Collection
 from .connection import Connection
-from .indexers import QdrantIndexer
 from .meta import point_id
 from .snapshot import QdrantSnapshot
 
-Index = TypeVar("Index", bound="QdrantBase")
 
-
-class QdrantBase(pt.Indexer):  # type: ignore[misc]
+class QdrantBase(IndexFace):
     """An index in Qdrant. Making the object sends no request; the collection need not exist yet.
 
     Args:
@@ -60,8 +58,6 @@ class QdrantBase(pt.Indexer):  # type: ignore[misc]
             Connection(self.location, api_key, timeout, retries, pause), collection, self.LAYOUT
         )
 
-    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
-
     @property
     def path(self) -> str:
         """Where it lies, for errors: the address and the collection."""
@@ -84,25 +80,6 @@ class QdrantBase(pt.Indexer):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"
 
-    def __len__(self) -> int:
-        return len(self.snapshot())
-
-    def __bool__(self) -> bool:
-        return True  # an index is there even when it is empty or not yet built: it has no length then
-
-    def indexer(self) -> QdrantIndexer:
-        """The transformer that fills this collection; subclasses say with which options."""
-        raise NotImplementedError
-
-    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
-        """The same as ``indexer().index(iter)``."""
-        self.indexer().index(iter)
-        return self
-
-    def index_inputs(self) -> list[list[str]]:
-        """The fields that each record of :meth:`index` must have."""
-        return self.indexer().index_inputs()
-
     def built(self) -> bool:
         """Whether the collection is there and whole; an upload that is under way or died does not count.
 
@@ -119,15 +96,6 @@ class QdrantBase(pt.Indexer):  # type: ignore[misc]
             QdrantError: another of its kinds.
         """
         return QdrantSnapshot(self.collection)
-
-    @property
-    def model(self) -> str | None:
-        """The identity of the model that made the vectors, where it was given."""
-        return self.snapshot().meta.model
-
-    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What ``pt.schematic`` draws, without asking the network."""
-        return {"label": type(self).__name__, "help_url": HELP_URL}
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
