@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -22,7 +20,7 @@ from .compare import BASELINE, measure, measure_by_topic, run_systems, search_sy
 from .fusion_weight import fitted_weight, fusion_weights
 from .known_item import KNOWN_ITEM_MEASURES, Split
 from .report import Report
-from .stages import Stages
+from .stages import Stages, to_stderr
 
 NOTES = (
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
@@ -68,7 +66,7 @@ def run_arqmath(
     if model is not None and config is not None:
         raise ConfigError("config", "a configuration", "either config= (to train a model) or model= (to use one)")
     folder = Path(workdir)
-    stages = Stages(folder, _say if verbose else None)
+    stages = Stages(folder, to_stderr if verbose else None)
     run = ARQMathStages(ARQMathCollection(path), year, folder, stages, verbose=verbose)
     builder = GraphBuilder(store=run.formulas(), verbose=verbose)
     graphs = run.graphs(builder)
@@ -151,7 +149,3 @@ class _Search:
         topics = known_item_topics(self.run.collection.questions(), split)
         topics = (self.graphs.loader() >> self.model.query_encoder())(topics)
         return topics, known_item_qrels(self.run.collection.pairs(), split)
-
-
-def _say(text: Any) -> None:
-    sys.stderr.write(f"{text}\n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -119,3 +120,8 @@ def write_whole(file: Path, text: str) -> None:
     fresh = file.with_name(f".{file.name}.fresh")
     fresh.write_text(text, encoding="utf-8")
     os.replace(fresh, file)
+
+
+def to_stderr(text: str) -> None:
+    """Tell the user on stderr what is done, a line each; what a run is given as ``say`` where it is verbose."""
+    sys.stderr.write(f"{text}\n")

@@ -10,7 +10,6 @@ The folder of a run is that of ``run_arqmath``, which it can share, with further
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from pyterrier_mathamr.systems import fuse_rankings
 from .arqmath_stages import ARQMathStages
 from .compare import measure, measure_by_topic, run_systems
 from .report import Report
-from .stages import Stages
+from .stages import Stages, to_stderr
 from .studies.floor import random_floor
 from .studies.published import published
 from .task2_topics import formula_topics, visual_judgements
@@ -130,7 +129,7 @@ class _FormulaRun:
         verbose: bool,
     ) -> None:
         self.collection, self.workdir, self._verbose = collection, workdir, verbose
-        self.stages = Stages(workdir, _say if verbose else None)
+        self.stages = Stages(workdir, to_stderr if verbose else None)
         arqmath = ARQMathStages(collection, "", workdir, self.stages, verbose=verbose)
         self.store = arqmath.formulas()
         graphs = arqmath.graphs(GraphBuilder(store=self.store, verbose=verbose))
@@ -178,7 +177,3 @@ class _FormulaRun:
                 table.insert(3, "topics", len(own))
         speed.insert(0, "year", year)
         return pd.concat(rows, ignore_index=True), speed, pd.concat(values, ignore_index=True)
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.stages import write_whole
+from pyterrier_mathamr.experiments.stages import to_stderr, write_whole
 
 from .definition import Study
 from .job import Job
@@ -95,7 +94,7 @@ def run_study(
     scale = find_preset(preset)
     if workers < 0:
         raise ConfigError("workers", workers, "a whole number of at least 0")
-    say = _say if verbose else _silent
+    say = to_stderr if verbose else _silent
     folder, wanted = Path(workdir), tuple(map(str, years))
     materials = Materials(Path(collection), tuple(map(Path, pairs)), folder, say=say, verbose=False)
     jobs = study_jobs(study, materials, scale, wanted, seeds, changes or {}, device)
@@ -262,10 +261,6 @@ def _published(study: Study) -> dict[str, pd.DataFrame]:
         f"Table {number} of {paper.source} {paper.tables[number].caption}": paper.tables[number].frame()
         for number in study.tables
     }
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
 
 
 def _silent(text: str) -> None:

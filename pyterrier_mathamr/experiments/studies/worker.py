@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from pyterrier_mathamr.experiments.stages import to_stderr
+
 from .job import Job
 from .training import run_job
 
@@ -14,11 +16,7 @@ from .training import run_job
 def main() -> None:
     """Do the job that the file named on the command line describes."""
     torch.set_num_threads(1)
-    run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=_say)
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr)
 
 
 if __name__ == "__main__":
