@@ -86,7 +86,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
     )
     waiting: deque[Future[Result]] = deque()
     try:
-        with _one_thread_each():  # a process is started with each of the first items
+        with _one_thread_each(), _without_interrupts():  # a process is started with each of the first items
             waiting.extend(pool.submit(_do, item) for item in islice(items, workers))
         while waiting:
             waiting.extend(pool.submit(_do, item) for item in islice(items, _AHEAD * workers - len(waiting)))
@@ -107,6 +107,16 @@ def _one_thread_each() -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Have the processes that are started here hear no Ctrl-C, not even before :func:`_begin`; ours waits for it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(work: bytes) -> None:
