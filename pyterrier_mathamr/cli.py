@@ -16,8 +16,9 @@ import click
 
 from ._cli_arqmath import arqmath
 from ._cli_draw import draw
+from ._cli_group import MathAMRGroup
 from ._cli_parser import chosen_parser, with_parser
-from ._common.errors import MathAMRError, MathAMRWarning
+from ._common.errors import MathAMRWarning
 from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
 
@@ -33,17 +34,6 @@ _NEW = click.Path(path_type=Path)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-class _MathAMRGroup(click.Group):
-    """Shows the package's own errors as one line."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what goes wrong for a reason ends the program with that reason."""
-        try:
-            return super().invoke(ctx)
-        except MathAMRError as error:
-            raise click.ClickException(str(error)) from error
-
-
 def _quiet(command: Command) -> Command:
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
 
@@ -56,7 +46,7 @@ def _configured(command: Command) -> Command:
     return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
-@click.group(cls=_MathAMRGroup, commands=(arqmath, draw), context_settings=_SETTINGS)
+@click.group(cls=MathAMRGroup, commands=(arqmath, draw), context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
     """Math-aware retrieval with MathAMR+.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ._autoregister import register_when_needed
 
 if TYPE_CHECKING:
+    from .answers import ANSWER_LIMIT, read_answer_ids, read_answers, write_answers
     from .checks import Finding, verify
     from .collection import ARQMathCollection, TopicTables
     from .datasets import DATASETS, register
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .unpack import packed_files, unpack_release
 
 _NAMES_OF = {
+    "answers": ("ANSWER_LIMIT", "read_answer_ids", "read_answers", "write_answers"),
     "collection": ("ARQMathCollection", "TopicTables"),
     "datasets": ("DATASETS", "register"),
     "errors": (
@@ -76,6 +78,7 @@ _NAMES_OF = {
 _FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
 
 __all__ = [
+    "ANSWER_LIMIT",
     "AVERAGE_RELEVANCE",
     "DATASETS",
     "JUDGED",
@@ -116,6 +119,8 @@ __all__ = [
     "known_item_topics",
     "locate",
     "packed_files",
+    "read_answer_ids",
+    "read_answers",
     "read_links",
     "read_pairs",
     "read_posts",
@@ -130,6 +135,7 @@ __all__ = [
     "unpack_release",
     "verify",
     "visual_qrels",
+    "write_answers",
     "write_run",
 ]
 

@@ -35,6 +35,8 @@ RULES = {
     "R501": "the line does not have the columns of its run; it is skipped",
     "R502": "the score is not a number; the line is skipped",
     "R503": "the id was ranked for this topic before; the first line stands, this one is skipped",
+    "R504": "the topic has an answer before, and Task 3 takes one; the first stands, this one is skipped",
+    "R505": "the answer is longer than the 1,200 characters that Task 3 allows; it is kept whole",
 }
 """Code of each rule and what it says. P: posts, T: topics, Q: judgements (qrels), L: links and pairs, R: runs."""
 

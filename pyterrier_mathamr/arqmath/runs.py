@@ -1,4 +1,4 @@
-"""Run files, in and out, in the three forms that ARQMath meets.
+"""Rankings as run files, in and out, in the three forms that ARQMath meets.
 
 ========  =======================================  ====================================================
 format    columns, separated by tabs or spaces     used for
@@ -8,7 +8,8 @@ task1     topic  post  rank  score  name           submissions to Task 1
 task2     topic  formula  post  rank  score  name  submissions to Task 2
 ========  =======================================  ====================================================
 
-Ranks are counted from 1 in the files and from 0 in frames, as PyTerrier does.
+Ranks are counted from 1 in the files and from 0 in frames, as PyTerrier does. A submission to Task 3 has texts in place
+of ids and is no ranking: see ``answers.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 
 from ._rows import open_binary
-from .errors import RunColumnError
+from .errors import FileFormatError, RunColumnError
 from .rules import BadRows
 
 RunFormat = Literal["trec", "task1", "task2"]
@@ -63,6 +64,7 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
 
     Raises:
         ConfigError: there is no such format.
+        FileFormatError: it is a submission to Task 3, which :func:`read_answers` reads.
         OSError: the file cannot be read.
     """
     if format is not None:
@@ -121,12 +123,14 @@ def _lines(path: Path, format: RunFormat | None) -> Iterator[_Line]:
             cells = text.split()
             if not cells:
                 continue
+            if format is None and _has_answers(text):
+                raise FileFormatError(path, number, "this is a submission to Task 3; read_answers reads it")
             format = format or _format_of(cells)
             if format is None or len(cells) != len(_COLUMNS[format]):
                 report("R501", number, repr(text[:60]))
                 continue
             line = dict(zip(_COLUMNS[format], cells, strict=True))
-            score = _number(line["score"])
+            score = number_of(line["score"])
             if score is None:
                 report("R502", number, f"topic {line['qid']}, id {line['docno']}, score {line['score'][:20]!r}")
             elif (line["qid"], line["docno"]) in seen:
@@ -144,7 +148,14 @@ def _format_of(cells: list[str]) -> RunFormat | None:
     return None
 
 
-def _number(text: str) -> float | None:
+def _has_answers(line: str) -> bool:
+    """Say whether a line is one of Task 3: the last of six columns is a text of several words."""
+    columns = line.split("\t")
+    return len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip()
+
+
+def number_of(text: str) -> float | None:
+    """Read a score; ``None`` where it is not a number."""
     try:
         score = float(text)
     except ValueError:

@@ -13,6 +13,7 @@ from pyterrier_mathamr.arqmath import (
     RULES,
     BadRowWarning,
     _rows,
+    read_answers,
     read_links,
     read_pairs,
     read_posts,
@@ -26,6 +27,10 @@ DATA = Path(__file__).parent / "data"
 
 def rows_of_run(path: Path) -> Iterator[Any]:
     return read_run(path).itertuples(index=False)
+
+
+def rows_of_answers(path: Path) -> Iterator[Any]:
+    return read_answers(path)[["qid", "sources"]].itertuples(index=False)
 
 
 # code: reader, the first or second column of what is read, the line that is reported
@@ -51,6 +56,8 @@ CASES: dict[str, tuple[Callable[[Path], Iterator[Any]], list[str], int]] = {
     "R501": (rows_of_run, ["5", "7"], 2),
     "R502": (rows_of_run, ["5", "7"], 2),
     "R503": (rows_of_run, ["5", "7"], 3),
+    "R504": (rows_of_answers, ["5", "7"], 3),
+    "R505": (rows_of_answers, ["5", "7"], 2),
 }
 
 

@@ -67,3 +67,11 @@ def test_without_a_folder_the_error_says_where_one_is_looked_for(
     result = run("status")
     assert result.exit_code == 1
     assert "ARQMATH_HOME" in result.output
+
+
+def test_a_warning_is_one_line_without_the_place_in_the_code(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    (tmp_path / "Posts.V1.3.xml").write_text('<posts>\n<row Id="1" PostTypeId="1"/>\n<row Id="2" Post')
+    result = run("stats", tmp_path, "-q")
+    assert result.exit_code == 0, result.output
+    assert f"Warning: {tmp_path / 'Posts.V1.3.xml'}:3: " in result.stderr
+    assert "posts.py" not in result.stderr
