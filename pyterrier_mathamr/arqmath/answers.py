@@ -102,8 +102,8 @@ def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
         run: the run's name there, which is that of its file without ``.tsv``.
 
     Returns:
-        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` that ``task3_scores`` asks for. Lines that break
-        rule L401 are reported and left out.
+        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` that ``task3_scores`` asks for. Lines that
+        break rule L401 are reported and left out.
 
     Raises:
         OSError: the file cannot be read.
@@ -136,7 +136,7 @@ def _answers(path: Path) -> Iterator[_Answer]:
                     continue
                 topic, _, text, run, sources, answer = cells
                 if any(line.count("\t") >= 5 for line in answer.splitlines()[1:]):
-                    raise csv.Error("an answer has swallowed the lines after it")
+                    raise csv.Error("an answer has swallowed lines")
                 score = number_of(text)
                 if score is None:
                     report("R502", rows.line_num, f"topic {topic}, score {text[:20]!r}")
@@ -148,7 +148,7 @@ def _answers(path: Path) -> Iterator[_Answer]:
                     seen.add(topic)
                     yield _Answer(topic, answer, score, run, sources)
         except csv.Error as error:
-            raise FileFormatError(path, rows.line_num, f"{error}; a quotation mark before line {rows.line_num} is never closed") from error
+            raise FileFormatError(path, rows.line_num, f"{error}: a quotation mark is never closed") from error
 
 
 def _check(answers: pd.DataFrame) -> None:
