@@ -3,29 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from .errors import QueryError
 from .queries import check_document_weight, check_query, check_weights
 from .searched import Searched
 
+if TYPE_CHECKING:
+    from pyterrier_mathamr.graph import MathAMRGraph
 
-def kinds(rows: int, formulas: int | None) -> list[str]:
-    """What each row is: formulas first, then sentences, the document last.
+
+class RowNames(NamedTuple):
+    """What each row of a query or document is: its kind, the id of its formula and its text, empty where not known."""
+
+    kinds: list[str]
+    formula_ids: list[str]
+    texts: list[str]
+
+    def columns(self, side: str, rows: Any) -> dict[str, Any]:
+        """The columns of some of the rows: ``query_row``, ``query_kind`` and so on."""
+        named = {f"{side}_row": rows}
+        for name, values in zip(("kind", "formula_id", "text"), self, strict=True):
+            named[f"{side}_{name}"] = [values[row] for row in rows]
+        return named
+
+
+def name_rows(
+    side: str,
+    rows: int,
+    formula_ids: Sequence[str] | None,
+    graph: MathAMRGraph | None,
+    texts: Sequence[str] | None,
+) -> RowNames:
+    """Say what each row is: formulas first, then sentences, the document last.
 
     Args:
-        rows: how many rows, at least 1.
-        formulas: how many of them are formulas; ``None`` where it is not known.
+        side: ``query`` or ``document``, for errors.
+        rows: how many there are, at least 1.
+        formula_ids: of the first of them; by default those of the graph. Without either it is not known which rows
+            are formulas, and their kind is ``formula or sentence``.
+        graph: what the rows were made from; its LaTeX and sentences are the texts.
+        texts: instead of those of the graph.
 
-    Returns:
-        ``formula``, ``sentence``, ``document``, or ``formula or sentence``, one for each row.
+    Raises:
+        QueryError: the graph has another number of virtual nodes.
+        MissingTextsError: the graph keeps no texts, and none are given.
     """
+    formulas = None if formula_ids is None else min(len(formula_ids), rows - 1)
+    if graph is not None:
+        formulas, sentences = graph.n_formulas, graph.n_sentences
+        if formulas + sentences + 1 != rows:
+            nodes = f"{formulas} formulas, {sentences} sentences and the document"
+            raise QueryError("explained", f"{side}_graph has {nodes}, but the {side} has {rows} rows")
+        formula_ids = formula_ids if formula_ids is not None else graph.formula_ids
+        texts = _texts_of(graph) if texts is None else texts
     if formulas is None:
-        return ["formula or sentence"] * (rows - 1) + ["document"]
-    formulas = min(formulas, rows - 1)
-    return ["formula"] * formulas + ["sentence"] * (rows - 1 - formulas) + ["document"]
+        named = ["formula or sentence"] * (rows - 1)
+    else:
+        named = ["formula"] * formulas + ["sentence"] * (rows - 1 - formulas)
+    return RowNames([*named, "document"], _filled(formula_ids, rows), _filled(texts, rows))
 
 
 def explain(
@@ -33,10 +72,12 @@ def explain(
     query_embs: Any,
     docno: str,
     *,
-    query_formula_ids: Sequence[str] | None,
-    document_formula_ids: Sequence[str] | None,
+    query_formula_ids: Sequence[str] | None = None,
+    document_formula_ids: Sequence[str] | None = None,
     query_weights: Any = None,
     query_document_weight: float | None = None,
+    query_graph: MathAMRGraph | None = None,
+    document_graph: MathAMRGraph | None = None,
     query_texts: Sequence[str] | None = None,
     document_texts: Sequence[str] | None = None,
 ) -> pd.DataFrame:
@@ -52,29 +93,30 @@ def explain(
         weights = np.append(weights, check_document_weight("explained", query_document_weight))
         terms.append("document")
     best = similarities[of_terms, met]
-    of_query = kinds(len(query), None if query_formula_ids is None else len(query_formula_ids))
-    of_document = kinds(len(rows), None if document_formula_ids is None else len(document_formula_ids))
-    columns: dict[str, Any] = {
+    columns = {
         "term": terms,
-        "query_row": of_terms,
-        "query_kind": [of_query[row] for row in of_terms],
-        "query_formula_id": _names(query_formula_ids, of_terms),
-        "document_row": met,
-        "document_kind": [of_document[row] for row in met],
-        "document_formula_id": _names(document_formula_ids, met),
+        **name_rows("query", len(query), query_formula_ids, query_graph, query_texts).columns("query", of_terms),
+        **name_rows("document", len(rows), document_formula_ids, document_graph, document_texts).columns(
+            "document", met
+        ),
         "similarity": best,
         "weight": weights,
         "contribution": weights * best,
     }
-    if query_texts is not None:
-        columns["query_text"] = _names(query_texts, of_terms)
-    if document_texts is not None:
-        columns["document_text"] = _names(document_texts, met)
     frame = pd.DataFrame(columns)
     result: pd.DataFrame = frame.sort_values("contribution", ascending=False, kind="stable", ignore_index=True)
     return result
 
 
-def _names(names: Sequence[str] | None, rows: Sequence[int] | Any) -> list[str]:
-    """The name of each row, empty where it has none."""
-    return [str(names[row]) if names is not None and row < len(names) else "" for row in rows]
+def _texts_of(graph: MathAMRGraph) -> list[str]:
+    """The text behind each virtual node of a graph, in the order of its vectors."""
+    from pyterrier_mathamr.graph import VirtualKind, row_texts  # which load torch: an index is opened without it
+
+    counts = {VirtualKind.FORMULA: graph.n_formulas, VirtualKind.SENTENCE: graph.n_sentences, VirtualKind.DOCUMENT: 1}
+    return row_texts(graph, [kind for kind, count in counts.items() for _ in range(count)])
+
+
+def _filled(names: Sequence[str] | None, rows: int) -> list[str]:
+    """A name for each row, empty where it has none."""
+    known = [] if names is None else [str(name) for name in names[:rows]]
+    return known + [""] * (rows - len(known))

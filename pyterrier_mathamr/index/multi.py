@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyterrier as pt
 
 from .artifact import IndexArtifact
-from .explain import explain
+from .documents import DocumentFace
 from .indexers import DocumentIndexer
 from .meta import ARTIFACT_TYPES
 from .options import search_of
 from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
-from .scorer import MaxSimScorer, VectorLoader, Vectors
 from .write import IndexMode
 
 
-class MathAMRIndex(IndexArtifact):
+class MathAMRIndex(DocumentFace, IndexArtifact):
     """The vectors of all virtual nodes of each document (MathAMR+, section 3.5), memory-mapped in a folder.
 
     Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
@@ -155,101 +152,6 @@ class MathAMRIndex(IndexArtifact):
         )
 
     retriever = colbert
-
-    def scorer(
-        self,
-        *,
-        num_results: int | None = None,
-        vectors: Vectors = "all",
-        exact: bool | None = None,
-        search: str | None = None,
-        normalise: bool = False,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> MaxSimScorer:
-        """Scores a ranking by exact MaxSim: ``query_embs`` and ``docno`` to ``score``, ``rank``.
-
-        Args:
-            num_results: documents kept for each query; ``None`` keeps all.
-            vectors: ``all`` for MaxSim, ``document`` for the product of the document vectors alone.
-            exact: ``True`` or ``None``; a scorer is exact.
-            search: ``exact`` or ``None``.
-            normalise: divide scores by the query's number of rows (eq. 3.7).
-            verbose: show a progress bar.
-            batch_size: accepted as everywhere; a scorer goes query by query.
-            device: accepted as everywhere; the processor computes this.
-        """
-        return MaxSimScorer(
-            self,
-            num_results=num_results,
-            vectors=vectors,
-            search=search_of(exact, search),
-            normalise=normalise,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def vec_loader(self, *, verbose: bool = False) -> VectorLoader:
-        """Adds ``doc_embs``, float32 ``[n, d]``, to documents or rankings by ``docno``."""
-        return VectorLoader(self, verbose=verbose)
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Queries are retrieved for, rankings scored, documents given their vectors; by the columns of ``inp``."""
-        with pt.validate.any(inp, context=self) as mode:
-            mode.query_frame(extra_columns=["query_embs"], mode="retriever")
-            mode.result_frame(extra_columns=["query_embs"], mode="scorer")
-            mode.document_frame(mode="vec_loader")
-        result: pd.DataFrame = getattr(self, mode.mode)()(inp)
-        return result
-
-    def explain(
-        self,
-        query_embs: Any,
-        docno: str,
-        *,
-        query_formula_ids: Sequence[str] | None = None,
-        query_weights: Any = None,
-        query_document_weight: float | None = None,
-        query_texts: Sequence[str] | None = None,
-        document_texts: Sequence[str] | None = None,
-    ) -> pd.DataFrame:
-        """Say which virtual node of a document each node of a query met, and what that gave to the score.
-
-        Args:
-            query_embs: float32 ``[q, d]``.
-            docno: the document.
-            query_formula_ids: the ids of the query's formulas, which are its first rows.
-            query_weights: a number for each row of the query; 1 where not given.
-            query_document_weight: what the product of the two document vectors counts beside MaxSim; nothing where
-                not given.
-            query_texts: what each row of the query stands for: LaTeX, a sentence, the post.
-            document_texts: the same for the rows of the document.
-
-        Returns:
-            One row for each row of the query, and one more where the documents' product counts, the greatest
-            contribution first: ``term`` (``MaxSim`` or ``document``), ``query_row``, ``query_kind`` (formula,
-            sentence or document), ``query_formula_id``, the same three of the ``document``, ``similarity``, ``weight``,
-            ``contribution`` (they sum to the score), and ``query_text``, ``document_text`` where they were given.
-
-        Raises:
-            UnknownDocnoError: the index does not hold the document.
-            QueryError: the query's vectors or weights do not fit.
-        """
-        snapshot = self.snapshot()
-        ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]
-        return explain(
-            snapshot,
-            query_embs,
-            docno,
-            query_formula_ids=query_formula_ids,
-            document_formula_ids=json.loads(ids) if ids else None,
-            query_weights=query_weights,
-            query_document_weight=query_document_weight,
-            query_texts=query_texts,
-            document_texts=document_texts,
-        )
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
         """The documents as they were indexed: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known."""

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex, QueryError, UnknownDocnoError, build
 
 
@@ -93,3 +94,23 @@ def test_an_explanation_of_what_does_not_fit_is_refused(tmp_path, documents):
         index.explain(np.ones((1, 3)), "d0")
     with pytest.raises(QueryError, match="query_weights"):
         index.explain(np.ones((1, 8)), "d0", query_weights=[1.0, 2.0])
+
+
+def test_an_explanation_takes_the_names_of_nodes_from_their_graphs(tmp_path):
+    """``x^2 = 2`` and two sentences: the graph says that the first row is the formula, and what each row reads."""
+    graph = GraphBuilder()(pd.DataFrame({"qid": ["1"], "query": ["Solve $x^2 = 2$. I am lost."]}))
+    graph = graph["query_graph"][0]
+    rows = np.eye(4)
+    index = MathAMRIndex(tmp_path / "x").index([{"docno": "p", "doc_embs": rows}])
+    found = index.explain(rows, "p", query_graph=graph, document_graph=graph)
+    texts = ["x^2 = 2", "Solve $x^2 = 2$.", "I am lost.", "Solve $x^2 = 2$. I am lost."]
+    for side in ("query", "document"):
+        assert found[f"{side}_kind"].tolist() == ["formula", "sentence", "sentence", "document"]
+        assert found[f"{side}_text"].tolist() == texts
+    without = index.explain(rows, "p")
+    assert set(without["query_text"]) == set(without["document_text"]) == {""}
+    assert list(without.columns) == list(found.columns)
+    with pytest.raises(QueryError, match=r"document_graph has 1 formulas, 2 sentences .* has 1 rows"):
+        index.indexer("append").index([{"docno": "one", "doc_embs": rows[:1]}]).explain(
+            rows, "one", document_graph=graph
+        )

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.index.explain import explain
+from pyterrier_mathamr.index.documents import DocumentFace
 from pyterrier_mathamr.index.options import search_of
-from pyterrier_mathamr.index.scorer import MaxSimScorer, VectorLoader, Vectors
 from pyterrier_mathamr.index.write import IndexMode
 
 from .base import QdrantBase
@@ -24,7 +21,7 @@ from .meta import CollectionOptions
 from .retrievers import QdrantColBERTRetriever, QdrantDocVNRetriever, QdrantSingleVectorRetriever
 
 
-class QdrantIndex(QdrantBase):
+class QdrantIndex(DocumentFace, QdrantBase):
     """The vectors of all virtual nodes of each document in a Qdrant collection (MathAMR+, section 3.5.1).
 
     It has the methods of ``MathAMRIndex``, with the same columns; in exact mode the rankings and scores are the same
@@ -172,86 +169,14 @@ class QdrantIndex(QdrantBase):
 
     retriever = colbert
 
-    def scorer(
-        self,
-        *,
-        num_results: int | None = None,
-        vectors: Vectors = "all",
-        exact: bool | None = None,
-        search: str | None = None,
-        normalise: bool = False,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> MaxSimScorer:
-        """Scores a ranking by exact MaxSim: ``query_embs`` and ``docno`` to ``score``, ``rank``.
-
-        Args:
-            num_results: documents kept for each query; ``None`` keeps all.
-            vectors: ``all`` for MaxSim, ``document`` for the product of the document vectors alone.
-            exact: ``True`` or ``None``; a scorer is exact.
-            search: ``exact`` or ``None``.
-            normalise: divide scores by the query's number of rows (eq. 3.7).
-            verbose: show a progress bar.
-            batch_size: accepted as everywhere; a scorer goes query by query.
-            device: ``None`` or ``cpu``.
-        """
-        return MaxSimScorer(
-            self,
-            num_results=num_results,
-            vectors=vectors,
-            search=search_of(exact, search),
-            normalise=normalise,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def vec_loader(self, *, verbose: bool = False) -> VectorLoader:
-        """Adds ``doc_embs``, float32 ``[n, d]``, to documents or rankings by ``docno``."""
-        return VectorLoader(self, verbose=verbose)
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Queries are retrieved for, rankings scored, documents given their vectors; by the columns of ``inp``."""
-        with pt.validate.any(inp, context=self) as mode:
-            mode.query_frame(extra_columns=["query_embs"], mode="retriever")
-            mode.result_frame(extra_columns=["query_embs"], mode="scorer")
-            mode.document_frame(mode="vec_loader")
-        result: pd.DataFrame = getattr(self, mode.mode)()(inp)
-        return result
-
-    def explain(
-        self,
-        query_embs: Any,
-        docno: str,
-        *,
-        query_formula_ids: Sequence[str] | None = None,
-        query_weights: Any = None,
-        query_document_weight: float | None = None,
-        query_texts: Sequence[str] | None = None,
-        document_texts: Sequence[str] | None = None,
-    ) -> pd.DataFrame:
-        """Say which virtual node of a document each node of a query met; see ``MathAMRIndex.explain``."""
-        snapshot = self.snapshot()
-        ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]
-        return explain(
-            snapshot,
-            query_embs,
-            docno,
-            query_formula_ids=query_formula_ids,
-            document_formula_ids=json.loads(ids) if ids else None,
-            query_weights=query_weights,
-            query_document_weight=query_document_weight,
-            query_texts=query_texts,
-            document_texts=document_texts,
-        )
-
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """The documents in the order of their points: ``docno``, ``doc_embs``, and ``formula_ids`` where given."""
-        for entry in progress(self.snapshot().entries(), "reading", "doc", verbose=verbose):
+        """The documents in the order of their points, with the fields that ``MathAMRIndex`` gives."""
+        snapshot = self.snapshot()
+        made_by = {} if snapshot.meta.model is None else {"doc_model": snapshot.meta.model}
+        for entry in progress(snapshot.entries(), "reading", "doc", verbose=verbose):
             docno, ids = entry.texts
             known = {"formula_ids": json.loads(ids)} if ids else {}
-            yield {"docno": docno, "doc_embs": entry.rows, **known}
+            yield {"docno": docno, "doc_embs": entry.rows, **known, **made_by}
 
     @staticmethod
     def example() -> QdrantIndex:
