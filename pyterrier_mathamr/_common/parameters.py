@@ -19,7 +19,8 @@ class ByParameters:
     def parameters(self) -> dict[str, Any]:
         """Give the values of the constructor's parameters, by name, in its order."""
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        return {name: getattr(self, name if hasattr(self, name) else f"_{name}") for name in names}
+        hidden = {name: f"_{name}" for name in names}  # first, as PyTerrier looks: `search` is also a method
+        return {name: getattr(self, hidden[name] if hasattr(self, hidden[name]) else name) for name in names}
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters

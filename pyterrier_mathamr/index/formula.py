@@ -48,7 +48,7 @@ class FormulaRetriever(IndexRetriever):
     label = "MathAMR formulas"
     needs = ("query_embs", "query_formula_ids", "query_formula_id")
     gives = ("docno", "post_id", "visual_id")
-    search: Search
+    _search: Search
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class FormulaRetriever(IndexRetriever):
 
     def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
         """The best formulas of each distinct query."""
-        return nearest(snapshot, formula_batch(queries, snapshot), self.num_results, self.search)
+        return nearest(snapshot, formula_batch(queries, snapshot), self.num_results, self._search)
 
 
 def formula_batch(queries: pd.DataFrame, snapshot: Searched) -> QueryBatch:

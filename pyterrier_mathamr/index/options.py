@@ -23,6 +23,8 @@ Search = Literal["exact", "approximate"]
 HELP_URL = "https://pyterrier.readthedocs.io/en/latest/neural.html"
 """Where a drawn pipeline points; given so that drawing asks no network for it."""
 
+_HIDDEN = {"search": "_search"}  # every transformer has a method of that name, which an attribute would hide
+
 
 def search_of(exact: bool | None, search: str | None) -> Search:
     """Read the two ways to ask for exact or approximate search.
@@ -64,7 +66,7 @@ class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
 
     Args:
         index: the index; it is opened when the first row comes.
-        options: the constructor's keyword options, in its order; each becomes an attribute.
+        options: the constructor's keyword options, in its order; each becomes an attribute, ``search`` as ``_search``.
     """
 
     label: ClassVar[str] = ""
@@ -74,7 +76,7 @@ class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
         super().__init__()
         self.index = index
         for name, value in options.items():
-            setattr(self, name, value)
+            setattr(self, _HIDDEN.get(name, name), value)
         for count in ("num_results", "batch_size", "candidates", "hits"):
             if options.get(count) is not None:
                 check_count(count, options[count])

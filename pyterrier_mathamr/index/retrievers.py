@@ -42,7 +42,7 @@ class SingleVectorRetriever(IndexRetriever):
     """
 
     label = "MathAMR single"
-    search: Search
+    _search: Search
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SingleVectorRetriever(IndexRetriever):
 
     def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
         """The best documents of each distinct query by one vector."""
-        return nearest(snapshot, query_batch(queries, snapshot), self.num_results, self.search)
+        return nearest(snapshot, query_batch(queries, snapshot), self.num_results, self._search)
 
 
 def nearest(snapshot: Snapshot, queries: QueryBatch, k: int, search: Search) -> list[Hits]:
@@ -100,7 +100,7 @@ class DocVNRetriever(IndexRetriever):
 
     label = "MathAMR doc-VN"
     candidates: int
-    search: Search
+    _search: Search
     normalise: bool
 
     def __init__(
@@ -123,7 +123,7 @@ class DocVNRetriever(IndexRetriever):
         batch = query_batch(queries, snapshot, normalise=self.normalise)
         if not len(snapshot):
             return [NO_HITS] * len(batch)
-        if self.search == "exact":
+        if self._search == "exact":
             found = [hits.numbers for hits in search_exact(snapshot, batch, self.candidates, "doc")]
         else:
             found = document_candidates(snapshot, batch, self.candidates)
@@ -149,7 +149,7 @@ class ColBERTRetriever(IndexRetriever):
     """
 
     label = "MathAMR ColBERT"
-    search: Search
+    _search: Search
     hits: int
     normalise: bool
 
@@ -173,7 +173,7 @@ class ColBERTRetriever(IndexRetriever):
         batch = query_batch(queries, snapshot, normalise=self.normalise)
         if not len(snapshot):
             return [NO_HITS] * len(batch)
-        if self.search == "exact":
+        if self._search == "exact":
             return search_exact(snapshot, batch, self.num_results, "all", self._card)
         found = token_candidates(snapshot, batch, self.hits)
         return [rank(snapshot, batch.one(i), of, self.num_results) for i, of in enumerate(found)]

@@ -41,6 +41,15 @@ def test_inspection_opens_no_index(tmp_path, factory):
     assert drawn["help_url"].startswith("https://")
 
 
+@pytest.mark.parametrize("strategy", [*RETRIEVERS, "scorer"])
+def test_the_method_search_is_not_hidden_by_the_option_of_that_name(index, strategy):
+    transformer = getattr(index, strategy)(search="exact")
+    with pytest.raises(pt.validate.InputValidationError, match="query_embs"):
+        transformer.search("a text that nothing has encoded")
+    assert pt.inspect.transformer_attributes(transformer)
+    assert transformer.parameters()["search"] == "exact"
+
+
 @pytest.mark.parametrize("strategy", RETRIEVERS)
 def test_an_empty_frame_gives_the_columns_of_a_full_one(index, topics, strategy):
     retriever = getattr(index, strategy)()

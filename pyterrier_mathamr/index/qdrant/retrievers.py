@@ -37,7 +37,7 @@ class QdrantRetriever(IndexRetriever):
     """
 
     field: ClassVar[Field]
-    search: Search
+    _search: Search
     hnsw_ef: int
     normalise: bool
 
@@ -61,7 +61,7 @@ class QdrantRetriever(IndexRetriever):
         """The best documents of each distinct query."""
         batch = query_batch(queries, snapshot, normalise=self.normalise)
         qids = list(dict.fromkeys(queries["qid"]))
-        return search(snapshot, batch, qids, self.num_results, self.field, self.search, self.hnsw_ef)
+        return search(snapshot, batch, qids, self.num_results, self.field, self._search, self.hnsw_ef)
 
 
 class QdrantSingleVectorRetriever(QdrantRetriever):
@@ -133,7 +133,7 @@ class QdrantDocVNRetriever(QdrantRetriever):
         """The best documents of each distinct query among its candidates."""
         batch = query_batch(queries, snapshot, normalise=self.normalise)
         qids = list(dict.fromkeys(queries["qid"]))
-        found = search(snapshot, batch, qids, self.candidates, "doc", self.search, self.hnsw_ef)
+        found = search(snapshot, batch, qids, self.candidates, "doc", self._search, self.hnsw_ef)
         return [rank(snapshot, batch.one(i), np.sort(of.numbers), self.num_results) for i, of in enumerate(found)]
 
 
@@ -153,4 +153,4 @@ class QdrantFormulaRetriever(QdrantRetriever):
     def find_hits(self, queries: pd.DataFrame, snapshot: QdrantSnapshot) -> list[Hits]:
         """The best formulas of each distinct query."""
         batch, qids = formula_batch(queries, snapshot), list(dict.fromkeys(queries["qid"]))
-        return search(snapshot, batch, qids, self.num_results, "doc", self.search, self.hnsw_ef)
+        return search(snapshot, batch, qids, self.num_results, "doc", self._search, self.hnsw_ef)
