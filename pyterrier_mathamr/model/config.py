@@ -89,7 +89,9 @@ class MathAMRConfig:
             single). For GPUs: a CPU gains nothing by it.
         node_budget: most nodes encoded at once, or ``None``; a larger batch is encoded in parts, each twice, which
             bounds memory and leaves the loss as it is. A graph is never cut.
-    Further training (not in the paper; 0 leaves each out):
+
+    Further training (not in the paper; 0 leaves each out)::
+
         hard_negatives: wrong answers drawn for each pair and epoch from those that ``Trainer.fit`` is given.
         formula_contrast: weight of the formulas' own loss, see :func:`~pyterrier_mathamr.model.formula_contrast`.
         subexpression: weight of the contrast of formulas with their sub-expressions, node by node.

@@ -1,18 +1,21 @@
-"""The pages for PyTerrier's site: every code block is run, in the order of the table of contents, as one session."""
+"""The pages for PyTerrier's site: every code block is run, in the order of the table of contents, as one session.
 
+A drawing (``.. schematic::``) is no part of it: the site runs each in a session of its own, where only ``pt`` is known.
+"""
+
+import ast
 import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr as mathamr
 
 PAGES = Path(mathamr.__file__).parent / "pt_docs"
-BLOCK = re.compile(
-    r"^(?P<indent> *)\.\. (?:code-block:: python|schematic::)\n(?P<body>(?:(?P=indent) {4}.*\n|[ ]*\n)+)", re.MULTILINE
-)
+BLOCK = r"^(?P<indent> *)\.\. {}\n(?P<body>(?:(?P=indent) {{4}}.*\n|[ ]*\n)+)"
 SUM = re.compile(r"``([0-9.,×/ +]+) = ([0-9.,]+)")
 
 
@@ -23,9 +26,9 @@ def contents() -> list[Path]:
     return [index, *(PAGES / f"{name}.rst" for name in re.findall(r"^    ([a-z-]+)$", listed, re.M))]
 
 
-def blocks(page: str) -> Iterator[str]:
+def blocks(page: str, directive: str = "code-block:: python") -> Iterator[str]:
     """The code of a page, on the same lines as there, but for blocks after a comment `.. not run: reason`."""
-    for match in BLOCK.finditer(page + "\n"):
+    for match in re.finditer(BLOCK.format(directive), page + "\n", re.MULTILINE):
         before = page[: match.start()].rstrip("\n").rpartition("\n")[2]
         if not before.strip().startswith(".. not run: "):
             lines = ["" if re.match(r" +:[a-z_]+:", line) else line for line in match["body"].splitlines()]
@@ -41,17 +44,35 @@ def test_blocks_are_found_at_any_depth_and_those_with_a_reason_are_left_out() ->
         ".. how-to:: A?\n\n    .. code-block:: python\n\n        a = 1\n\n        b = 2\n\nText.\n\n"
         ".. not run: needs data\n.. code-block:: python\n\n    c = 3\n\n.. schematic::\n    :show_code:\n\n    d\n"
     )
-    assert [block.strip() for block in blocks(page)] == ["a = 1\n\nb = 2", "d"]
+    assert [block.strip() for block in blocks(page)] == ["a = 1\n\nb = 2"]
+    assert [block.strip() for block in blocks(page, "schematic::")] == ["d"]
 
 
 def test_the_pages_run_as_one_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    pytest.importorskip("qdrant_client", reason="the extra qdrant is not installed")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     for page in contents():
         for block in blocks(page.read_text(encoding="utf-8")):
             exec(compile(block, str(page), "exec"), names)
     assert {path.suffix for path in tmp_path.iterdir()} >= {".svg", ".png", ".mathamr", ".gz"}
+
+
+DRAWINGS = [code for page in contents() for code in blocks(page.read_text(encoding="utf-8"), "schematic::")]
+
+
+@pytest.mark.parametrize("code", DRAWINGS)
+def test_a_drawing_needs_no_more_than_pyterrier_and_no_index_that_is_there(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pt.documentation, "url_for_class", lambda _: None)  # asks the site where PyTerrier's own stand
+    *body, last = ast.parse(code).body
+    assert isinstance(last, ast.Expr)
+    names = {"pt": pt}
+    exec(compile(ast.Module(body, []), "<drawing>", "exec"), names)
+    assert "MathAMR" in pt.schematic.draw(eval(compile(ast.Expression(last.value), "<drawing>", "eval"), names))
 
 
 def test_the_api_page_names_the_whole_public_face() -> None:
