@@ -2,6 +2,7 @@
 
 from .artifact import IndexArtifact
 from .errors import (
+    DtypeMismatchError,
     DuplicateDocnoError,
     EmbeddingError,
     EmptyStreamError,
@@ -43,6 +44,7 @@ __all__ = [
     "CollectionOptions",
     "DocVNRetriever",
     "DocumentIndexer",
+    "DtypeMismatchError",
     "DuplicateDocnoError",
     "EmbeddingError",
     "EmptyStreamError",

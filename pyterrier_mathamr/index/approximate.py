@@ -83,7 +83,7 @@ def _graph(snapshot: Snapshot, field: Field) -> Any:
         faiss.omp_set_num_threads(1)
         try:
             for shard in snapshot.shards:
-                graph.add(np.ascontiguousarray(shard.field(field)[0]))
+                graph.add(np.ascontiguousarray(shard.field(field)[0], dtype=np.float32))
         finally:
             faiss.omp_set_num_threads(threads)
         snapshot.caches[name] = graph

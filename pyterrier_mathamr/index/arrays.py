@@ -12,6 +12,9 @@ Array = npt.NDArray[Any]
 Rows = npt.NDArray[np.float32]
 """Vectors, float32 ``[r, d]``."""
 
+StoredRows = npt.NDArray[np.float32] | npt.NDArray[np.float16]
+"""Vectors as a file holds them, ``[r, d]``; what is computed with them is float32 or double."""
+
 Codes = npt.NDArray[np.int8]
 """Vectors as bytes, int8 ``[r, d]``."""
 

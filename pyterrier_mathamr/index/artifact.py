@@ -12,9 +12,9 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.progress import progress
 
-from .errors import NotAnIndexError, check_model
+from .errors import DtypeMismatchError, NotAnIndexError, check_model
 from .face import IndexFace
-from .files import META_NAME, Layout
+from .files import META_NAME, DType, Layout
 from .meta import ARTIFACT_FORMAT, PACKAGE
 from .records import Entry
 from .snapshot import Snapshot, entries, signature
@@ -99,7 +99,7 @@ class IndexArtifact(pt.Artifact, IndexFace):  # type: ignore[misc]
         """Write all shards anew as full ones, in one step: after many small appends it is searched faster."""
         rewrite_index(self.path, self.LAYOUT, drop=[], everything=True)
 
-    def _merge(self, indexes: Iterable[IndexArtifact]) -> None:
+    def _merge(self, indexes: Iterable[IndexArtifact], dtype: DType | None) -> None:
         """Build this index from others; see the public ``merge``."""
         sources = list(indexes)
         models = [source.model for source in sources if source.model is not None]
@@ -108,5 +108,9 @@ class IndexArtifact(pt.Artifact, IndexFace):  # type: ignore[misc]
         for source in sources:
             if type(source) is not type(self):
                 raise NotAnIndexError(source.path, f"only a {type(self).__name__} can be merged here")
+        kinds: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in sources)
+        if dtype is None and len(kinds) > 1:
+            raise DtypeMismatchError(self.path, " and ".join(sorted(kinds)), None)
         stream = chain.from_iterable(source.entries() for source in sources)
-        write_index(self.path, self.LAYOUT, "create", stream, model=next(iter(models), None))
+        made_by, dtype = next(iter(models), None), dtype or next(iter(kinds), None)
+        write_index(self.path, self.LAYOUT, "create", stream, model=made_by, dtype=dtype)

@@ -19,6 +19,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .disk import move, remove_folder, write_text, writing
 from .errors import DuplicateDocnoError, EmbeddingError, IndexWriteError, MathAMRIndexError
-from .files import FORMAT_VERSION, JOURNAL_NAME
+from .files import FORMAT_VERSIONS, JOURNAL_NAME
 from .meta import IndexMeta, ShardMeta, read_json, read_meta, write_meta
 from .records import Entry
 from .shard import Shard, write_shard
@@ -73,17 +74,20 @@ class Build:
         self._again: list[str] = []
         self._rows = 0
         self._first = 1 + max((int(shard.name.partition("-")[2]) for shard in (replaced or target).shards), default=-1)
-        self._stands = [Shard(path / shard.name, target.layout, shard) for shard in target.shards]
+        self._stands = [self._shard(path, shard) for shard in target.shards]
         with writing(path):
             self._open()
-        self._done = [Shard(self.folder / "index" / shard.name, target.layout, shard) for shard in self.shards]
+        self._done = [self._shard(self.folder / "index", shard) for shard in self.shards]
         self._seen = [np.zeros(len(shard), dtype=np.bool_) for shard in self._done]
+
+    def _shard(self, folder: Path, shard: ShardMeta) -> Shard:
+        return Shard(folder / shard.name, self.target.layout, self.target.dtype, shard)
 
     def _header(self) -> dict[str, object]:
         base = [shard.name for shard in (self.replaced or self.target).shards]
         kept = len(self.target.shards)
-        layout, model = self.target.layout, self.target.model
-        return {"format_version": FORMAT_VERSION, "layout": layout, "model": model, "base": base, "kept": kept}
+        about = {"layout": self.target.layout, "dtype": self.target.dtype, "model": self.target.model}
+        return {"format_version": FORMAT_VERSIONS[self.target.dtype], **about, "base": base, "kept": kept}
 
     def _open(self) -> None:
         """Start an empty build, or take over the whole shards of one that died."""
@@ -156,7 +160,7 @@ class Build:
         name = f"shard-{self._first + len(self.shards):06d}"
         folder = self.folder / "index" / name
         with writing(self.path):
-            meta = write_shard(folder, self.target.layout, self._entries)
+            meta = write_shard(folder, self.target.layout, self.target.dtype, self._entries)
             self.shards.append(meta)
             journal = {
                 "header": self._header(),
@@ -164,7 +168,7 @@ class Build:
                 "shards": self.target.with_shards(tuple(self.shards)).to_dict()["shards"],
             }
             write_text(self.folder / JOURNAL_NAME, json.dumps(journal))
-        shard = Shard(folder, self.target.layout, meta)
+        shard = self._shard(folder.parent, meta)
         self._done.append(shard)
         self._seen.append(np.broadcast_to(np.True_, len(shard)))  # one byte, however long the shard
         self._entries, self._rows = [], 0
@@ -194,7 +198,7 @@ class Build:
             What ``pt_meta.json`` now says.
         """
         shards = (*self.target.shards, *self.shards)
-        meta = IndexMeta(self.target.layout, self.dimensions, self.target.model, shards)
+        meta = replace(self.target, dimensions=self.dimensions, shards=shards)
         try:
             with writing(self.path):
                 if self.replaced is None:

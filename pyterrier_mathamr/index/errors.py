@@ -158,6 +158,22 @@ class ModelMismatchError(MathAMRIndexError):
         return f"{self.path}: made by model {self.indexed}, but given vectors of model {self.given}. Use one for both."
 
 
+class DtypeMismatchError(MathAMRIndexError):
+    """Rows that are stored in two ways meet in one index."""
+
+    def __init__(self, path: Path | str, indexed: str, asked: str | None) -> None:
+        super().__init__(path, indexed, asked)
+        self.path, self.indexed, self.asked = path, indexed, asked
+
+    def __str__(self) -> str:
+        if self.asked is None:
+            return f"{self.path}: the indexes to merge hold {self.indexed}. Say which it shall be: merge(…, dtype=…)."
+        return (
+            f"{self.path}: its rows are {self.indexed}, not {self.asked}. Leave dtype out to add to it; "
+            f"merge(path, index, dtype={self.asked!r}) makes a copy of that kind."
+        )
+
+
 class ModelNeededError(MathAMRIndexError):
     """A typed query is to be encoded, and the model that made the index is not at hand."""
 

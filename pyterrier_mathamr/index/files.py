@@ -16,8 +16,14 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal
 
-FORMAT_VERSION = 1
-"""The format this release writes. It counts changes of the files below, not releases."""
+DType = Literal["float32", "float16"]
+"""How the rows are stored."""
+
+FORMAT_VERSIONS: dict[DType, int] = {"float32": 1, "float16": 2}
+"""The format that is written for rows of each kind: a release that knows no float16 refuses it, and reads the other."""
+
+FORMAT_VERSION = max(FORMAT_VERSIONS.values())
+"""The newest format of this release. It counts changes of the files below, not releases."""
 
 OLDEST_READABLE_VERSION = 1
 """The oldest format this release still reads."""
@@ -35,7 +41,8 @@ class IndexFile(Enum):
     """A file of a shard: (name, dtype, dimensions of its shape, the layouts that have it)."""
 
     ROWS = ("rows.npy", "float32", 2, ("documents", "formulas"))
-    """``[r, d]``: the vectors of all documents end to end, as given."""
+    """``[r, d]``: the vectors of all documents end to end, as given; in an index of float16 rows rounded to that, and
+    everything else is made from the rounded ones."""
 
     OFFSETS = ("offsets.npy", "int64", 1, ("documents",))
     """``[m + 1]``: document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``; lengths never fall. (Formulas own one.)"""
@@ -50,7 +57,8 @@ class IndexFile(Enum):
     """``[2]``: the greatest length of a row's rounding error, in units of the scales, and of a row of codes."""
 
     DOCUMENT_VECTORS = ("document_vectors.npy", "float32", 2, ("documents",))
-    """``[m, d]``: the last row of each document, its VIRTUAL_DOCUMENT, again, to be read alone."""
+    """``[m, d]``: the last row of each document, its VIRTUAL_DOCUMENT, again, to be read alone; never in float16, from
+    which a scan would have to convert it each time."""
 
     DOCNOS = ("docnos.npy", "uint8", 1, ("documents", "formulas"))
     """``[b]``: docnos (or formula ids) as UTF-8 end to end."""
@@ -84,6 +92,10 @@ class IndexFile(Enum):
 
     def __init__(self, filename: str, dtype: str, ndim: int, layouts: tuple[Layout, ...]) -> None:
         self.filename, self.dtype, self.ndim, self.layouts = filename, dtype, ndim, layouts
+
+    def dtype_in(self, dtype: DType) -> str:
+        """The dtype of the file in an index whose rows are stored so."""
+        return dtype if self is IndexFile.ROWS else self.dtype
 
     @classmethod
     def of(cls, layout: Layout) -> tuple[IndexFile, ...]:

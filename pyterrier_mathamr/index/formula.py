@@ -14,6 +14,7 @@ from pyterrier_mathamr._common.frames import MissingValueError, first_values
 
 from .artifact import IndexArtifact
 from .errors import QueryError
+from .files import DType
 from .indexers import FormulaIndexer
 from .meta import ARTIFACT_TYPES
 from .options import IndexRetriever, Search, search_of
@@ -128,6 +129,7 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
         *,
         visual_ids: VisualIds | None = None,
         model: str | None = None,
+        dtype: DType | None = None,
         resume: bool = False,
         verbose: bool = False,
         total: int | None = None,
@@ -138,11 +140,13 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
             mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
             visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
             model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
+            dtype: how vectors are stored: ``float32``, or ``float16``, which takes half the room and which every search
+                has to convert. By default as the index that is added to has them, else float32.
             resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.
         """
-        options = {"model": model, "resume": resume, "verbose": verbose, "total": total}
+        options = {"model": model, "dtype": dtype, "resume": resume, "verbose": verbose, "total": total}
         return FormulaIndexer(self, mode, visual_ids=visual_ids, **options)  # type: ignore[arg-type]
 
     def retriever(
@@ -182,10 +186,10 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
             yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
 
     @classmethod
-    def merge(cls, path: str | Path, *indexes: MathAMRFormulaIndex) -> MathAMRFormulaIndex:
-        """Build a new index of all formulas of some others, in their order; errors as for ``MathAMRIndex.merge``."""
+    def merge(cls, path: str | Path, *indexes: MathAMRFormulaIndex, dtype: DType | None = None) -> MathAMRFormulaIndex:
+        """Build a new index of all formulas of some others, in their order; as ``MathAMRIndex.merge``."""
         index = cls(path)
-        index._merge(indexes)
+        index._merge(indexes, dtype)
         return index
 
     @staticmethod

@@ -12,6 +12,7 @@ from pyterrier_mathamr._common.progress import progress
 
 from .artifact import IndexArtifact
 from .errors import check_model
+from .files import FORMAT_VERSIONS, DType
 from .options import HELP_URL
 from .records import Entry, VisualIds, document_entries, formula_entries
 from .shard import Shard
@@ -30,6 +31,8 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
         mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
         model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``,
             if any. Records of another model are refused.
+        dtype: how rows are stored, ``float32`` or ``float16``: half the size, and what is searched, exactly, are the
+            rounded rows. By default as the index that is added to has them, float32 in a new one.
         resume: take over what an earlier such call that died had finished, and keep what this one finishes if it dies.
         verbose: show a progress bar.
         total: how many documents will come, for the bar.
@@ -41,6 +44,7 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
         mode: IndexMode = "create",
         *,
         model: str | None = None,
+        dtype: DType | None = None,
         resume: bool = False,
         verbose: bool = False,
         total: int | None = None,
@@ -48,11 +52,14 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
         super().__init__()
         if mode not in ("create", "overwrite", "append"):
             raise ConfigError("mode", mode, "'create', 'overwrite' or 'append'")
-        self._index, self.mode, self.model = index, mode, model
+        if dtype is not None and dtype not in FORMAT_VERSIONS:
+            raise ConfigError("dtype", dtype, "'float32' or 'float16'")
+        self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
         self.resume, self.verbose, self.total = resume, verbose, total
 
     def __repr__(self) -> str:
-        options = f"model={self.model!r}, resume={self.resume}, verbose={self.verbose}, total={self.total}"
+        given = ("model", "dtype", "resume", "verbose", "total")
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
         return f"{type(self).__name__}({self._index!r}, {self.mode!r}, {options})"
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
@@ -100,7 +107,8 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
             entries: what is indexed; read once.
             model: the identity of the model that made the vectors.
         """
-        write_index(self._index.path, self._index.LAYOUT, self.mode, entries, model=model, resume=self.resume)
+        options = {"model": model, "dtype": self.dtype, "resume": self.resume}
+        write_index(self._index.path, self._index.LAYOUT, self.mode, entries, **options)  # type: ignore[arg-type]
 
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
         """Refuse a stream in which vectors of another model come."""
@@ -164,6 +172,7 @@ class FormulaIndexer(ArtifactIndexer):
         mode: ``create``, ``overwrite`` or ``append``.
         visual_ids: formula id to visual id, or a ``FormulaStore`` of them; others get the empty string.
         model: as for :class:`ArtifactIndexer`.
+        dtype: as for :class:`ArtifactIndexer`.
         resume: as for :class:`ArtifactIndexer`.
         verbose: show a progress bar.
         total: how many documents will come, for the bar.
@@ -176,11 +185,12 @@ class FormulaIndexer(ArtifactIndexer):
         *,
         visual_ids: VisualIds | None = None,
         model: str | None = None,
+        dtype: DType | None = None,
         resume: bool = False,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, model=model, resume=resume, verbose=verbose, total=total)
+        super().__init__(index, mode, model=model, dtype=dtype, resume=resume, verbose=verbose, total=total)
         self.visual_ids = visual_ids
 
     def index_inputs(self) -> list[list[str]]:

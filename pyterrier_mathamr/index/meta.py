@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from .disk import write_text
 from .errors import IndexCorruptError, IndexFormatError, NotAnIndexError
-from .files import FORMAT_VERSION, META_NAME, READABLE_VERSIONS, Layout
+from .files import FORMAT_VERSIONS, META_NAME, READABLE_VERSIONS, DType, Layout
 
 PACKAGE = "pyterrier-mathamr"
 ARTIFACT_FORMAT = "mathamr"
@@ -30,12 +30,13 @@ class ShardMeta:
 
 @dataclass(frozen=True, slots=True)
 class IndexMeta:
-    """What the index is: its layout, dimensions (0 while empty), the model that made the vectors, and its shards."""
+    """What the index is: layout, dimensions (0 while empty), the model of its vectors, shards, how rows are stored."""
 
     layout: Layout
     dimensions: int
     model: str | None
     shards: tuple[ShardMeta, ...]
+    dtype: DType = "float32"
 
     @property
     def documents(self) -> int:
@@ -57,8 +58,9 @@ class IndexMeta:
             "type": ARTIFACT_TYPES[self.layout],
             "format": ARTIFACT_FORMAT,
             "package_hint": PACKAGE,
-            "format_version": FORMAT_VERSION,
+            "format_version": FORMAT_VERSIONS[self.dtype],
             "dimensions": self.dimensions,
+            "dtype": self.dtype,
             "documents": self.documents,
             "rows": self.rows,
             "model": self.model,
@@ -88,9 +90,19 @@ class IndexMeta:
             raise IndexFormatError(path, version, READABLE_VERSIONS)
         try:
             shards = tuple(_shard(entry) for entry in data["shards"])
-            return cls(layout, int(data["dimensions"]), data["model"], shards)
+            return cls(layout, int(data["dimensions"]), data["model"], shards, _dtype(version, data.get("dtype")))
         except (KeyError, TypeError, ValueError) as error:
             raise IndexCorruptError(path / META_NAME, f"a key is missing or wrong ({error!r})") from error
+
+
+def _dtype(version: int, found: object) -> DType:
+    """How the rows are stored; the first releases did not say, and stored float32."""
+    for dtype, written in FORMAT_VERSIONS.items():
+        if found == dtype and version == written:
+            return dtype
+    if found is None and version == FORMAT_VERSIONS["float32"]:
+        return "float32"
+    raise ValueError(f"dtype {found!r} in format {version}")
 
 
 def _shard(entry: Mapping[str, Any]) -> ShardMeta:

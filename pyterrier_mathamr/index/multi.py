@@ -12,6 +12,7 @@ import numpy as np
 
 from .artifact import IndexArtifact
 from .documents import DocumentFace
+from .files import DType
 from .indexers import DocumentIndexer
 from .meta import ARTIFACT_TYPES
 from .options import search_of
@@ -41,6 +42,7 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
         mode: IndexMode = "create",
         *,
         model: str | None = None,
+        dtype: DType | None = None,
         resume: bool = False,
         verbose: bool = False,
         total: int | None = None,
@@ -50,11 +52,14 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
         Args:
             mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
             model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
+            dtype: how rows are stored: ``float32``, or ``float16``, which takes half the room; all searches are then
+                of the rounded rows, and exact for these. By default as the index that is added to has them, else
+                float32.
             resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.
         """
-        return DocumentIndexer(self, mode, model=model, resume=resume, verbose=verbose, total=total)
+        return DocumentIndexer(self, mode, model=model, dtype=dtype, resume=resume, verbose=verbose, total=total)
 
     def single_vector(
         self,
@@ -163,20 +168,22 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
             yield {"docno": docno, "doc_embs": entry.rows, **known}
 
     @classmethod
-    def merge(cls, path: str | Path, *indexes: MathAMRIndex) -> MathAMRIndex:
+    def merge(cls, path: str | Path, *indexes: MathAMRIndex, dtype: DType | None = None) -> MathAMRIndex:
         """Build a new index of all documents of some others, in their order.
 
         Args:
             path: the new index's folder.
-            indexes: what is merged.
+            indexes: what is merged; one alone is copied.
+            dtype: how the new index stores rows, ``float32`` or ``float16``; by default as the others do.
 
         Raises:
+            DtypeMismatchError: they store them in two ways, and ``dtype`` is not given.
             DuplicateDocnoError: two of them hold the same docno.
             EmbeddingError: their dimensions differ.
             ModelMismatchError: their models differ.
         """
         index = cls(path)
-        index._merge(indexes)
+        index._merge(indexes, dtype)
         return index
 
     @staticmethod

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Numbers, Rows, Scores, Weights
+from .arrays import Numbers, Rows, Scores, StoredRows, Weights
 
 BLOCK_ROWS = 4096
 """Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
@@ -87,11 +87,11 @@ class QueryBatch:
         return sums
 
 
-def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[int, Scores]]:
+def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[int, Scores]]:
     """Score all documents of a shard against all queries, block by block.
 
     Args:
-        rows: float32 ``[r, d]``.
+        rows: float32 ``[r, d]``, or float16, of which each block is converted.
         offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
         queries: the queries.
 
@@ -102,9 +102,11 @@ def scan(rows: Rows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[in
     for first, last in blocks(offsets):
         if offsets[last] - offsets[first] > 2 * BLOCK_ROWS:
             best = _long_document(rows[offsets[first] : offsets[last]], transposed)
-            own = rows[offsets[last] - 1 : offsets[last]] @ transposed if blended else best
+            own = (
+                rows[offsets[last] - 1 : offsets[last]].astype(np.float32, copy=False) @ transposed if blended else best
+            )
         else:
-            products = multiply(rows[offsets[first] : offsets[last]], transposed)
+            products = multiply(rows[offsets[first] : offsets[last]].astype(np.float32, copy=False), transposed)
             best = _best(products, offsets[first : last + 1])
             own = products[offsets[first + 1 : last + 1] - offsets[first] - 1] if blended else best
         if queries.weights is not None:
@@ -161,9 +163,10 @@ def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
     return best
 
 
-def _long_document(rows: Rows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _long_document(rows: StoredRows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """The same for one document of any number of rows, in bounded memory: ``[1, T]``."""
-    pieces = [multiply(rows[at : at + BLOCK_ROWS], transposed).max(axis=0) for at in range(0, len(rows), BLOCK_ROWS)]
+    cuts = (rows[at : at + BLOCK_ROWS].astype(np.float32, copy=False) for at in range(0, len(rows), BLOCK_ROWS))
+    pieces = [multiply(cut, transposed).max(axis=0) for cut in cuts]
     best: npt.NDArray[np.float32] = np.max(pieces, axis=0, keepdims=True)
     return best
 

@@ -9,34 +9,42 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .arrays import Array, Field, Numbers, Rows
+from .arrays import Array, Field, Numbers, Rows, StoredRows
 from .codes import encode_rows
 from .disk import file_digest, sync_folder, write_array
 from .errors import EmbeddingError, IndexCorruptError
-from .files import TEXTS, IndexFile, Layout, texts_of
+from .files import TEXTS, DType, IndexFile, Layout, texts_of
 from .meta import ShardMeta
 from .records import Entry
 from .texts import Hashes, hash_texts, pack_texts, unpack_texts
 
 
-def write_shard(path: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMeta:
+def write_shard(path: Path, layout: Layout, dtype: DType, entries: Sequence[Entry]) -> ShardMeta:
     """Check entries and write them as one shard, synced.
 
     Args:
         path: the shard's folder; it must not exist.
         layout: what an entry is.
+        dtype: how rows are stored. Those of float16 are rounded first, so that all that is made of them, and every
+            search, is of the rows as they are stored.
         entries: at least one, all of the same width, each with a docno of its own.
 
     Raises:
-        EmbeddingError: a row is not finite, is zero, or is too long or too short for float32.
+        EmbeddingError: a row is not finite, is zero, or is too long or too short for float32 or ``dtype``.
     """
     ordered = sorted(entries, key=lambda entry: len(entry.rows))  # stable: equal lengths keep their order
     rows = np.concatenate([entry.rows for entry in ordered])
     offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
     np.cumsum([len(entry.rows) for entry in ordered], out=offsets[1:])
     max_norm = check_values(rows, offsets, ordered)
+    stored: StoredRows = rows
+    if dtype == "float16":
+        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused
+            stored = rows.astype(np.float16)
+        rows = stored.astype(np.float32)
+        max_norm = check_values(rows, offsets, ordered, ", rounded to float16,")
     arrays: dict[IndexFile, Array] = {
-        IndexFile.ROWS: rows,
+        IndexFile.ROWS: stored,
         IndexFile.OFFSETS: offsets,
         IndexFile.DOCUMENT_VECTORS: rows[offsets[1:] - 1],
     }
@@ -53,8 +61,18 @@ def write_shard(path: Path, layout: Layout, entries: Sequence[Entry]) -> ShardMe
     return ShardMeta(path.name, len(ordered), len(rows), max_norm, files)
 
 
-def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry]) -> float:
-    """Refuse rows that have no direction, naming the first; return the greatest length, rounded up."""
+def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
+    """Refuse rows that have no direction, naming the first; return the greatest length, rounded up.
+
+    Args:
+        rows: float32 ``[r, d]``.
+        offsets: int64 ``[m + 1]``, where each entry's rows begin and the last one's end.
+        entries: whose rows they are.
+        how: what was done to the rows before, for the error.
+
+    Raises:
+        EmbeddingError: a row is not finite, is zero, or is too long.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
     bad = ~(np.isfinite(squares) & (squares > 0))
@@ -67,7 +85,7 @@ def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry]) -> floa
             reason = "is zero (or its length is below 1e-22), so it has no direction"
         else:
             reason = "is too long for float32"
-        raise EmbeddingError(entries[document].docno, f"row {row - offsets[document]} of its doc_embs {reason}")
+        raise EmbeddingError(entries[document].docno, f"row {row - offsets[document]} of its doc_embs{how} {reason}")
     return float(np.sqrt(float(squares.max())) * (1 + 1e-5))
 
 
@@ -77,6 +95,7 @@ class Shard:
     Args:
         path: the shard's folder.
         layout: what an entry is.
+        dtype: how its rows are stored.
         meta: what ``pt_meta.json`` says of it.
 
     Raises:
@@ -84,8 +103,8 @@ class Shard:
         IndexCorruptError: a file has another size, dtype or shape than it should.
     """
 
-    def __init__(self, path: Path, layout: Layout, meta: ShardMeta) -> None:
-        self.path, self.layout, self.meta = path, layout, meta
+    def __init__(self, path: Path, layout: Layout, dtype: DType, meta: ShardMeta) -> None:
+        self.path, self.layout, self.dtype, self.meta = path, layout, dtype, meta
         self._arrays = {file: self._open(file) for file in IndexFile.of(layout)}
         self._kept: dict[str, Any] = {}
 
@@ -102,8 +121,9 @@ class Shard:
             array: Array = np.load(path, mmap_mode=mode, allow_pickle=False)
         except ValueError:
             array = np.load(path, allow_pickle=False)  # nothing can be mapped of an array without elements
-        if array.dtype != np.dtype(file.dtype) or array.ndim != file.ndim:
-            raise IndexCorruptError(path, f"it holds {array.dtype}{array.shape}, not {file.dtype}")
+        dtype = file.dtype_in(self.dtype)
+        if array.dtype != np.dtype(dtype) or array.ndim != file.ndim:
+            raise IndexCorruptError(path, f"it holds {array.dtype}{array.shape}, not {dtype}")
         return array.view(np.ndarray)
 
     def __getitem__(self, file: IndexFile) -> Array:
@@ -119,11 +139,12 @@ class Shard:
     def _ones(self) -> Numbers:
         return np.arange(len(self) + 1, dtype=np.int64)
 
-    def field(self, field: Field) -> tuple[Rows, Numbers]:
+    def field(self, field: Field) -> tuple[StoredRows, Numbers]:
         """The vectors of one field, end to end.
 
         Returns:
-            float32 ``[r, d]`` and int64 ``[m + 1]``, where each document's rows begin and the last one's end.
+            float32 or float16 ``[r, d]``, as they are stored, and int64 ``[m + 1]``, where each document's rows begin
+            and the last one's end.
         """
         if self.layout == "formulas":
             return self[IndexFile.ROWS], self._ones

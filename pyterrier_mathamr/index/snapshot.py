@@ -146,7 +146,7 @@ def _open(path: Path) -> tuple[IndexMeta, tuple[Shard, ...]]:
     meta = read_meta(path)
     while True:
         try:
-            return meta, tuple(Shard(path / shard.name, meta.layout, shard) for shard in meta.shards)
+            return meta, tuple(Shard(path / shard.name, meta.layout, meta.dtype, shard) for shard in meta.shards)
         except FileNotFoundError as error:
             now = read_meta(path)
             if now == meta:

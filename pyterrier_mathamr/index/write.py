@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,8 +11,8 @@ import numpy as np
 
 from .build import Build, clean, staging_path
 from .disk import writing
-from .errors import EmptyStreamError, IndexExistsError, NotAnIndexError, check_model
-from .files import JOURNAL_NAME, META_NAME, Layout
+from .errors import DtypeMismatchError, EmptyStreamError, IndexExistsError, NotAnIndexError, check_model
+from .files import JOURNAL_NAME, META_NAME, DType, Layout
 from .lock import writer_lock
 from .meta import IndexMeta, read_json, read_meta
 from .records import Entry
@@ -47,6 +48,7 @@ def write_index(
     stream: Iterable[Entry],
     *,
     model: str | None = None,
+    dtype: DType | None = None,
     resume: bool = False,
 ) -> IndexMeta:
     """Build an index, replace it or add to it; it changes in one step at the end, or not at all.
@@ -57,6 +59,7 @@ def write_index(
         mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
         stream: what is indexed; read once.
         model: the identity of the model that made the vectors.
+        dtype: how rows are stored; by default as the index that is added to has them, float32 in a new one.
         resume: take over the whole shards of an earlier such call that died, and keep them if this one dies.
 
     Returns:
@@ -71,7 +74,7 @@ def write_index(
     with writer_lock(path):
         stands = standing(path, layout, mode)
         clean(path, stands)
-        target = _target(path, layout, stands if mode == "append" else None, model)
+        target = _target(path, layout, stands if mode == "append" else None, model, dtype)
         build = Build(path, target, replaced=stands, resume=resume)
         try:
             build.add_all(stream)
@@ -126,11 +129,13 @@ def rewrite_index(path: Path, layout: Layout, drop: Sequence[str], *, everything
             raise
 
 
-def _target(path: Path, layout: Layout, base: IndexMeta | None, model: str | None) -> IndexMeta:
+def _target(path: Path, layout: Layout, base: IndexMeta | None, model: str | None, dtype: DType | None) -> IndexMeta:
     if base is None:
-        return IndexMeta(layout, 0, model, ())
+        return IndexMeta(layout, 0, model, (), dtype or "float32")
     check_model(path, base.model, model)
-    return IndexMeta(layout, base.dimensions, base.model or model, base.shards)
+    if dtype not in (None, base.dtype):
+        raise DtypeMismatchError(path, base.dtype, dtype)
+    return replace(base, model=base.model or model)
 
 
 def unfinished(path: Path, layout: Layout) -> Sequence[Shard]:
@@ -140,6 +145,7 @@ def unfinished(path: Path, layout: Layout) -> Sequence[Shard]:
         found = read_json(staging_path(path) / JOURNAL_NAME)
     except FileNotFoundError:
         return ()
-    as_meta = {**IndexMeta(layout, found["dimensions"], None, ()).to_dict(), "shards": found["shards"]}
+    dtype = found["header"].get("dtype", "float32")
+    as_meta = {**IndexMeta(layout, found["dimensions"], None, (), dtype).to_dict(), "shards": found["shards"]}
     meta = IndexMeta.from_dict(as_meta, path)
-    return [Shard(staging_path(path) / "index" / shard.name, layout, shard) for shard in meta.shards]
+    return [Shard(staging_path(path) / "index" / shard.name, layout, dtype, shard) for shard in meta.shards]

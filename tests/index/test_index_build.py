@@ -378,7 +378,7 @@ def test_a_format_this_release_does_not_read_is_refused_and_says_what_to_do(tmp_
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
     meta = index.path / "pt_meta.json"
     meta.write_text(json.dumps({**json.loads(meta.read_text()), "format_version": version}))
-    with pytest.raises(IndexFormatError, match=f"index format {version}, but this release reads 1 to 1"):
+    with pytest.raises(IndexFormatError, match=f"index format {version}, but this release reads 1 to 2"):
         len(MathAMRIndex(index.path))
 
 
@@ -405,6 +405,14 @@ def test_the_kept_index_of_format_1_is_still_read(topics):
     assert found["score"].tolist() == pytest.approx([1.0, 0.6, -0.6])
 
 
+def test_the_kept_index_of_format_2_is_still_read():
+    index = pt.Artifact.load(str(DATA / "index-format-2"))
+    index.verify()
+    docs = {doc["docno"]: doc for doc in index.get_corpus_iter()}
+    assert docs["2"]["formula_ids"] == ["f1", ""]
+    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], np.float16))
+
+
 def test_the_kept_formula_index_of_format_1_is_still_read():
     index = pt.Artifact.load(str(DATA / "formula-index-format-1"))
     index.verify()
@@ -415,7 +423,11 @@ def test_the_kept_formula_index_of_format_1_is_still_read():
 
 def test_the_files_of_the_kept_index_are_those_of_the_format():
     """A file that is added or dropped changes the format: raise FORMAT_VERSION, and keep an index of the old one."""
-    for name, layout in (("index-format-1", "documents"), ("formula-index-format-1", "formulas")):
+    for name, layout in (
+        ("index-format-1", "documents"),
+        ("index-format-2", "documents"),
+        ("formula-index-format-1", "formulas"),
+    ):
         kept = {path.name for path in (DATA / name / "shard-000000").iterdir()}
         assert kept == {file.filename for file in IndexFile.of(layout)}
 

@@ -137,3 +137,16 @@ def test_the_approximate_search_of_a_small_index_finds_what_the_exact_one_finds(
     pd.testing.assert_frame_equal(approximate, getattr(index, strategy)(num_results=5)(frame))
     again = getattr(MathAMRIndex(index.path), strategy)(num_results=5, search="approximate")(frame)
     pd.testing.assert_frame_equal(approximate, again)
+
+
+def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_finds(tmp_path: Path, documents, topics):
+    index = MathAMRIndex(tmp_path / "x").index(documents([3] * 500))
+    frame = topics([4] * 8)
+    best = index.colbert(num_results=10)(frame)[["qid", "docno"]]
+    shares = []
+    for hits in (2, 16, 128):
+        found = index.colbert(search="hnsw", hits=hits, num_results=10)(frame)[["qid", "docno"]]
+        shares.append(len(best.merge(found)) / len(best))
+    assert shares[0] < 0.3 < shares[1] < 0.95 < shares[2]
+    single = [index.single_vector(search=how, num_results=10)(frame)[["qid", "docno"]] for how in ("exact", "hnsw")]
+    assert len(single[0].merge(single[1])) > 0.95 * len(single[0])

@@ -71,7 +71,10 @@ def test_scorer_loader_explanation_and_corpus_are_those_of_a_folder(some, posts,
         some.explain(query, "d4")["document_formula_id"].tolist()
         == judge_index.explain(query, "d4")["document_formula_id"].tolist()
     )
+    assert "doc_model" not in next(some.get_corpus_iter())
+    some.indexer("overwrite", model="a@1").index(posts)
     kept = {row["docno"]: row for row in some.get_corpus_iter()}
+    assert {row["doc_model"] for row in kept.values()} == {"a@1"}
     assert kept.keys() == {post["docno"] for post in posts}
     assert kept["d4"]["formula_ids"] == ["f1"]
     np.testing.assert_array_equal(kept["tie07"]["doc_embs"], posts[3]["doc_embs"])

@@ -1,0 +1,187 @@
+"""Rows stored as float16: half the room, and every search exact for the rows as they are stored."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index import (
+    DtypeMismatchError,
+    EmbeddingError,
+    IndexCorruptError,
+    IndexFormatError,
+    MathAMRFormulaIndex,
+    MathAMRIndex,
+    build,
+    meta,
+    search,
+)
+
+
+def rounded(docs):
+    """The same documents, each number the nearest that float16 has."""
+    return [{**doc, "doc_embs": doc["doc_embs"].astype(np.float16).astype(np.float32)} for doc in docs]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def half(path: Path, docs, **options) -> MathAMRIndex:
+    index = MathAMRIndex(path)
+    index.indexer(dtype="float16", **options).index(docs)
+    return index
+
+
+@pytest.mark.parametrize("bytes_pay", [0, 10**9])  # by the scan over bytes, and by that over the rows
+@pytest.mark.parametrize("shard_rows", [7, 1 << 19])
+def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
+    monkeypatch, tmp_path, documents, topics, judge, bytes_pay, shard_rows
+):
+    monkeypatch.setattr(search, "BYTES_PAY", bytes_pay)
+    monkeypatch.setattr(build, "SHARD_ROWS", shard_rows)
+    docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
+    index, stored = half(tmp_path / "x", docs), rounded(docs)
+    for retriever in (index.colbert(num_results=9), index.doc_vn(30, num_results=9)):  # there are 30 documents
+        found = retriever(frame)
+        for qid, query in zip(frame["qid"], frame["query_embs"], strict=True):
+            best = [(doc, np.float32(score)) for doc, score in judge(query, stored)[:9]]
+            of_query = found[found["qid"] == qid]
+            assert list(zip(of_query["docno"], of_query["score"].astype(np.float32), strict=True)) == best
+    plain = MathAMRIndex(tmp_path / "plain").index(stored)
+    for strategy in ("single_vector", "doc_vn", "colbert"):
+        for exact in (True, False):
+            options = {"num_results": 9, "exact": exact}
+            pd.testing.assert_frame_equal(
+                getattr(index, strategy)(**options)(frame), getattr(plain, strategy)(**options)(frame)
+            )
+    reranked = index.scorer()(index.colbert()(frame))
+    pd.testing.assert_frame_equal(reranked, plain.scorer()(plain.colbert()(frame)))
+
+
+def test_a_long_document_in_float16_is_scanned_in_pieces(tmp_path, documents, topics, monkeypatch):
+    monkeypatch.setattr("pyterrier_mathamr.index.scan.BLOCK_ROWS", 4)
+    docs, frame = documents([30, 2, 1]), topics([3]).assign(query_document_weight=0.5)
+    plain = MathAMRIndex(tmp_path / "plain").index(rounded(docs))
+    pd.testing.assert_frame_equal(half(tmp_path / "x", docs).colbert()(frame), plain.colbert()(frame))
+
+
+def test_the_rows_take_half_the_room_and_come_back_as_they_were_rounded(tmp_path, documents):
+    docs = documents([4] * 100)
+    index = half(tmp_path / "x", docs)
+    plain = MathAMRIndex(tmp_path / "plain").index(docs)
+    sizes = [len(contents(of.path)["shard-000000/rows.npy"]) - 128 for of in (index, plain)]
+    assert sizes == [100 * 4 * 8 * 2, 100 * 4 * 8 * 4]
+    for found, stored in zip(index.get_corpus_iter(), rounded(docs), strict=True):
+        assert found["doc_embs"].dtype == np.float32
+        assert np.array_equal(found["doc_embs"], stored["doc_embs"])
+    index.verify()
+
+
+def test_an_index_says_how_its_rows_are_stored_and_only_float16_needs_the_newer_format(
+    tmp_path, documents, monkeypatch
+):
+    index = half(tmp_path / "x", documents([2]))
+    plain = MathAMRIndex(tmp_path / "plain").index(documents([2]))
+    said = [json.loads((of.path / "pt_meta.json").read_text()) for of in (index, plain)]
+    assert [(of["dtype"], of["format_version"]) for of in said] == [("float16", 2), ("float32", 1)]
+    monkeypatch.setattr(meta, "READABLE_VERSIONS", range(1, 2))  # a release that knows no float16
+    assert len(MathAMRIndex(plain.path)) == 1
+    with pytest.raises(IndexFormatError, match="format 2, but this release reads 1 to 1"):
+        len(MathAMRIndex(index.path))
+
+
+@pytest.mark.parametrize(("dtype", "version"), [("float16", 1), ("float32", 2), ("float64", 2), (None, 2)])
+def test_a_dtype_that_does_not_go_with_the_format_is_refused(tmp_path, documents, dtype, version):
+    index = half(tmp_path / "x", documents([2]))
+    file = index.path / "pt_meta.json"
+    said = json.loads(file.read_text()) | {"dtype": dtype, "format_version": version}
+    file.write_text(json.dumps(said))
+    with pytest.raises(IndexCorruptError, match="dtype"):
+        len(MathAMRIndex(index.path))
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [([70000.0, 0], "rounded to float16, holds NaN or infinity"), ([1e-9, 1e-9], "rounded to float16, is zero")],
+)
+def test_rows_that_float16_cannot_hold_are_refused_naming_the_document(tmp_path, row, reason):
+    docs = [{"docno": "good", "doc_embs": np.eye(2)}, {"docno": "bad", "doc_embs": np.array([row])}]
+    with pytest.raises(EmbeddingError, match=reason) as caught:
+        half(tmp_path / "x", docs)
+    assert caught.value.docno == "bad"
+    assert not (tmp_path / "x").exists()
+    assert len(MathAMRIndex(tmp_path / "x").index(docs)) == 2
+
+
+def test_what_is_added_is_stored_as_the_index_stores_and_another_wish_is_refused(tmp_path, documents):
+    index = half(tmp_path / "x", documents([2, 1]))
+    index.indexer("append").index(documents([3], name="e"))
+    index.indexer("append", dtype="float16").index(documents([1], name="f"))
+    assert index.snapshot().meta.dtype == "float16"
+    before = contents(index.path)
+    with pytest.raises(DtypeMismatchError, match=r"rows are float16, not float32.*merge"):
+        index.indexer("append", dtype="float32").index(documents([1], name="g"))
+    assert contents(index.path) == before
+    index.indexer("overwrite").index(documents([3]))
+    assert index.snapshot().meta.dtype == "float32"
+    with pytest.raises(ConfigError, match=r"dtype='int8'.*'float32' or 'float16'"):
+        index.indexer(dtype="int8")
+
+
+def test_deleting_and_compacting_keep_float16(tmp_path, documents):
+    docs = documents([2, 1, 3])
+    index = half(tmp_path / "x", docs[:2])
+    index.indexer("append").index(docs[2:])
+    index.delete(["d1"])
+    index.compact()
+    assert index.snapshot().meta.dtype == "float16"
+    whole = half(tmp_path / "y", [docs[0], docs[2]])
+    rows = [next(path for path in contents(of.path) if path.endswith("rows.npy")) for of in (index, whole)]
+    assert contents(index.path)[rows[0]] == contents(whole.path)[rows[1]]
+
+
+def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_choose(tmp_path, documents):
+    one, two = half(tmp_path / "1", documents([2])), MathAMRIndex(tmp_path / "2").index(documents([3], name="e"))
+    assert MathAMRIndex.merge(tmp_path / "3", one).snapshot().meta.dtype == "float16"
+    with pytest.raises(DtypeMismatchError, match=r"hold float16 and float32. Say which"):
+        MathAMRIndex.merge(tmp_path / "4", one, two)
+    assert not (tmp_path / "4").exists()
+    both = MathAMRIndex.merge(tmp_path / "4", one, two, dtype="float16")
+    docs = [*documents([2]), *documents([3], name="e")]
+    assert contents(both.path) == contents(half(tmp_path / "5", docs).path)
+    wide = MathAMRIndex.merge(tmp_path / "6", one, dtype="float32")
+    assert contents(wide.path) == contents(MathAMRIndex(tmp_path / "7").index(rounded(documents([2]))).path)
+
+
+def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(monkeypatch, tmp_path, documents):
+    monkeypatch.setattr(build, "SHARD_ROWS", 4)
+    docs = documents([2, 3, 1, 4])
+
+    def dying():
+        yield from docs[:3]
+        raise KeyboardInterrupt
+
+    for path in (tmp_path / "x", tmp_path / "y"):
+        with pytest.raises(KeyboardInterrupt):
+            half(path, dying(), resume=True)
+    again = MathAMRIndex(tmp_path / "x").indexer(dtype="float16", resume=True)
+    assert [doc["docno"] for doc in again.pending(docs)] == ["d2", "d3"]
+    again.index(docs)
+    assert contents(tmp_path / "x") == contents(half(tmp_path / "whole", docs).path)
+    MathAMRIndex(tmp_path / "y").indexer(resume=True).index(docs)  # float32: nothing of the other is taken over
+    assert contents(tmp_path / "y") == contents(MathAMRIndex(tmp_path / "plain").index(docs).path)
+
+
+def test_formulas_are_stored_in_float16_and_ranked_by_the_rounded_vectors(tmp_path, documents, topics):
+    docs = [{**doc, "formula_ids": [f"{doc['docno']}f"]} for doc in documents([2] * 30)]
+    index, plain = (MathAMRFormulaIndex(tmp_path / name) for name in ("x", "plain"))
+    index.indexer(dtype="float16").index(docs)
+    plain.index(rounded(docs))
+    frame = topics([2]).assign(query_formula_ids=[["a"]], query_formula_id="a")
+    for exact in (True, False):
+        pd.testing.assert_frame_equal(index.retriever(exact=exact)(frame), plain.retriever(exact=exact)(frame))
+    assert MathAMRFormulaIndex.merge(tmp_path / "m", plain, dtype="float16").snapshot().meta.dtype == "float16"
