@@ -64,7 +64,7 @@ def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, ou
 @click.argument("by_topic", type=_TABLE)
 @click.argument("baseline")
 @click.argument("system")
-@click.option("--measure", required=True, help="As the file names it, such as 'nDCG(judged_only=True)'.")
+@click.option("--measure", required=True, help="As the file names it, or as the paper does: nDCG', MAP', P'@10, Bpref.")
 @_drawn(".png, .svg or .pdf")
 def topics_command(by_topic: Path, baseline: str, system: str, measure: str, output: Path) -> None:
     """Draw for each topic how much better or worse SYSTEM is than BASELINE.
@@ -78,7 +78,7 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
 
 @draw.command("speed")
 @click.argument("tables", type=_TABLE, nargs=-1, required=True)
-@click.option("--measure", required=True, help="The column of the effectiveness.")
+@click.option("--measure", required=True, help="The column of the effectiveness, or the paper's name of it: nDCG'.")
 @click.option("--time", default="ms per query", show_default=True, help="The column of milliseconds a query.")
 @_drawn(".png, .svg or .pdf")
 def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Path) -> None:

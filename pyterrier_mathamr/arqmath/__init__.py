@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UnpackError,
     )
     from .home import locate, register_arqmath
-    from .measures import AVERAGE_RELEVANCE, JUDGED, TASK1_MEASURES, TASK2_MEASURES, TASK3_MEASURES
+    from .measures import AVERAGE_RELEVANCE, JUDGED, SHORT_NAMES, TASK1_MEASURES, TASK2_MEASURES, TASK3_MEASURES
     from .pairs import Link, Pair, read_links, read_pairs
     from .posts import Post, read_posts
     from .provider import ARQMathProvider
@@ -59,7 +59,7 @@ _NAMES_OF = {
     ),
     "home": ("locate", "register_arqmath"),
     "release_items": ("Item", "inventory"),
-    "measures": ("AVERAGE_RELEVANCE", "JUDGED", "TASK1_MEASURES", "TASK2_MEASURES", "TASK3_MEASURES"),
+    "measures": ("AVERAGE_RELEVANCE", "JUDGED", "SHORT_NAMES", "TASK1_MEASURES", "TASK2_MEASURES", "TASK3_MEASURES"),
     "pairs": ("Link", "Pair", "read_links", "read_pairs"),
     "posts": ("Post", "read_posts"),
     "provider": ("ARQMathProvider",),
@@ -83,6 +83,7 @@ __all__ = [
     "DATASETS",
     "JUDGED",
     "RULES",
+    "SHORT_NAMES",
     "TASK1_MEASURES",
     "TASK2_MEASURES",
     "TASK3_MEASURES",

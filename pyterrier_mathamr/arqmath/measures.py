@@ -11,7 +11,8 @@ larger id first, whatever their rank says: that is trec_eval's rule. (Judged@10 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ir_measures import AP, Bpref, Judged, P, define, nDCG
@@ -26,6 +27,11 @@ TASK1_MEASURES: list[Any] = [
     Bpref(rel=2),
 ]
 """The measures of Task 1: nDCG', MAP' and P'@10, binary ones at grade 2 or better, and Bpref."""
+
+SHORT_NAMES: Mapping[str, str] = MappingProxyType(
+    dict(zip(map(str, TASK1_MEASURES), ("nDCG'", "MAP'", "P'@10", "Bpref"), strict=True))
+)
+"""The names that papers use, by the name that ``ir_measures`` has in tables."""
 
 JUDGED: Any = Judged @ 10
 """The part of the first ten that is judged: how much the prime of the others took out. It is no measure of quality, so

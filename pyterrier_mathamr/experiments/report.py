@@ -11,17 +11,12 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 from .environment import environment
 from .stages import StageRecord, write_whole
 
-SHORT_NAMES = {
-    **dict(zip(map(str, TASK1_MEASURES), ("nDCG'", "MAP'", "P'@10", "Bpref"), strict=True)),
-    "RR@10": "MRR@10",
-}
-"""The names that papers use for the measures."""
-
+_SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
 _MARK = re.compile(r"(.+) (?:std|reject)")
 
 
@@ -139,7 +134,7 @@ def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
 
 def _short(name: str) -> str:
     """Shorten the measure in a column's name: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
-    for measure, short in SHORT_NAMES.items():
+    for measure, short in _SHORT_NAMES.items():
         if name == measure or name.startswith(f"{measure} "):
             return short + name.removeprefix(measure)
     return name

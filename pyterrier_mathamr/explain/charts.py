@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr.arqmath import SHORT_NAMES
+
 from .errors import ChartError
 from .figures import new_figure
 from .palette import BETTER, WORSE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
     from matplotlib.figure import Figure
 
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
@@ -24,7 +29,7 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
 
     Args:
         by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` gives it.
-        measure: one of its measures.
+        measure: one of its measures, by the name there or by the paper's (``nDCG'``).
         baseline: one of its names.
         system: another one.
 
@@ -35,6 +40,7 @@ def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, syste
         ChartError: a column is missing, or there is no such measure or name; it lists what there is.
     """
     _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
+    measure = _long(measure, by_topic["measure"])
     chosen = by_topic[_have(by_topic, "measure", measure)]
     _has(by_topic, "name", chosen["name"], baseline, system)
     values = chosen.astype({"qid": str}).pivot_table(index="qid", columns="name", values="value")
@@ -73,7 +79,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     names = list(difference.index) if count <= _NAMED else []
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6, parse_math=False)
     axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
-    axes.set_ylabel(f"difference in {measure}", parse_math=False)
+    axes.set_ylabel(f"difference in {_short(measure)}", parse_math=False)
     counts = (
         f"{int(better.sum())} topics better, {worse} worse, {count - int(better.sum()) - worse} equal; mean {mean:+.3f}"
     )
@@ -87,7 +93,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
 
     Args:
         table: ``name``, a column for the measure, and one for the time.
-        measure: the column of the effectiveness; more is better.
+        measure: the column of the effectiveness, or the paper's name of it (``nDCG'``); more is better.
         time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
 
     Returns:
@@ -96,13 +102,14 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
     Raises:
         ChartError: a column is missing, or a time is not above 0.
     """
+    measure = _long(measure, table.columns)
     _has(table, "column", table.columns, "name", measure, time)
     if not (table[time] > 0).all():
         raise ChartError("time", str(table[time].min()), ["numbers above 0"])
     speed, value = 1000 / table[time].to_numpy(dtype=float), table[measure].to_numpy(dtype=float)
     figure = new_figure(8.0, 4.2)
     axes = figure.add_subplot()
-    front = [i for i in np.argsort(-speed, kind="stable") if not ((speed >= speed[i]) & (value > value[i])).any()]
+    front = [i for i in np.lexsort((-value, -speed)) if not _beaten(i, speed, value)]
     axes.step(speed[front], value[front], where="post", color="#999999", linewidth=1, zorder=1)
     for i, name in enumerate(table["name"]):
         legend = f"{name}  ({value[i]:.3f}, {speed[i]:,.1f}/s)".replace("$", r"\$")
@@ -113,11 +120,28 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("{x:g}" if speed.max() < 10 * speed.min() else "")
     axes.set_xlabel("queries per second")
-    axes.set_ylabel(measure, parse_math=False)
+    axes.set_ylabel(_short(measure), parse_math=False)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure
+
+
+def _beaten(i: int, speed: npt.NDArray[np.float64], value: npt.NDArray[np.float64]) -> bool:
+    """Say whether another system is as fast and as good, and more than that in one."""
+    as_good = (speed >= speed[i]) & (value >= value[i])
+    return bool((as_good & ((speed > speed[i]) | (value > value[i]))).any())
+
+
+def _long(measure: str, found: Iterable[object]) -> str:
+    """Give the name that a table has for a measure of the paper's; any other name is as it is."""
+    known = set(map(str, found))
+    named = [name for name, short in SHORT_NAMES.items() if short == measure and name in known]
+    return measure if measure in known or not named else named[0]
+
+
+def _short(measure: str) -> str:
+    return SHORT_NAMES.get(measure, measure)
 
 
 def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:

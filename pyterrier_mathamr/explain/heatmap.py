@@ -69,7 +69,8 @@ def draw_similarities(table: pd.DataFrame, *, title: str = "", label_length: int
         label_length: longer labels are cut.
 
     Returns:
-        A matplotlib figure; lines part formulas, sentences and document. Up to 600 cells have their numbers.
+        A matplotlib figure; lines part formulas, sentences and document. A formula's label begins with the number by
+        which sentences name it (``3`` for FORMULA_3). Up to 600 cells have their numbers.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -105,7 +106,7 @@ def _labels(axes: Axes, table: pd.DataFrame, length: int, size: int) -> None:
     """Write the labels as they are, dollars and all, and part the kinds by lines."""
     ground = "black"
     for axis, index, line in ((axes.yaxis, table.index, axes.axhline), (axes.xaxis, table.columns, axes.axvline)):
-        names = [shortened(str(label), length) for label in index.get_level_values("label")]
+        names = [shortened(_name(*entry), length) for entry in index]
         axis.set_ticks(range(len(names)), names, fontsize=size, parse_math=False)
         for place, (kind, after) in enumerate(pairwise(index.get_level_values("kind"))):
             if kind != after:
@@ -116,6 +117,12 @@ def _labels(axes: Axes, table: pd.DataFrame, length: int, size: int) -> None:
         label.set(ha="right", rotation_mode="anchor")
     axes.set_ylabel("query", fontsize=9)
     axes.set_xlabel("document", fontsize=9)
+
+
+def _name(row: int, kind: str, label: str) -> str:
+    """Number a formula, since sentences name it by its number."""
+    named = kind == "formula" and not label.startswith("FORMULA_")
+    return f"{row}: {label}" if named else str(label)
 
 
 def _frame(column: int, row: int) -> Any:

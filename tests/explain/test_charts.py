@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.explain import (
     AlignmentError,
     ChartError,
@@ -51,7 +52,8 @@ def test_the_heat_map_has_a_cell_for_each_pair_and_frames_the_best_of_each_row(t
     frames = {box.get_gid(): (round(box.get_x() + 0.46), round(box.get_y() + 0.46)) for box in axes.patches}
     assert frames == {"best-0": (1, 0), "best-1": (0, 1), "best-2": (2, 2)}
     assert [text.get_text() for text in axes.texts[:4]] == [".00", "1.00", ".80", "-1.00"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["x$y$_2", "sentence 1", "A.301"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0: x$y$_2", "sentence 1", "A.301"]
+    assert axes.get_xticklabels()[0].get_text() == "FORMULA_0"
     assert [line.get_ydata()[0] for line in axes.lines[:4:2]] == [0.5, 1.5], "lines part the kinds"
     save(draw_similarities(table), tmp_path / "a.png")
 
@@ -83,6 +85,21 @@ def test_what_a_table_lacks_is_named_with_what_it_has(measure: str, system: str,
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(ChartError, match="'qid'"):
         topic_differences(TABLE.drop(columns="qid"), "AP", "A", "B")
+
+
+def test_a_measure_may_be_asked_for_by_the_name_that_papers_use() -> None:
+    long = str(TASK1_MEASURES[0])
+    table = TABLE.replace({"measure": {"AP": long}})
+    assert topic_differences(table, "nDCG'", "A", "B").equals(topic_differences(table, long, "A", "B"))
+    for name in ("nDCG'", long):
+        assert draw_topic_differences(table, name, "A", "B").axes[0].get_ylabel() == "difference in nDCG'"
+    speed = draw_speed(pd.DataFrame({"name": ["a"], long: [0.5], "mrt": [2.0]}), "nDCG'", time="mrt")
+    assert speed.axes[0].get_ylabel() == "nDCG'"
+
+
+def test_a_slower_system_that_is_as_good_is_not_joined() -> None:
+    table = pd.DataFrame({"name": ["BM25", "twin", "slow"], "AP": [0.3, 0.3, 0.3], "mrt": [1, 1, 10]})
+    assert draw_speed(table, "AP", time="mrt").axes[0].lines[0].get_xdata().tolist() == [1000.0, 1000.0]
 
 
 def test_systems_that_no_other_beats_in_both_are_joined() -> None:
