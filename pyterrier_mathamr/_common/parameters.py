@@ -19,8 +19,8 @@ class ByParameters:
     def parameters(self) -> dict[str, Any]:
         """Give the values of the constructor's parameters, by name, in its order."""
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
-        hidden = {name: f"_{name}" for name in names}  # first, as PyTerrier looks: `search` is also a method
-        return {name: getattr(self, hidden[name] if hasattr(self, hidden[name]) else name) for name in names}
+        kept = vars(self)  # not getattr: a method may have the name of a parameter, with or without the underscore
+        return {name: kept[name] if name in kept else kept[f"_{name}"] for name in names}
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters

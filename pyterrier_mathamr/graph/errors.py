@@ -137,7 +137,7 @@ class DamagedStoreError(StoreError):
 
 
 class StoreExistsError(StoreError):
-    """There is already something at the path, and the mode does not allow to replace it."""
+    """There is a store already, and the mode does not replace it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyterrier as pt
 
+from pyterrier_mathamr._common.artifacts import META, check_artifact
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrError
 
@@ -26,7 +27,7 @@ from .reading import Side
 from .record import graph_of
 from .shard import unpack
 from .store_index import GraphStoreIndexer
-from .store_job import META, READABLE_FORMATS, StoreMode, partial_path, shard_name, unfinished_ids
+from .store_job import READABLE_FORMATS, STORE_KIND, StoreMode, partial_path, shard_name, unfinished_ids
 
 
 class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
@@ -225,6 +226,7 @@ class _Opened:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        check_artifact(path, STORE_KIND)
         meta = json.loads((path / META).read_text())
         if meta.get("version") not in READABLE_FORMATS:
             raise StoreFormatError(path, meta.get("version"), READABLE_FORMATS)

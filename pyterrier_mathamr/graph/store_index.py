@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pyterrier as pt
 
+from pyterrier_mathamr._common.artifacts import META
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import ByParameters
@@ -19,7 +20,7 @@ from .errors import GraphError
 from .mathamr import MathAMRGraph
 from .record import record_of
 from .shard import pack
-from .store_job import META, StoreJob, StoreMode
+from .store_job import StoreJob, StoreMode
 
 if TYPE_CHECKING:
     from .store import GraphStore

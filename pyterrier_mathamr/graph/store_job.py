@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pyterrier_mathamr._common.artifacts import META, check_artifact
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import (
@@ -32,7 +33,8 @@ from .id_table import IdTable
 from .shard import read_tail, write_shard
 
 StoreMode = Literal["create", "overwrite", "append"]
-META = "pt_meta.json"
+STORE_KIND = "graph_store.mathamr"
+"""Type and format of the artifact."""
 STORE_FORMAT = 2
 """Format 1 kept Penman texts, 2 keeps the records of `record.py`."""
 READABLE_FORMATS = range(2, 3)
@@ -72,7 +74,8 @@ class StoreJob:
         base_ids: its ids.
 
     Raises:
-        StoreExistsError: the mode is ``create`` and there is something at ``path``.
+        OtherArtifactError: something else than a store is at ``path``.
+        StoreExistsError: the mode is ``create`` and there is a store.
         UnfinishedJobError: work of another mode lies beside the store.
         StoreFormatError: work of another format lies beside the store.
     """
@@ -80,7 +83,8 @@ class StoreJob:
     def __init__(
         self, path: Path, mode: StoreMode, shard_size: int, base: Mapping[str, Any], base_ids: frozenset[str]
     ) -> None:
-        if mode == "create" and path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        check_artifact(path, STORE_KIND)
+        if mode == "create" and (path / META).exists():
             raise StoreExistsError(path)
         self.path, self.mode, self.shard_size, self.base, self.base_ids = path, mode, shard_size, base, base_ids
         self.folder = partial_path(path)

@@ -28,6 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import pyterrier as pt
 
+from pyterrier_mathamr._common.artifacts import OtherArtifactError
+
 from .errors import (
     DamagedStoreError,
     NotBuiltError,
@@ -92,12 +94,15 @@ class TensorStore:
 
         Raises:
             StoreExistsError: there is something at ``path`` and ``overwrite`` is not set.
+            OtherArtifactError: what is there is no such store.
             DuplicateIdError: an id came twice.
             TensorsError: some graphs have text features and others none, or wider ones.
         """
         path = Path(path).absolute()
         if path.exists() and not overwrite:
             raise StoreExistsError(path)
+        if path.exists() and not (path / META).is_file():
+            raise OtherArtifactError(path, f"no {META}", "store of tensors")
         path.parent.mkdir(parents=True, exist_ok=True)
         with pt.io.finalized_directory(str(path)) as folder:
             write_tensors(Path(folder), path, items)

@@ -82,7 +82,7 @@ class IndexMeta:
         """
         layout = next((name for name, kind in ARTIFACT_TYPES.items() if kind == data.get("type")), None)
         if layout is None or data.get("format") != ARTIFACT_FORMAT:
-            raise NotAnIndexError(path, f"it is a {data.get('type')}.{data.get('format')}, not ours")
+            raise NotAnIndexError(path, f"it is a {data.get('type')}.{data.get('format')}, not an index of MathAMR+")
         version = data.get("format_version")
         if not isinstance(version, int):
             raise IndexCorruptError(path / META_NAME, "it has no format_version")

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 
 import pyterrier as pt
 
+from pyterrier_mathamr._common.artifacts import META, check_artifact
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._version import __version__
 
 from .errors import IndexExistsError, IndexFormatError, IndexNotBuiltError
 
-META = "pt_meta.json"
 Mode = Literal["create", "overwrite"]
 
 
@@ -39,6 +39,11 @@ class FolderArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         """Drop what was read from disk, after the index was built anew."""
         raise NotImplementedError
 
+    @classmethod
+    def kind(cls) -> str:
+        """Say what the index is called in ``pt_meta.json``: its type and format."""
+        return f"{cls.ARTIFACT_TYPE}.{cls.ARTIFACT_FORMAT}"
+
     def built(self) -> bool:
         """Tell whether a whole index is at the path."""
         return bool((self.path / META).is_file())
@@ -48,17 +53,28 @@ class FolderArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
         Raises:
             IndexNotBuiltError: there is no index at the path.
-            IndexFormatError: it is not one that this release reads.
+            OtherArtifactError: something else is there.
+            IndexFormatError: it has a format that this release does not read.
             OSError: the file cannot be read. ValueError: it is no JSON.
         """
         if not self.built():
             raise IndexNotBuiltError(self.path)
         meta: dict[str, Any] = json.loads((self.path / META).read_text(encoding="utf-8"))
-        found = (meta.get("type"), meta.get("format"), meta.get("format_version"))
-        wanted = (self.ARTIFACT_TYPE, self.ARTIFACT_FORMAT, self.FORMAT_VERSION)
-        if found != wanted:
-            raise IndexFormatError(self.path, f"found type, format, version {found}, expected {wanted}")
+        check_artifact(self.path, self.kind())
+        if (version := meta.get("format_version")) != self.FORMAT_VERSION:
+            raise IndexFormatError(self.path, f"format {version}, but this release reads {self.FORMAT_VERSION}")
         return meta
+
+    def check_free(self, mode: Mode) -> None:
+        """Refuse to write where something is that ``mode`` does not replace.
+
+        Raises:
+            OtherArtifactError: something else is at the path.
+            IndexExistsError: such an index is there, and the mode is ``create``.
+        """
+        check_artifact(self.path, self.kind())
+        if mode == "create" and self.built():
+            raise IndexExistsError(self.path)
 
     @contextmanager
     def replaced(self, details: Mapping[str, Any]) -> Iterator[Path]:
@@ -117,13 +133,3 @@ def check_mode(mode: str) -> None:
     """
     if mode not in ("create", "overwrite"):
         raise ConfigError("mode", mode, "'create' or 'overwrite'")
-
-
-def check_free(path: Path, mode: Mode) -> None:
-    """Refuse to create an index where something is.
-
-    Raises:
-        IndexExistsError: the mode is ``create`` and the path is neither free nor an empty folder.
-    """
-    if mode == "create" and path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise IndexExistsError(path)

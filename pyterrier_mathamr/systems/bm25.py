@@ -130,7 +130,8 @@ class BM25Index(FolderArtifact):
 
         Raises:
             IndexNotBuiltError: there is no index at the path.
-            IndexFormatError: it is not one that this release reads.
+            OtherArtifactError: something else is there.
+            IndexFormatError: it cannot be read, or has a format that this release does not read.
         """
         return self._load()[0]
 

@@ -12,7 +12,7 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import DocNo
 
-from ._artifact import Mode, check_free, check_mode
+from ._artifact import Mode, check_mode
 from ._posts import DOCUMENT_COLUMNS, checked_documents, document_post
 from .errors import DuplicateDocnoError
 from .postings import Postings
@@ -61,14 +61,15 @@ class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             The index that was built.
 
         Raises:
-            IndexExistsError: the path is taken and the mode is ``create``.
+            OtherArtifactError: something else is at the path.
+            IndexExistsError: an index is there and the mode is ``create``.
             DuplicateDocnoError: a ``docno`` occurs twice; nothing was written.
             MissingExtraError: the extra ``bm25`` is not installed.
         """
-        check_free(self.bm25_index.path, self.mode)
+        self.bm25_index.check_free(self.mode)
         require("bm25s", "bm25")
         documents = checked_documents(iter, self)
-        postings = Postings.count(self._tokens(documents, getattr(iter, "__len__", lambda: None)()))
+        postings = Postings.count(self._tokens_of(documents, getattr(iter, "__len__", lambda: None)()))
         details = {"documents": len(postings.docnos), "terms": len(postings.terms), "tokens": self.tokens.to_dict()}
         with self.bm25_index.replaced(details) as folder:
             postings.save(folder)
@@ -78,7 +79,9 @@ class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         """Say which columns a document may bring, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
-    def _tokens(self, documents: Iterable[Mapping[str, Any]], total: int | None) -> Iterator[tuple[DocNo, list[str]]]:
+    def _tokens_of(
+        self, documents: Iterable[Mapping[str, Any]], total: int | None
+    ) -> Iterator[tuple[DocNo, list[str]]]:
         seen: set[DocNo] = set()
         for document in progress(documents, "BM25", "doc", verbose=self.verbose, total=total):
             docno = str(document["docno"])

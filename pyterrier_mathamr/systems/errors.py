@@ -35,7 +35,7 @@ class IndexExistsError(SystemsError):
 
 
 class IndexFormatError(SystemsError):
-    """The folder is no such index of a format that this release reads."""
+    """The index cannot be read, or has a format that this release does not read."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(path, reason)

@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.systems._artifact import Mode, check_free, check_mode
+from pyterrier_mathamr.systems._artifact import Mode, check_mode
 from pyterrier_mathamr.systems._posts import DOCUMENT_COLUMNS, checked_documents, document_post
 
 from .content import IndexedFormula, TangentContent
@@ -78,9 +78,10 @@ class TangentIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             The index that was built. Formulas without any tree are left out, with a warning that counts them.
 
         Raises:
-            IndexExistsError: the path is taken and the mode is ``create``.
+            OtherArtifactError: something else is at the path.
+            IndexExistsError: an index is there and the mode is ``create``.
         """
-        check_free(self.tangent_index.path, self.mode)
+        self.tangent_index.check_free(self.mode)
         total = getattr(iter, "__len__", lambda: None)()
         documents = progress(checked_documents(iter, self), "Tangent", "doc", verbose=self.verbose, total=total)
         content = TangentContent.of(self._formulas(documents), self.pairs)
