@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaRow, read_formula_table
 
@@ -31,7 +32,7 @@ class TopicTables(NamedTuple):
     opt: tuple[Path, ...]
 
 
-class ARQMathCollection:
+class ARQMathCollection(ByPath):
     """A local copy of the release, or of a part of it in the same layout.
 
     Files are found by their official names anywhere below the folder. Nothing is read before it is asked for.
@@ -199,15 +200,6 @@ class ARQMathCollection:
         for answer in self.answers():
             if answer.parent_id and (not accepted or answer.id in accepted):
                 yield Pair(answer.parent_id, answer.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ARQMathCollection) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash((ARQMathCollection, self.path))
-
-    def __repr__(self) -> str:
-        return f"ARQMathCollection({str(self.path)!r})"
 
 
 def _each_once(rows: Iterator[FormulaRow]) -> Iterator[FormulaRow]:

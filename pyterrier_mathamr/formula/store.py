@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._common.types import FormulaId
 
 from .errors import FormulaStoreError
@@ -28,7 +29,7 @@ T = TypeVar("T")
 _BATCH = 500  # values of one query; SQLite allows 999 in its older releases
 
 
-class FormulaStore:
+class FormulaStore(ByPath):
     """The official trees of a collection, looked up by formula id.
 
     A store opens its file when it is first used and can be pickled: a worker process opens the file again.
@@ -100,15 +101,6 @@ class FormulaStore:
 
     def __contains__(self, formula_id: object) -> bool:
         return isinstance(formula_id, str) and any(True for _ in self._rows([formula_id]))
-
-    def __repr__(self) -> str:
-        return f"FormulaStore({str(self.path)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FormulaStore) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash((FormulaStore, self.path))
 
     def __getstate__(self) -> dict[str, object]:
         return {"path": self.path, "_connection": None}

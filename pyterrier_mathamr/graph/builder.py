@@ -18,6 +18,7 @@ from pyterrier_mathamr._common.frames import (
     join_values,
     with_objects,
 )
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
@@ -63,7 +64,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         ConfigError: ``formulas``, ``side`` or ``queries`` has no such value.
     """
 
-    schematic = {"label": "GraphBuilder", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+    schematic = {"label": "GraphBuilder", "help_url": HELP_URL}  # noqa: RUF012
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, join_values
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 
 from .reading import Side
@@ -32,7 +33,7 @@ class GraphLoader(ByParameters, pt.Transformer):  # type: ignore[misc]
         ConfigError: ``side`` is none of these.
     """
 
-    schematic = {"label": "GraphStore loader", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+    schematic = {"label": "GraphStore loader", "help_url": HELP_URL}  # noqa: RUF012
 
     def __init__(self, store: GraphStore, *, side: Side = "auto") -> None:
         super().__init__()

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyterrier as pt
 
 from pyterrier_mathamr._common.artifacts import META, check_artifact
+from pyterrier_mathamr._common.links import HELP_URL
+from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrError
 
@@ -30,7 +32,7 @@ from .store_index import GraphStoreIndexer
 from .store_job import READABLE_FORMATS, STORE_KIND, StoreMode, partial_path, shard_name, unfinished_ids
 
 
-class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+class GraphStore(ByPath, pt.Artifact, pt.Indexer):  # type: ignore[misc]
     """The graphs of posts or topics by id, compressed (MathAMR+, section 3.1).
 
     A store is cheap to make and opens its files on first use; it can be pickled. A job that builds it can be killed and
@@ -50,22 +52,13 @@ class GraphStore(pt.Artifact, pt.Indexer):  # type: ignore[misc]
     ARTIFACT_FORMAT = "mathamr"
     ARTIFACT_PACKAGE_HINT = "pyterrier-mathamr"
 
-    schematic = {"label": "GraphStore", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+    schematic = {"label": "GraphStore", "help_url": HELP_URL}  # noqa: RUF012
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._opened: _Opened | None = None
         self.import_report: ImportReport | None = None
         """What :meth:`from_penman` read, where this object did."""
-
-    def __repr__(self) -> str:
-        return f"GraphStore({str(self.path)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphStore) and self.path == other.path
-
-    def __hash__(self) -> int:
-        return hash((GraphStore, self.path))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None}

@@ -13,6 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.artifacts import META
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
@@ -49,7 +50,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         ConfigError: ``mode`` is none of these, or ``shard_size`` is not positive.
     """
 
-    schematic = {"label": "GraphStore indexer", "help_url": "https://pypi.org/project/pyterrier-mathamr/"}  # noqa: RUF012
+    schematic = {"label": "GraphStore indexer", "help_url": HELP_URL}  # noqa: RUF012
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pyterrier as pt
 
+from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._common.progress import progress
 
 from .errors import DtypeMismatchError, NotAnIndexError, check_model
@@ -21,7 +22,7 @@ from .snapshot import Snapshot, entries, signature
 from .write import rewrite_index, write_index
 
 
-class IndexArtifact(pt.Artifact, IndexFace):  # type: ignore[misc]
+class IndexArtifact(ByPath, pt.Artifact, IndexFace):  # type: ignore[misc]
     """An index in a folder. Making the object reads nothing; the folder need not exist yet.
 
     Args:
@@ -39,17 +40,6 @@ class IndexArtifact(pt.Artifact, IndexFace):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[type[IndexArtifact], tuple[str]]:
         return type(self), (str(self.path),)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IndexArtifact):
-            return NotImplemented
-        return type(other) is type(self) and other.path == self.path
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.path))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.path)!r})"
 
     def built(self) -> bool:
         """Whether there is a whole index at the path; a build that is under way or died does not count."""

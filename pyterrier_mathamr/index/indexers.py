@@ -8,12 +8,12 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.progress import progress
 
 from .artifact import IndexArtifact
 from .errors import check_model
 from .files import FORMAT_VERSIONS, DType
-from .options import HELP_URL
 from .records import Entry, VisualIds, document_entries, formula_entries
 from .shard import Shard
 from .texts import hash_texts

@@ -11,6 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, first_values, with_objects
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
@@ -19,9 +20,6 @@ from .search import Hits
 from .searched import Searched, SearchedIndex
 
 Search = Literal["exact", "approximate"]
-
-HELP_URL = "https://pyterrier.readthedocs.io/en/latest/neural.html"
-"""Where a drawn pipeline points; given so that drawing asks no network for it."""
 
 _HIDDEN = {"search": "_search"}  # every transformer has a method of that name, which an attribute would hide
 

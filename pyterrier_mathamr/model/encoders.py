@@ -17,14 +17,13 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     with_objects,
 )
+from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .identity import vectors_by
 from .mathamr import MathAMR
 from .maxsim import maxsim
-
-_HELP = "https://pypi.org/project/pyterrier-mathamr/"
 
 
 class _GraphTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
@@ -73,7 +72,7 @@ class DocEncoder(_GraphTransformer):
         (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
     """
 
-    schematic = {"label": "MathAMR Documents", "help_url": _HELP}  # noqa: RUF012 - PyTerrier's form
+    schematic = {"label": "MathAMR Documents", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``doc_embs``, ``formula_ids`` and ``doc_model``.
@@ -121,7 +120,7 @@ class QueryEncoder(_GraphTransformer):
         mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
     """
 
-    schematic = {"label": "MathAMR Queries", "help_url": _HELP}  # noqa: RUF012 - PyTerrier's form
+    schematic = {"label": "MathAMR Queries", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``query_embs``, ``query_formula_ids`` and ``query_model``.
@@ -171,7 +170,7 @@ class TextScorer(_GraphTransformer):
         bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
     """
 
-    schematic = {"label": "MathAMR Scorer", "help_url": _HELP}  # noqa: RUF012 - PyTerrier's form
+    schematic = {"label": "MathAMR Scorer", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace ``score`` and ``rank``.

@@ -13,6 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.artifacts import META, check_artifact
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._version import __version__
 
 from .errors import IndexExistsError, IndexFormatError, IndexNotBuiltError
@@ -20,7 +21,7 @@ from .errors import IndexExistsError, IndexFormatError, IndexNotBuiltError
 Mode = Literal["create", "overwrite"]
 
 
-class FolderArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
+class FolderArtifact(ByPath, pt.Artifact, pt.Indexer):  # type: ignore[misc]
     """An index in a folder. Making the object reads nothing; the folder need not exist yet.
 
     Args:
@@ -107,15 +108,6 @@ class FolderArtifact(pt.Artifact, pt.Indexer):  # type: ignore[misc]
         else:
             fresh.rename(target)
         self.forget()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.path)!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.path.absolute() == other.path.absolute()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.path.absolute()))
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path}
