@@ -10,8 +10,9 @@ from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError
 from .jobs import build_graphs, index_graph_store
 from .known_item import KNOWN_ITEM_MEASURES, evaluate_known_item
 from .links import LINKED_QUESTIONS, LinkedQuestions, known_answers, linked_pairs
+from .markdown import markdown_table
 from .negatives import MINERS, Miner, mine_negatives
-from .report import Report, markdown_table
+from .report import Report
 from .sources import TrainingPairs, read_documents, read_training_pairs
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, published, run_study

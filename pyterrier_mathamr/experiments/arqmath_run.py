@@ -7,14 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
 from pyterrier_mathamr.systems import BM25Index
 
-from .arqmath_stages import ARQMathStages
+from .arqmath_stages import ARQMathStages, refuse_both
 from .arqmath_topics import judged_topics
 from .compare import BASELINE, measure, measure_by_topic, run_systems, search_systems
 from .fusion_weight import fitted_weight, fusion_weights
@@ -63,8 +62,7 @@ def run_arqmath(
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of the year can be measured on this collection.
     """
-    if model is not None and config is not None:
-        raise ConfigError("config", "a configuration", "either config= (to train a model) or model= (to use one)")
+    refuse_both(config, model)
     folder = Path(workdir)
     stages = Stages(folder, to_stderr if verbose else None)
     run = ARQMathStages(ARQMathCollection(path), year, folder, stages, verbose=verbose)

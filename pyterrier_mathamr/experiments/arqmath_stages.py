@@ -17,6 +17,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
@@ -28,6 +29,20 @@ from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, TangentIndex
 from .jobs import complete_store, index_documents, train_on_pairs
 from .sources import read_documents, read_training_pairs
 from .stages import Stages
+
+
+def refuse_both(config: MathAMRConfig | None, model: str | None) -> None:
+    """Refuse to be told both how to train a model and which one to use.
+
+    Args:
+        config: of a training, or nothing.
+        model: name or folder of a trained model, or nothing.
+
+    Raises:
+        ConfigError: both are given.
+    """
+    if model is not None and config is not None:
+        raise ConfigError("config", "a configuration", "either config= (to train a model) or model= (to use one)")
 
 
 class ARQMathStages:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import SHORT_NAMES
-
 from .environment import environment
+from .markdown import markdown_table
 from .stages import StageRecord, write_whole
-
-_SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
-_MARK = re.compile(r"(.+) (?:std|reject)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +61,7 @@ class Report:
         )
         parts = [f"# {self.title}"]
         parts += [f"## {caption}\n\n{markdown_table(table)}" for caption, table in self.tables.items()]
-        parts += ["\n".join(f"* {note}" for note in self.notes)] if self.notes else []
+        parts += ["## Notes\n\n" + "\n".join(f"* {note}" for note in self.notes)] if self.notes else []
         parts += ["## Published by others, not measured here"] if self.published else []
         parts += [f"{caption}\n\n{markdown_table(table)}" for caption, table in self.published.items()]
         parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
@@ -86,64 +81,8 @@ class Report:
         write_whole(folder / "report.md", self.to_markdown())
 
 
-def markdown_table(table: pd.DataFrame) -> str:
-    """Write a table as Markdown: numbers to four places, measures under their short names, a star where it differs.
-
-    A star stands where a significance test rejects that a system is like the first.
-
-    Args:
-        table: any frame; its index is left out.
-    """
-    table = _with_stars(table)
-    columns = [_short(str(name)) for name in table.columns]
-    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False, name=None)]
-    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-    lines = [columns, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
-    )
-
-
-def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
-    """Bring standard deviations and significance tests down to ``± 0.0012*`` beside the value."""
-    marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
-    others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
-    nothing: list[object] = [None] * len(table)
-    result: pd.DataFrame = table[others].assign(
-        **{
-            measure: [
-                _cell(value)
-                + (f" ± {_cell(spread)}" if spread is not None and spread == spread else "")
-                + "*" * (reject in (True, 1))
-                for value, spread, reject in zip(
-                    table[measure],
-                    table.get(f"{measure} std", nothing),
-                    table.get(f"{measure} reject", nothing),
-                    strict=True,
-                )
-            ]
-            for measure in marked
-        }
-    )
-    return result
-
-
 def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     return {caption: json.loads(table.to_json(orient="records")) for caption, table in tables.items()}
-
-
-def _short(name: str) -> str:
-    """Shorten the measure in a column's name: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
-    for measure, short in _SHORT_NAMES.items():
-        if name == measure or name.startswith(f"{measure} "):
-            return short + name.removeprefix(measure)
-    return name
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4f}"
-    return str(value).replace("|", "\\|")
 
 
 def _listed(values: Mapping[str, Any]) -> str:

@@ -16,14 +16,13 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection, VisualIdDeduplication
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.systems import fuse_rankings
 
-from .arqmath_stages import ARQMathStages
+from .arqmath_stages import ARQMathStages, refuse_both
 from .compare import measure, measure_by_topic, run_systems
 from .report import Report
 from .stages import Stages, to_stderr
@@ -86,8 +85,7 @@ def run_task2(
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
-    if model is not None and config is not None:
-        raise ConfigError("config", "a configuration", "either config= (to train a model) or model= (to use one)")
+    refuse_both(config, model)
     when = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
     run = _FormulaRun(ARQMathCollection(path), Path(workdir), config, model, verbose)
     tables, speeds, by_topic = zip(*(run.measured(year) for year in when), strict=True)

@@ -35,6 +35,22 @@ def test_numbers_have_four_places_and_what_is_no_number_is_empty() -> None:
     assert markdown_table(table).splitlines()[2:] == ["| 1 |        |", "| 2 | 0.3333 |"]
 
 
+def test_large_numbers_have_fewer_places_and_a_spread_those_of_its_mean() -> None:
+    table = pd.DataFrame(
+        {
+            "vectors": [71875, 2022],
+            "seconds": [64.7837, 1.98764],
+            "seconds std": [4.4498, 0.01],
+            "p50 ms": [2.635, 1234.56],
+            "measure": ["nDCG(judged_only=True)@1000", "t"],
+        }
+    )
+    assert markdown_table(table).splitlines()[2:] == [
+        "| 71,875  | 64.8 ± 4.4      | 2.63    | nDCG'   |",
+        "| 2022    | 1.9876 ± 0.0100 | 1,234.6 | t       |",
+    ]
+
+
 @pytest.fixture
 def report() -> Report:
     stage = StageRecord("train", 12.5, 800.0, True, {"layers": 4})
@@ -44,7 +60,15 @@ def report() -> Report:
 
 def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
     page = report.to_markdown()
-    for part in ("# A run", "## Task 1, 2022", "* A note.", "12.5", "before", "* year: 2022", "* python: 3.11"):
+    for part in (
+        "# A run",
+        "## Task 1, 2022",
+        "## Notes\n\n* A note.",
+        "12.5",
+        "before",
+        "* year: 2022",
+        "* python: 3.11",
+    ):
         assert part in page
 
 

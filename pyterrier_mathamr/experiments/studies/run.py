@@ -41,7 +41,10 @@ NOTES = (
     "answers are judged, so that nDCG' and MAP' begin high.",
     "Known items: the questions of the test part, never trained on, look for their own answers among all answers.",
     "The weight of the fusion was chosen on validation questions for each run; 'equal weights' is one half.",
-    "Times are of one thread, of queries that are encoded already, one by one; other runs may have been beside it.",
+    "Peak memory is that of a run's own process. The share of waiting is the part of an epoch's time in which training "
+    "waited for its batches.",
+    "Times of queries are of one thread, of queries that are encoded already, one by one; other runs may have been "
+    "beside it.",
 )
 
 SHORT = (
