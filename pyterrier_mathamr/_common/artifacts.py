@@ -1,8 +1,12 @@
-"""What a folder holds, by its ``pt_meta.json``; anything else than what is asked for is neither read nor replaced."""
+"""Where an artifact may be: not in place of something else, and not where nothing can be written.
+
+What a folder holds is known by its ``pt_meta.json``; anything else than what is asked for is neither read nor replaced.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from .errors import MathAMRError
@@ -50,3 +54,31 @@ def _content(path: Path) -> str:
         return f"files but no {META}" if any(path.iterdir()) else "nothing"
     except (OSError, ValueError, KeyError, TypeError):
         return f"a {META} that cannot be read"
+
+
+class NotWritableError(MathAMRError):
+    """Nothing can be written where a folder or file is to be made."""
+
+    def __init__(self, path: Path, parent: Path) -> None:
+        super().__init__(path, parent)
+        self.path, self.parent = path, parent
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} cannot be made: you may not write in {self.parent}. "
+            "Give a path in a folder of yours, or change its permissions. Nothing was written."
+        )
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path in a folder that cannot be written, before any work is done for it.
+
+    Args:
+        path: what is to be made; folders above it that are missing are made with it.
+
+    Raises:
+        NotWritableError: the nearest folder above it that exists is read-only, or is no folder.
+    """
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if not (parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)):
+        raise NotWritableError(path, parent)

@@ -28,12 +28,12 @@ _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
 _ENTITY = re.compile(r"&(\w+);")
 _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML does not allow."""
 _ESCAPES = str.maketrans(
     {"\t": r"\t", "\n": r"\n", "\r": r"\r", "?": "&quest;", ",": "&comma;", "[": "&lsqb;", "]": "&rsqb;"}
 )
 _INVISIBLE = frozenset("\u2061\u2062\u2063\u2064")
 _ATTRIBUTE = re.compile(r"""=\s*("[^"]*"|'[^']*')""")
-"""Characters that XML does not allow."""
 
 _BARE = re.compile(r"<(?![/a-zA-Z!?])")
 

@@ -69,6 +69,7 @@ class FormulaStore(ByPath):
 
         Raises:
             FormulaStoreError: there is a file already, and ``overwrite`` is not set.
+            NotWritableError: nothing can be written there.
             FormulaTableError: a table cannot be read; names file and line.
         """
         build_store(Path(path), [*map(Path, slt_tables)], [*map(Path, opt_tables)], verbose, overwrite)

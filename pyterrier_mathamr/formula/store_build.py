@@ -10,6 +10,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
+from pyterrier_mathamr._common.artifacts import check_writable
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
 
@@ -38,6 +39,7 @@ def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verb
     """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
     if path.exists() and not overwrite:
         raise FormulaStoreError(path, "there is a file already; pass overwrite=True to replace it")
+    check_writable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     tables = _interleave(slt_tables, opt_tables)

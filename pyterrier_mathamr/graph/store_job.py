@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pyterrier_mathamr._common.artifacts import META, check_artifact
+from pyterrier_mathamr._common.artifacts import META, check_artifact, check_writable
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import (
@@ -75,6 +75,7 @@ class StoreJob:
 
     Raises:
         OtherArtifactError: something else than a store is at ``path``.
+        NotWritableError: nothing can be written there.
         StoreExistsError: the mode is ``create`` and there is a store.
         UnfinishedJobError: work of another mode lies beside the store.
         StoreFormatError: work of another format lies beside the store.
@@ -84,6 +85,7 @@ class StoreJob:
         self, path: Path, mode: StoreMode, shard_size: int, base: Mapping[str, Any], base_ids: frozenset[str]
     ) -> None:
         check_artifact(path, STORE_KIND)
+        check_writable(path)
         if mode == "create" and (path / META).exists():
             raise StoreExistsError(path)
         self.path, self.mode, self.shard_size, self.base, self.base_ids = path, mode, shard_size, base, base_ids

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 import pyterrier as pt
 
-from pyterrier_mathamr._common.artifacts import OtherArtifactError
+from pyterrier_mathamr._common.artifacts import OtherArtifactError, check_writable
 
 from .errors import (
     DamagedStoreError,
@@ -94,7 +94,7 @@ class TensorStore:
 
         Raises:
             StoreExistsError: there is something at ``path`` and ``overwrite`` is not set.
-            OtherArtifactError: what is there is no such store.
+            OtherArtifactError: what is there is no such store. NotWritableError: nothing can be written there.
             DuplicateIdError: an id came twice.
             TensorsError: some graphs have text features and others none, or wider ones.
         """
@@ -103,6 +103,7 @@ class TensorStore:
             raise StoreExistsError(path)
         if path.exists() and not (path / META).is_file():
             raise OtherArtifactError(path, f"no {META}", "store of tensors")
+        check_writable(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with pt.io.finalized_directory(str(path)) as folder:
             write_tensors(Path(folder), path, items)

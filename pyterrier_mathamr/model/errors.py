@@ -69,7 +69,8 @@ class ModelNotFoundError(ModelError):
     def __str__(self) -> str:
         return (
             f"no model {self.name!r}: it is neither a folder with a config.json nor one of the bundled models "
-            f"({', '.join(self.bundled) or 'none is installed'}). Give a bundled name or the path that save() wrote."
+            f"({', '.join(self.bundled) or 'none is installed'}). Give a bundled name, the path that save() wrote, or "
+            "hf:organisation/name."
         )
 
 

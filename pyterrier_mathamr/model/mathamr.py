@@ -13,6 +13,7 @@ import pyterrier as pt
 import torch
 from torch import Tensor
 
+from pyterrier_mathamr._common.artifacts import check_writable
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
@@ -21,8 +22,18 @@ from .config import MathAMRConfig
 from .devices import choose_device
 from .encoder import Encoder
 from .start import first_encoder, starting_weights
-from .storage import Manifest, find_folder, pack_weights, read_manifest, read_vocabulary, read_weights, write_model
-from .tensors import tensors_of
+from .storage import (
+    Manifest,
+    find_folder,
+    pack_weights,
+    read_manifest,
+    read_vocabulary,
+    read_weights,
+    short_name,
+    stored_dtype,
+    write_model,
+)
+from .tensors import batches_by_size, tensors_of
 from .text import TextEncoder
 from .weights import ScoreWeights, with_weights
 
@@ -82,7 +93,7 @@ class MathAMR:
         folder = find_folder(name_or_path)
         manifest = read_manifest(folder)
         model = cls.__new__(cls)
-        model.config, model._folder, model._manifest = manifest.config, folder, manifest
+        model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest
         model._vocabulary, model._weights, model._encoders = None, None, {}
         model.text = text or TextEncoder(manifest.config.text_model)
         return model
@@ -108,20 +119,23 @@ class MathAMR:
             encoder.load_state_dict(starting_weights(config, vocabulary, graphs, tensors, text), strict=False)
         return cls(config, vocabulary, encoder.state_dict(), text=text)
 
-    def save(self, path: str | Path, *, dtype: str = "float32") -> None:
+    def save(self, path: str | Path, *, dtype: str | None = None) -> None:
         """Write the model to a folder, all of it or nothing; a folder that exists is left alone.
 
         Args:
             path: the folder to make.
-            dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %.
+            dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %. By default
+                that of the files it was opened from, so that a copy has the same :attr:`identity`, else ``float32``.
 
         Raises:
             ConfigError: the folder exists, or another dtype.
+            NotWritableError: the folder cannot be made where it is wanted.
         """
         target = Path(path)
         if target.exists():
             raise ConfigError("path", str(path), "a folder that does not exist yet")
-        weights = pack_weights(self.weights(), dtype)
+        check_writable(target)
+        weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = Manifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
         target.parent.mkdir(parents=True, exist_ok=True)
         with pt.io.finalized_directory(str(target)) as unfinished:
@@ -273,25 +287,4 @@ class MathAMR:
     def __repr__(self) -> str:
         if self._folder is None:
             return f"<MathAMR {self.identity[:12]}>"
-        return f"MathAMR.from_pretrained({str(self._folder)!r})"
-
-
-def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Group graphs of like size, so that a batch holds at most ``budget`` nodes, one graph at the least.
-
-    Args:
-        sizes: nodes of each graph.
-        budget: most nodes of a batch.
-
-    Returns:
-        Indices of the graphs, the largest first.
-    """
-    batches: list[list[int]] = []
-    room = 0
-    for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
-        if not batches or sizes[i] > room:
-            batches.append([])
-            room = budget
-        batches[-1].append(i)
-        room -= sizes[i]
-    return batches
+        return f"MathAMR.from_pretrained({short_name(self._folder)!r})"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
@@ -89,10 +89,21 @@ def find_folder(name: str | Path) -> Path:
     for folder in (Path(name), BUNDLED / name):
         if (folder / CONFIG).is_file():
             return folder
-    bundled = sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
-    if Path(name).is_dir():
-        raise ModelFileError(Path(name) / CONFIG, "the file is missing")
-    raise ModelNotFoundError(str(name), bundled)
+    raise ModelNotFoundError(str(name), sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}")))
+
+
+def short_name(folder: Path) -> str:
+    """Name a model's folder in the shortest way that :func:`find_folder` takes: a bundled one by its name."""
+    return folder.name if folder.parent == BUNDLED else str(folder)
+
+
+def stored_dtype(folder: Path | None) -> str:
+    """Say whether the weights in a folder are ``float32`` or ``float16``; the former without a folder."""
+    if folder is None:
+        return "float32"
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is no mapping
+    return "float16" if kinds == {"F16"} else "float32"
 
 
 def _from_hub(name: str) -> Path:

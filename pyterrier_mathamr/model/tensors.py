@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pyterrier_mathamr._common.errors import ConfigError
@@ -82,3 +82,24 @@ def _with_features(
     for tensors, lines in graphs:
         first, last = last, last + len(lines)
         yield replace(tensors, features=features[first:last])
+
+
+def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
+    """Group graphs of like size, so that a batch holds at most ``budget`` nodes, one graph at the least.
+
+    Args:
+        sizes: nodes of each graph.
+        budget: most nodes of a batch.
+
+    Returns:
+        Indices of the graphs, the largest first.
+    """
+    batches: list[list[int]] = []
+    room = 0
+    for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
+        if not batches or sizes[i] > room:
+            batches.append([])
+            room = budget
+        batches[-1].append(i)
+        room -= sizes[i]
+    return batches

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.artifacts import META, check_artifact
+from pyterrier_mathamr._common.artifacts import META, check_artifact, check_writable
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._version import __version__
@@ -71,9 +71,11 @@ class FolderArtifact(ByPath, pt.Artifact, pt.Indexer):  # type: ignore[misc]
 
         Raises:
             OtherArtifactError: something else is at the path.
+            NotWritableError: nothing can be written there.
             IndexExistsError: such an index is there, and the mode is ``create``.
         """
         check_artifact(self.path, self.kind())
+        check_writable(self.path)
         if mode == "create" and self.built():
             raise IndexExistsError(self.path)
 

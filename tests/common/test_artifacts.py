@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr._common.artifacts import OtherArtifactError, check_artifact
+from pyterrier_mathamr._common.artifacts import NotWritableError, OtherArtifactError, check_artifact, check_writable
+from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import TensorStore
 
 DOCUMENTS = [{"docno": "1", "text": "Why is $x^2$ not negative?"}]
@@ -78,3 +79,27 @@ def test_an_artifact_of_another_kind_is_not_opened_and_its_own_kind_is_named(tmp
     bm25 = BUILDS["bm25"](tmp_path / "bm25", "create")
     with pytest.raises(OtherArtifactError, match=r"a sparse_index\.mathamr_bm25, not a graph_store\.mathamr"):
         len(mathamr.GraphStore(bm25.path))
+
+
+WRITES: dict[str, Callable[[Path], Any]] = {
+    **{name: lambda path, build=build: build(path, "create") for name, build in BUILDS.items()},
+    "formulas": lambda path: FormulaStore.build(path, [], []),
+    "tensors": lambda path: TensorStore.build(path, []),
+    "model": lambda path: mathamr.MathAMR.from_pretrained("mathamr-plus-mini").save(path),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, write: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda folder, _: folder != tmp_path)  # permissions do not bind the root of a CI
+    with pytest.raises(NotWritableError, match=f"you may not write in {tmp_path}") as caught:
+        WRITES[write](tmp_path / "folder" / "new")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_that_are_missing_can_be_made_but_not_below_a_file(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a" / "b" / "c")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotWritableError, match=f"write in {tmp_path / 'file'}"):
+        check_writable(tmp_path / "file" / "c")

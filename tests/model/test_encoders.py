@@ -12,7 +12,7 @@ import torch
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.graph import VirtualKind, graph_tensors
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
-from pyterrier_mathamr.model.mathamr import batches_by_size
+from pyterrier_mathamr.model.tensors import batches_by_size
 
 
 @pytest.fixture(scope="module")

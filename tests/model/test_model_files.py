@@ -140,8 +140,30 @@ def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     with pytest.raises(ModelNotFoundError, match=r"no model 'maxi'.*\(mini\)"):
         MathAMR.from_pretrained("maxi")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelFileError, match=r"config.json: the file is missing"):
+    with pytest.raises(ModelNotFoundError, match=r"neither a folder with a config\.json"):
         MathAMR.from_pretrained(tmp_path / "empty")
+
+
+def test_a_copy_of_a_model_in_half_precision_is_the_same_model(model, tmp_path) -> None:
+    model.save(tmp_path / "half", dtype="float16")
+    half = MathAMR.from_pretrained(tmp_path / "half")
+    half.save(tmp_path / "copy")
+    assert MathAMR.from_pretrained(tmp_path / "copy").identity == half.identity
+    half.save(tmp_path / "wider", dtype="float32")
+    assert MathAMR.from_pretrained(tmp_path / "wider").identity != half.identity
+
+
+def test_a_relative_path_still_leads_to_the_model_after_a_change_of_folder(
+    folder, tmp_path, monkeypatch, model
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    opened = MathAMR.from_pretrained(folder.name)
+    monkeypatch.chdir(tmp_path.parent)
+    assert opened.weights().keys() == model.weights().keys()
+
+
+def test_a_bundled_model_is_shown_by_its_name() -> None:
+    assert repr(MathAMR.from_pretrained("mathamr-plus-mini")) == "MathAMR.from_pretrained('mathamr-plus-mini')"
 
 
 def test_a_bundled_model_is_found_by_name(folder, tmp_path, monkeypatch, model) -> None:
