@@ -35,15 +35,32 @@ def usable(dimensions: int) -> bool:
     try:
         import torch
 
-        if not _right(dimensions, "cpu", (1, 7, BLOCK_ROWS), (1, 2, 13, COLUMNS)):
+        if not _right(dimensions, "cpu", (1, 7, BLOCK_ROWS), (16, 32, COLUMNS), _in_memory):
             return False
         codes, query = _example(dimensions)
         left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
         rows, columns = codes.astype(np.float32), query[:16].T.astype(np.float32)
         with exactly():
             return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: rows @ columns)
-    except (ImportError, AttributeError, RuntimeError, NotImplementedError):
+    except (ImportError, AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False
+
+
+def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
+    """The product of bytes on the processor, where :func:`usable` says so, made in given memory.
+
+    Args:
+        left: int8 ``[r, d]``.
+        right: int8 ``[d, T]``.
+        out: int32 ``[r, T]``, which becomes the product.
+
+    Returns:
+        ``out``.
+    """
+    import torch
+
+    product: Tensor = torch._int_mm(left, right, out=out)
+    return product
 
 
 @lru_cache(maxsize=16)
@@ -61,7 +78,7 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
     import torch
 
     try:
-        if _right(dimensions, device, (17, BLOCK_ROWS), (16, COLUMNS)):
+        if _right(dimensions, device, (17, BLOCK_ROWS), (16, COLUMNS), torch._int_mm):
             return torch._int_mm
     except (AttributeError, RuntimeError, NotImplementedError):
         pass
@@ -91,7 +108,13 @@ def _example(dimensions: int) -> tuple[Any, Any]:
     return codes, query
 
 
-def _right(dimensions: int, device: str, rows: tuple[int, ...], columns: tuple[int, ...]) -> bool:
+def _right(
+    dimensions: int,
+    device: str,
+    rows: tuple[int, ...],
+    columns: tuple[int, ...],
+    multiply: Callable[[Tensor, Tensor], Tensor],
+) -> bool:
     """Whether the integer product of some sizes is what it must be."""
     import torch
 
@@ -99,9 +122,14 @@ def _right(dimensions: int, device: str, rows: tuple[int, ...], columns: tuple[i
     left, right = torch.from_numpy(codes).to(device), torch.from_numpy(query).to(device).T
     true = codes.astype(np.float64) @ query.T.astype(np.float64)
     return all(
-        np.array_equal(torch._int_mm(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q])
-        for m, q in product(rows, columns)
+        np.array_equal(multiply(left[:m], right[:, :q]).cpu().numpy(), true[:m, :q]) for m, q in product(rows, columns)
     )
+
+
+def _in_memory(left: Tensor, right: Tensor) -> Tensor:
+    import torch
+
+    return product_into(left, right, torch.empty((len(left), right.shape[1]), dtype=torch.int32))
 
 
 def _seconds(run: Callable[[], Any]) -> float:

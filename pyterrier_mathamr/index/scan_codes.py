@@ -5,10 +5,14 @@ On the processor the bytes stay memory-mapped and threads share the shards, a pi
 so that the answers are the same::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
+
+Memory is used again and again by a thread: to be given fresh memory takes as long as to make the products in it.
 """
 
 from __future__ import annotations
 
+import math
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,13 +21,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyterrier_mathamr._common.processes import usable_cores
 
 from .arrays import Codes, Numbers, Scores
 from .codes import CodedQueries, encode_queries
 from .files import IndexFile
-from .integers import exactly, product_on
+from .integers import exactly, product_into, product_on
 from .scan import QueryBatch, blocks
 from .shard import Shard
 
@@ -36,9 +41,32 @@ QUERY_ROWS = 160
 PRODUCTS = 1 << 18
 """Products that are made before they are reduced: one megabyte, which stays in a cache."""
 
+_BEST = 1 << 16  # the best products that are kept before scores are made of them
 _CARD_PRODUCTS = 1 << 25
 _PIECE_ROWS = 1 << 17
 _ALIGNED = 16  # an integer product of 117 columns takes longer than one of 128
+_WIDE = 32  # columns from which torch finds the greatest over rows at full speed
+
+
+class Memory(threading.local):
+    """The memory of each thread that scans, used again for every block; what was taken before is overwritten.
+
+    Args:
+        device: where it is, as torch names it.
+    """
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+        self._kept: dict[Any, Tensor] = {}
+
+    def take(self, dtype: Any, *shape: int) -> Tensor:
+        """A tensor of any numbers, one at a time of each ``dtype``."""
+        import torch
+
+        numbers = math.prod(shape)
+        if dtype not in self._kept or len(self._kept[dtype]) < numbers:
+            self._kept[dtype] = torch.empty(numbers, dtype=dtype, device=self.device)
+        return self._kept[dtype][:numbers].view(shape)
 
 
 class CodeScan:
@@ -49,31 +77,33 @@ class CodeScan:
         offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
         coded: the queries as bytes.
         queries: the same queries, for their offsets.
+        memory: where products are made.
         card: ``codes`` are those of :func:`on_card`, wherever they are.
     """
 
     def __init__(
-        self, codes: Tensor, offsets: Numbers, coded: CodedQueries, queries: QueryBatch, *, card: bool = False
+        self,
+        codes: Tensor,
+        offsets: Numbers,
+        coded: CodedQueries,
+        queries: QueryBatch,
+        memory: Memory,
+        *,
+        card: bool = False,
     ) -> None:
         import torch
 
-        self.codes, self.offsets, self.card = codes, offsets, card
+        self.codes, self.offsets, self.memory, self.card = codes, offsets, memory, card
         columns, width = len(coded.codes), codes.shape[1]
-        padded = columns + (-columns % _ALIGNED if card or columns > _ALIGNED else 0)
+        padded = columns + -columns % (_ALIGNED if card or columns <= _ALIGNED else _WIDE)
         asked = np.zeros((padded, width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
-        factors = np.zeros((len(queries), padded), dtype=np.float32)
-        for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
-            factors[query, start:end] = coded.factors[start:end]
-        self.factors = torch.from_numpy(factors).to(codes.device)  # [queries, T]
-        self.last = torch.from_numpy(queries.offsets[1:] - 1).to(codes.device)
-        self.blend: Tensor | None = None
-        if queries.document_weights is not None:
-            steps = coded.steps[queries.offsets[1:] - 1] * queries.document_weights
-            self.blend = torch.from_numpy(steps.astype(np.float32)).to(codes.device)
+        self.factors = torch.from_numpy(_factors(coded, queries, padded)).to(codes.device)
+        blended = queries.offsets[1:] - 1 if queries.document_weights is not None else queries.offsets[:0]
+        self.last = torch.from_numpy(blended).to(codes.device)
         self.rows = max(1, (_CARD_PRODUCTS if card else PRODUCTS) // padded)
-        self.product: Callable[..., Tensor] = product_on(str(codes.device), width) if card else torch._int_mm
+        self.product: Callable[..., Tensor] = product_on(str(codes.device), width) if card else product_into
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
         """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``.
@@ -90,33 +120,77 @@ class CodeScan:
         runs = first + np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
         for start, end in pairwise(runs.tolist()):
             row, length = int(self.offsets[start]), int(lengths[start - first])
-            step = max(1, self.rows // length)
+            block = max(1, self.rows // length)
+            step = max(block, _BEST // len(self.asked.T) // block * block)
             for at in range(start, end, step):
                 documents = min(step, end - at)
-                out[:, at : at + documents] = self._block(row, documents, length)
+                out[:, at : at + documents] = self.factors @ self._best(row, documents, length, block).T
                 row += documents * length
 
-    def _block(self, row: int, documents: int, length: int) -> Tensor:
-        """Score some documents of one length, the first of which begins at ``row``: ``[queries, D]``."""
+    def _best(self, row: int, documents: int, length: int, block: int) -> Tensor:
+        """The greatest products of some documents of one length, the first of which begins at ``row``.
+
+        Returns:
+            float32 ``[D, T]``, and further columns with the products of the documents' last rows where they count.
+        """
         import torch
 
-        end = row + documents * length
-        if length <= self.rows:
-            products = self._products(row, end).view(documents, length, -1)
-            best, own = products.amax(1), None if self.blend is None else products[:, -1, self.last]
-            del products  # so that the next ones are made in the same memory, which is in the cache
-        else:  # one long document
-            parts = [self._products(*of).amax(0) for of in pairwise([*range(row, end, self.rows), end])]
-            best, own = torch.stack(parts).amax(0)[None], self._products(end - 1, end)[:, self.last]
-        scores = self.factors @ best.float().T
-        if self.blend is not None and own is not None:
-            scores += (own.float() * self.blend).T
-        return scores
+        columns = len(self.asked.T)
+        best = self.memory.take(torch.float32, documents, columns + len(self.last))
+        for first in range(0, documents, block):
+            last = min(first + block, documents)
+            start, end = row + first * length, row + last * length
+            if length <= self.rows:
+                products = self._products(start, end).view(last - first, length, columns)
+                best[first:last, :columns] = greatest(products)
+                own = products[:, -1]
+            else:  # one long document
+                parts = [self._products(*of).amax(0) for of in pairwise([*range(start, end, self.rows), end])]
+                best[first, :columns] = torch.stack(parts).amax(0)
+                own = self._products(end - 1, end)
+            if len(self.last):
+                best[first:last, columns:] = own[:, self.last]
+        return best
 
     def _products(self, start: int, end: int) -> Tensor:
+        import torch
+
         if self.card:  # which takes no fewer than 17 rows; those that follow are thrown away
             return self.product(self.codes[start : max(end, start + _ALIGNED + 1)], self.asked)[: end - start]
-        return self.product(self.codes[start:end], self.asked)
+        out = self.memory.take(torch.int32, end - start, len(self.asked.T))
+        return self.product(self.codes[start:end], self.asked, out)
+
+
+def greatest(products: Tensor) -> Tensor:
+    """The greatest product of each document with each column: ``[D, n, T]``, without gaps, to ``[D, T]``.
+
+    Where there are few columns, those of two rows lie side by side as one.
+    """
+    import torch
+
+    documents, length, columns = products.shape
+    if columns >= _WIDE or length == 1:
+        return products.amax(1)
+    flat = products.view(documents, length * columns)
+    pairs = flat[:, : length // 2 * 2 * columns].view(documents, -1, 2 * columns)
+    paired = pairs.amax(1)
+    best = torch.maximum(paired[:, :columns], paired[:, columns:])
+    return torch.maximum(best, products[:, -1]) if length % 2 else best
+
+
+def _factors(coded: CodedQueries, queries: QueryBatch, columns: int) -> npt.NDArray[np.float32]:
+    """What each best product counts for each query; one more column for each query that counts the last rows.
+
+    Returns:
+        float32 ``[queries, columns]``, or ``[queries, columns + queries]``.
+    """
+    factors = np.zeros((len(queries), columns), dtype=np.float32)
+    for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
+        factors[query, start:end] = coded.factors[start:end]
+    if queries.document_weights is None:
+        return factors
+    own = coded.steps[queries.offsets[1:] - 1] * queries.document_weights
+    return np.hstack([factors, np.diag(own.astype(np.float32))])
 
 
 def on_card(codes: Codes, device: str) -> Tensor:
@@ -145,7 +219,8 @@ def scan_codes(
 
     tensor = on_card(codes, card) if card else torch.from_numpy(codes)
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
-    CodeScan(tensor, offsets, coded, queries, card=bool(card)).fill(0, scores.shape[1], scores)
+    scan = CodeScan(tensor, offsets, coded, queries, Memory(card or "cpu"), card=bool(card))
+    scan.fill(0, scores.shape[1], scores)
     return scores
 
 
@@ -165,11 +240,12 @@ def scan_shards(
     """
     import torch
 
+    memory = Memory(device or "cpu")
     if device is not None:
         with exactly():
             for shard in shards:
                 codes = shard.kept(device, partial(on_card, shard[IndexFile.CODES], device))
-                scan, scores, coded = _prepare(shard, queries, codes, card=True)
+                scan, scores, coded = _prepare(shard, queries, codes, memory, card=True)
                 scan.fill(0, len(shard), scores)
                 yield scores, coded
         return
@@ -177,7 +253,7 @@ def scan_shards(
     waiting: deque[tuple[list[Future[None]], Scores, CodedQueries]] = deque()
     with exactly(), ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for shard in shards:
-            scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard[IndexFile.CODES]))
+            scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard[IndexFile.CODES]), memory)
             pieces = blocks(scan.offsets, _PIECE_ROWS)
             waiting.append(([pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded))
             if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
@@ -187,10 +263,10 @@ def scan_shards(
 
 
 def _prepare(
-    shard: Shard, queries: QueryBatch, codes: Any, *, card: bool = False
+    shard: Shard, queries: QueryBatch, codes: Any, memory: Memory, *, card: bool = False
 ) -> tuple[CodeScan, Scores, CodedQueries]:
     coded = encode_queries(queries, shard[IndexFile.SCALES], shard[IndexFile.CODE_BOUNDS])
-    scan = CodeScan(codes, shard[IndexFile.OFFSETS], coded, queries, card=card)
+    scan = CodeScan(codes, shard[IndexFile.OFFSETS], coded, queries, memory, card=card)
     return scan, np.empty((len(queries), len(shard)), dtype=np.float32), coded
 
 

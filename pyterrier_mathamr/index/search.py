@@ -52,7 +52,7 @@ def search_exact(
             found = _scan_codes(snapshot, group, k, device)
             left = [_settle(snapshot, group.one(i), best, k) for i, best in enumerate(found)]
         else:
-            left = [best.numbers for best in _scan_rows(snapshot, group, k, field)]
+            left = [best.left()[0] for best in _scan_rows(snapshot, group, k, field)]
         hits += [rank(snapshot, group.one(i), numbers, k, field) for i, numbers in enumerate(left)]
     return hits
 
@@ -91,8 +91,9 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int, device: str | N
 def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int) -> Numbers:
     """Score what is left in float32, the most promising first, until no other can be among the best ``k``."""
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
-    order = np.argsort(-left.most, kind="stable")
-    numbers, most = left.numbers[order], left.most[order]
+    numbers, most = left.left()
+    order = np.argsort(-most, kind="stable")
+    numbers, most = numbers[order], most[order]
     scores = np.empty(len(numbers), dtype=np.float32)
     done, floor = 0, -np.inf
     while done < len(numbers) and most[done] >= floor:
@@ -133,9 +134,9 @@ class _Best:
 
     def __init__(self, k: int) -> None:
         self.k = k
-        self.numbers: Numbers = np.empty(0, dtype=np.int64)
-        self.most: Weights = np.empty(0)
-        self._least: Weights = np.empty(0)
+        self._numbers: list[Numbers] = [np.empty(0, dtype=np.int64)]
+        self._most: list[Weights] = [np.empty(0)]
+        self._least: Weights = np.empty(0)  # the best k of them; the rest can no longer become the floor
         self._floor = -np.inf
 
     def add(self, base: int, scores: Scores, error: float) -> None:
@@ -143,14 +144,20 @@ class _Best:
         reach = np.nextafter(np.float32(self._floor - error), np.float32(-np.inf))  # in float32, and not too high
         local = np.flatnonzero(scores >= reach)
         exact = scores[local].astype(np.float64)
-        self.numbers = np.concatenate([self.numbers, local + base])
-        self._least = np.concatenate([self._least, exact - error])
-        self.most = np.concatenate([self.most, exact + error])
-        if len(self._least) > self.k:
+        self._numbers.append(local + base)
+        self._most.append(exact + error)
+        least = exact - error
+        self._least = np.concatenate([self._least, least[least > self._floor]])
+        if len(self._least) >= self.k:
             place = len(self._least) - self.k
-            self._floor = float(np.partition(self._least, place)[place])
-            keep = self.most >= self._floor
-            self.numbers, self._least, self.most = self.numbers[keep], self._least[keep], self.most[keep]
+            self._least = np.partition(self._least, place)[place:]
+            self._floor = float(self._least[0])
+
+    def left(self) -> tuple[Numbers, Weights]:
+        """The numbers of the documents that are left, rising, and the most that each can score."""
+        numbers, most = np.concatenate(self._numbers), np.concatenate(self._most)
+        keep = most >= self._floor
+        return numbers[keep], most[keep]
 
 
 def rank(snapshot: Searched, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:

@@ -104,12 +104,12 @@ def test_many_queries_are_scanned_in_groups(monkeypatch, tmp_path, documents, to
 def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
     import torch
 
-    def absent(*operands):
+    def absent(*operands, **memory):
         raise NotImplementedError("no kernel for this processor")
 
     monkeypatch.setattr(torch, "_int_mm", absent)
     assert integers.usable.__wrapped__(32) is False
-    monkeypatch.setattr(torch, "_int_mm", lambda a, b: torch.zeros((a.shape[0], b.shape[1]), dtype=torch.int32))
+    monkeypatch.setattr(torch, "_int_mm", lambda a, b, out: out.zero_())
     assert integers.usable.__wrapped__(32) is False  # a wrong answer
 
 
@@ -193,3 +193,26 @@ def test_a_product_in_pieces_is_the_product():
     for r, d, q in ((1, 8, 3), (5000, 32, 13), (4097, 32, 128), (0, 8, 2), (3, 700, 900)):
         left, right = rng.standard_normal((r, d)), rng.standard_normal((d, q))
         np.testing.assert_allclose(scan.multiply(left, right), left @ right, atol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [16, 32, 160])
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 17])
+def test_the_greatest_products_are_found_whether_or_not_rows_are_paired(columns, length):
+    import torch
+
+    products = np.random.default_rng(0).integers(-(2**20), 2**20, (5, length, columns), dtype=np.int32)
+    assert np.array_equal(scan_codes.greatest(torch.from_numpy(products)).numpy(), products.max(axis=1))
+
+
+def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
+    asked = scan.QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
+    as_bytes, scales, bounds = codes.encode_rows(rows)
+    coded = codes.encode_queries(asked, scales, bounds)
+    whole = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
+    for products, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
+        monkeypatch.setattr(scan_codes, "PRODUCTS", products)
+        monkeypatch.setattr(scan_codes, "_BEST", best)
+        found = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
+        assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
