@@ -28,7 +28,16 @@ from pyterrier_mathamr.posts import MathPost
 
 from .building import build_graphs, warn
 from .mathamr import MathAMRGraph
-from .reading import Queries, Side, document_post, formula_post, query_post, wanted_sides
+from .reading import (
+    TOPIC_TEXTS,
+    Queries,
+    Side,
+    document_post,
+    formula_post,
+    query_post,
+    wanted_sides,
+    warn_of_second_texts,
+)
 
 _EMPTY_POST = MathPost(text="", formulas=())
 _Reader = Callable[[Mapping[str, Any]], MathPost]
@@ -40,7 +49,8 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
     Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
     from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
     once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it. A post
-    that cannot be parsed gives a warning that names it, and a graph of its formulas alone.
+    that cannot be parsed gives a warning that names it, and a graph of its formulas alone; so does a ``qid`` that has
+    several texts, of which the first is built.
 
     Example::
 
@@ -142,6 +152,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
 
     def _with_topics(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct query from its first row."""
+        warn_of_second_texts(inp, TOPIC_TEXTS)
         rows = inp.drop_duplicates(subset="qid")
         posts = self._read(rows["qid"], rows.to_dict("records"), self._query_reader())
         return join_values(
@@ -153,6 +164,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
 
         After ``bm25 + mathamr`` a query that BM25 has no result for has no text, but the graph that was built of it.
         """
+        warn_of_second_texts(inp, ["query"])
         texts = first_values(inp, "query")
         graphs = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
         missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts and qid not in graphs]

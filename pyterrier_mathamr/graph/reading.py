@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import FrameKind, frame_kind, is_missing
 from pyterrier_mathamr.posts import (
     MathPost,
@@ -22,6 +25,9 @@ Side = Literal["auto", "query", "document", "both"]
 
 Queries = Literal["post", "formula"]
 """What a query is: a text with formulas, or one formula in LaTeX."""
+
+TOPIC_TEXTS = ("title", "body", "query", "latex")
+"""Columns of a topic's text."""
 
 DOCUMENT_TEXTS = ("html", "body", "text")
 """Columns of a document's text, the best first."""
@@ -78,6 +84,26 @@ def formula_post(row: Mapping[str, Any]) -> MathPost:
 def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     return "" if is_missing(value) else str(value)
+
+
+def warn_of_second_texts(queries: pd.DataFrame, columns: Sequence[str]) -> None:
+    """Tell the user of queries that share a ``qid`` but not their text, for only the first of them is built.
+
+    Args:
+        queries: queries or a ranking, with ``qid``.
+        columns: where texts are; those that the frame lacks do not count, nor do rows where one is missing.
+    """
+    names = [name for name in columns if name in queries.columns]
+    texts = queries[["qid", *names]].dropna().drop_duplicates()
+    several = texts.loc[texts["qid"].duplicated(), "qid"].drop_duplicates().tolist()
+    if several:
+        shown = ", ".join(map(repr, several[:5])) + (", …" if len(several) > 5 else "")
+        warnings.warn(
+            f"{len(several)} qid(s) have several texts, of which only the first is used: {shown}. Give each query a "
+            "qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use pt.rewrite.reset().",
+            MathAMRWarning,
+            stacklevel=2,
+        )
 
 
 def wanted_sides(

@@ -118,11 +118,12 @@ class Connection:
             QdrantError: one of its kinds.
             IndexWriteError: local mode cannot write its folder.
         """
+        send = getattr(self.client, method)
         left = self.retries if retries is None else retries
         pause = self.pause
         while True:
             try:
-                return getattr(self.client, method)(**arguments)
+                return send(**arguments)
             except Exception as error:
                 named, wait = self._named(error, address, doing)
                 if wait is None or left == 0:
