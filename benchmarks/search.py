@@ -3,11 +3,18 @@
     python benchmarks/search.py --documents 3395 100000
     python benchmarks/search.py --documents 100000 --vectors own          # of the bundled model, repeated with noise
     python benchmarks/search.py --documents 1370000 --folder /a/disk      # full scale: 10 GB of disk, 12 GB of memory
+    python benchmarks/search.py --documents 1370000 --folder /a/disk --only doc_vn "single_vector(exact=False)"
 
 Synthetic unit vectors of the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
 same queries in one run; recall@1000 is against brute force in float32, over eight queries (by MaxSim, or by the
 document vectors for systems that only have these). Beside the time that passed stands that of all processors, which
-says more where other programs run. B/doc is what a system keeps in memory for each document.
+says more where other programs run. "x floor" is that time over what one core needs at least for the same exact answer:
+to read all rows once (for all queries that are asked at once) and to multiply them, as fast as this machine does each,
+in float32 or over codes of one byte, whichever is faster; for document vectors and candidates in float32. B/doc is what
+a system keeps in memory for each document, "made cpu-s" the processor's seconds until it can be asked (graphs, lists,
+an engine's copy).
+
+Prints Markdown; ``docs/searching.md`` keeps what it printed.
 """
 
 from __future__ import annotations
@@ -21,46 +28,48 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from searching import brute, corpus, floor, measure, ours, peers_faiss, peers_qdrant
+from searching import brute, corpus, floor, measure, ours, peers_faiss, peers_qdrant, resident
 
 from pyterrier_mathamr.index import MathAMRIndex
 
 
-def build(of: corpus.Corpus, folder: Path) -> MathAMRIndex:
+def build(of: corpus.Corpus, folder: Path, dtype: str) -> MathAMRIndex:
     """Build the index of a corpus and say how fast."""
     index = MathAMRIndex(folder / f"{len(of)}.mathamr")
     start, cpu = time.perf_counter(), time.process_time()
-    index.index(of.documents())
+    index.indexer(dtype=dtype).index(of.documents())
     passed, used = time.perf_counter() - start, time.process_time() - cpu
     size = sum(file.stat().st_size for file in index.path.rglob("*") if file.is_file())
     print(
-        f"  built in {passed:.1f} s ({used:.1f} s of processor): {len(of) / passed:,.0f} documents/s; "
-        f"{size / len(of):.0f} bytes a document on disk"
+        f"Built ({dtype}) in {passed:.1f} s ({used:.1f} s of processor): {len(of) / used:,.0f} documents a second of "
+        f"processor; {size / len(of):,.0f} bytes a document on disk.",
+        flush=True,
     )
     return index
 
 
 def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     """Build an index of a corpus and search it with every system."""
-    rows = len(of.rows) / len(of)
-    lengths = np.mean([len(query) for query in of.queries])
-    print(f"{of.name}: {len(of):,} documents of {rows:.1f} rows, {len(of.queries)} queries of {lengths:.1f} rows")
-    index = build(of, folder)
+    rows, lengths = len(of.rows) / len(of), [len(query) for query in of.queries]
+    print(f"\n## {len(of):,} documents, {of.name}\n")
+    print(f"{rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
+    print(f"{np.mean(lengths):.1f} rows, asked for {measure.K:,} documents each.")
+    index = build(of, folder, options.dtype)
+    here = floor.machine(of.dimensions)
+    print(here.describe(len(of.rows), of.dimensions, of.queries), end="\n\n")
     few = of.queries[: measure.FEW]
     true = {"maxsim": brute.maxsim(of, few), "document": brute.by_document(of, few)}
     peers: list[Iterator[measure.System]] = []
     if options.peers:
         peers += [brute.systems(of), peers_faiss.systems(of, options.most_hnsw_rows)]
         peers += [peers_qdrant.systems(of, folder, options.most_hnsw_rows, options.most_local)]
-    print(measure.HEADER)
-    for system in chain(ours.systems(index, options.device), *peers):
-        print(*measure.measure(system, of.queries, true, len(of)), sep="\n", flush=True)
-    reranking, _ = ours.scorer(index, of.queries)
-    print(*measure.measure(reranking, of.queries, true, len(of)), sep="\n")
-    floor.floor(len(of.rows), corpus.DIMENSIONS, lengths)
-    floor.print_resident(index.path, few[0], folder)
+    print(measure.header())
+    for system in chain(ours.systems(index, of.queries, options.device), *peers):
+        if not options.only or any(part in system.name for part in options.only):
+            print(measure.measure(system, of.queries, true, len(of), here), flush=True)
+    resident.print_resident(index.path, few[0], folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"  peak memory of this process, with all peers: {peak:.1f} GB", flush=True)
+    print(f"\nPeak memory of this process, with all peers: {peak:.1f} GB.", flush=True)
 
 
 def main() -> None:
@@ -69,14 +78,17 @@ def main() -> None:
     parser.add_argument("--documents", type=int, nargs="+", default=[3395, 100_000], help="how many documents")
     parser.add_argument("--queries", type=int, default=78, help="how many queries at once")
     parser.add_argument("--vectors", choices=("synthetic", "own"), default="synthetic", help="what is searched")
+    parser.add_argument("--model", default="mathamr-plus-mini", help="whose own vectors: a name or a folder")
     parser.add_argument("--ragged", action="store_true", help="1 to 31 synthetic rows a document instead of 16")
+    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="how ours stores rows")
     parser.add_argument("--device", help="where ours scans: cuda, or the processor")
+    parser.add_argument("--only", nargs="+", metavar="PART", help="only systems with one of these in their name")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="ours alone")
     parser.add_argument("--most-hnsw-rows", type=int, default=400_000, help="above this, no HNSW over all rows")
     parser.add_argument("--most-local", type=int, default=20_000, help="above this, no local mode of Qdrant")
     parser.add_argument("--folder", type=Path, help="where to write what is needed for the run; by default TMPDIR")
     options = parser.parse_args()
-    own = corpus.sample() if options.vectors == "own" else None
+    own = corpus.sample(options.model) if options.vectors == "own" else None
     for m in options.documents:
         with tempfile.TemporaryDirectory(dir=options.folder) as name:
             folder = Path(name)

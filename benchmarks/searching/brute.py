@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from .corpus import Corpus
+from .floor import Work
 from .measure import FEW, Found, K, System
 
 _PIECE = 16_384
@@ -41,6 +42,14 @@ def top(scores: np.ndarray, k: int = K) -> np.ndarray:
 
 def systems(corpus: Corpus) -> Iterator[System]:
     """Brute force query by query, and some queries at once."""
+    work = (Work(len(corpus.rows), corpus.dimensions),)
     for name, at_once in (("one by one", False), (f"{FEW} at once", True)):
-        search = partial(maxsim, corpus)
-        yield System(f"brute force, float32, {name}", search, FEW, at_once, corpus.rows.nbytes, repeat=1)
+        yield System(
+            f"brute force, float32, {name}",
+            lambda: partial(maxsim, corpus),
+            FEW,
+            at_once,
+            held=corpus.rows.nbytes,
+            repeat=1,
+            work=work,
+        )

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 ROWS, DIMENSIONS, QUERY_ROWS = 16, 32, 13
+"""The paper's shape, which synthetic vectors have."""
+
 NOISE = 0.25
 """How long the noise is that is added to a repeated vector of unit length."""
 _PIECE = 10_000
@@ -39,6 +41,11 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def dimensions(self) -> int:
+        """``d``."""
+        return int(self.rows.shape[1])
+
     def documents(self) -> Iterator[dict[str, Any]]:
         """What an indexer takes; the docno of document ``i`` is ``str(i)``."""
         for first, last in self.pieces():
@@ -62,7 +69,7 @@ def synthetic(m: int, queries: int, folder: Path, *, ragged: bool = False) -> Co
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 2 * ROWS, m) if ragged else np.full(m, ROWS)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    rows = _on_disk(folder / f"{m}.npy", int(offsets[-1]))
+    rows = _on_disk(folder / f"{m}.npy", int(offsets[-1]), DIMENSIONS)
     for start in range(0, len(rows), _PIECE * ROWS):
         piece = rows[start : start + _PIECE * ROWS]
         piece[:] = _unit(rng.standard_normal(piece.shape, dtype=np.float32))
@@ -75,23 +82,23 @@ def grown(m: int, queries: int, folder: Path, documents: list[np.ndarray], topic
     rng = np.random.default_rng(0)
     lengths = np.array([len(documents[i % len(documents)]) for i in range(m)])
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    rows = _on_disk(folder / f"{m}-own.npy", int(offsets[-1]))
+    rows = _on_disk(folder / f"{m}-own.npy", int(offsets[-1]), documents[0].shape[1])
     for i, (start, end) in enumerate(pairwise(offsets.tolist())):
         rows[start:end] = _near(rng, documents[i % len(documents)], i >= len(documents))
     asked = [_near(rng, topics[i % len(topics)], i >= len(topics)) for i in range(queries)]
     return Corpus("the model's own vectors", rows, offsets, asked)
 
 
-def sample() -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The posts and topics of the bundled sample by the bundled model."""
+def sample(model: str = "mathamr-plus-mini") -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The posts and topics of the bundled sample by a model, a name or a folder."""
     import pyterrier as pt
 
     import pyterrier_mathamr as mathamr
 
     dataset = pt.get_dataset("arqmath:sample/task1")
-    model, graphs = mathamr.MathAMR.from_pretrained("mathamr-plus-mini"), mathamr.GraphBuilder()
-    found = (graphs >> model.doc_encoder())(list(dataset.get_corpus_iter(verbose=False)))
-    asked = (graphs >> model.query_encoder())(dataset.get_topics("text"))
+    encoder, graphs = mathamr.MathAMR.from_pretrained(model), mathamr.GraphBuilder()
+    found = (graphs >> encoder.doc_encoder())(list(dataset.get_corpus_iter(verbose=False)))
+    asked = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
     return [row["doc_embs"] for row in found], list(asked["query_embs"])
 
 
@@ -105,5 +112,5 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return unit
 
 
-def _on_disk(path: Path, rows: int) -> np.ndarray:
-    return np.lib.format.open_memmap(path, "w+", np.float32, (rows, DIMENSIONS))
+def _on_disk(path: Path, rows: int, dimensions: int) -> np.ndarray:
+    return np.lib.format.open_memmap(path, "w+", np.float32, (rows, dimensions))

@@ -1,40 +1,99 @@
-"""What a scan must at least do for one query, how long that takes on one core here, and how much memory ours holds."""
+"""What a search must at least do for one query, and how long one core of this machine takes for that."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from .measure import timed
+Numbers = Literal["bytes", "float32"]
+"""What is multiplied: the numbers, or codes of one byte for each, which an exact search may read first."""
+
+_SIZE: dict[Numbers, int] = {"bytes": 1, "float32": 4}
 
 
-def floor(rows: int, dimensions: int, query_rows: float) -> dict[str, float]:
-    """Seconds of one core for one query, in float32 and over bytes; the floor is the slower of moving and computing.
+class Work(NamedTuple):
+    """A pass over rows that an exact search cannot do without.
 
-    Prints the bytes that are read, the operations, and the speed of both here.
+    Args:
+        rows: how many.
+        dimensions: of each.
+        numbers: what can be read of them; the faster counts.
+        by: all rows of each query (MaxSim), or its document vector alone.
+        shared: queries that are asked at once read the rows once; else each reads its own.
     """
-    copy = np.ones(1 << 27, np.uint8)
-    speed = copy.nbytes / timed(lambda: copy.view(np.uint64).max()).passed
-    operations = 2 * rows * dimensions * query_rows
-    least = {}
-    for kind, size, rate in (("float32", 4, _float_rate(dimensions)), ("bytes", 1, _byte_rate(dimensions))):
-        moved = rows * dimensions * size
-        least[kind] = max(moved / speed, operations / rate)
-        print(
-            f"  floor of one query on one core in {kind:<8}{moved / 1e6:>8.0f} MB at {speed / 1e9:.1f} GB/s, "
-            f"{operations / 1e9:.2f} G operations at {rate / 1e9:.0f} G/s: {least[kind] * 1e3:.1f} ms"
+
+    rows: float
+    dimensions: int
+    numbers: tuple[Numbers, ...] = ("bytes", "float32")
+    by: Literal["rows", "document"] = "rows"
+    shared: bool = True
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One core: bytes that it reads from memory in a second, and multiplications and additions in a product."""
+
+    reading: float
+    operations: dict[Numbers, float]
+
+    def seconds(self, work: Work, queries: list[np.ndarray], at_once: int = 1) -> float:
+        """The floor of one query: the slower of reading and computing, in seconds of one core.
+
+        Args:
+            work: what is done.
+            queries: whose mean number of rows counts.
+            at_once: how many are asked in one pass over the rows.
+        """
+        columns = float(np.mean([len(query) for query in queries])) if work.by == "rows" else 1
+        size, share = work.rows * work.dimensions, at_once if work.shared else 1
+        return min(
+            max(size * _SIZE[kind] / share / self.reading, 2 * size * columns / self.operations[kind])
+            for kind in work.numbers
         )
-    return least
+
+    def describe(self, rows: int, dimensions: int, queries: list[np.ndarray]) -> str:
+        """The floor of MaxSim over all rows in words, for one query and for all at once."""
+        lines = [f"One core reads {self.reading / 1e9:.1f} GB/s and computes, in 10⁹ operations a second,"]
+        lines[0] += "".join(f" {rate / 1e9:.0f} in {kind}," for kind, rate in self.operations.items())[:-1] + "."
+        for kind, size in _SIZE.items():
+            one, many = (
+                1e3 * self.seconds(Work(rows, dimensions, (kind,)), queries, at_once) for at_once in (1, len(queries))
+            )
+            moved = rows * dimensions * size / 1e6
+            lines.append(
+                f"Floor of MaxSim over all rows in {kind} ({moved:,.0f} MB): {one:.2f} ms of one core for one query, "
+                f"{many:.2f} ms each for {len(queries)} at once."
+            )
+        return "\n".join(lines)
+
+
+def machine(dimensions: int) -> Machine:
+    """Measure one core, in time of the processor."""
+    memory = np.ones(1 << 25, np.uint64)
+    rates: dict[Numbers, float] = {"bytes": _byte_rate(dimensions), "float32": _float_rate(dimensions)}
+    return Machine(memory.nbytes / _processor(memory.max, 5), rates)
+
+
+def _processor(run: Callable[[], object], repeat: int) -> float:
+    """The least seconds of the processor that a run takes."""
+    run()
+    times = []
+    for _ in range(repeat):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def _float_rate(dimensions: int, rows: int = 512, columns: int = 13) -> float:
     """Operations a second of numpy's product of a block that stays in the cache."""
     block, query = np.ones((rows, dimensions), np.float32), np.ones((dimensions, columns), np.float32)
-    return 2 * block.size * columns / timed(lambda: block @ query, 200).passed
+    return 100 * 2 * block.size * columns / _processor(lambda: [block @ query for _ in range(100)], 20)
 
 
 def _byte_rate(dimensions: int, rows: int = 4096, columns: int = 128) -> float:
@@ -43,34 +102,8 @@ def _byte_rate(dimensions: int, rows: int = 4096, columns: int = 128) -> float:
     torch.set_num_threads(1)
     try:
         block, query = torch.ones((rows, dimensions), dtype=torch.int8), torch.ones((columns, dimensions)).char().T
-        return 2 * block.numel() * columns / timed(lambda: torch._int_mm(block, query), 200).passed
+        return 2 * block.numel() * columns / _processor(lambda: torch._int_mm(block, query), 200)
     except (AttributeError, RuntimeError, NotImplementedError):
         return _float_rate(dimensions)
     finally:
         torch.set_num_threads(threads)
-
-
-_HELD = """
-import sys, numpy as np, pandas as pd
-from pyterrier_mathamr.index import MathAMRIndex
-import torch
-def resident(name):
-    fields = dict(line.split(":") for line in open("/proc/self/status") if line.startswith(("Rss", "VmRSS", "VmHWM")))
-    print(name, {key: int(value.split()[0]) // 1000 for key, value in fields.items()}, "MB")
-resident("    imported:         ")
-index = MathAMRIndex(sys.argv[1])
-rows = np.load(sys.argv[2])
-frame = pd.DataFrame({"qid": ["q"]}).assign(query_embs=[rows])
-index.colbert(num_results=1000)(frame)
-resident("    one query later:  ")
-many = pd.DataFrame({"qid": [str(i) for i in range(78)]}).assign(query_embs=[rows[i % len(rows):] for i in range(78)])
-index.colbert(num_results=1000)(many)
-resident("    78 queries later: ")
-"""
-
-
-def print_resident(index: Path, query: np.ndarray, folder: Path) -> None:
-    """Search in a process of its own and print what of it is in memory: its own (anonymous) and mapped files."""
-    np.save(folder / "query.npy", query)
-    print("  memory of a process that searches by colbert():", flush=True)
-    subprocess.run([sys.executable, "-c", _HELD, str(index), str(folder / "query.npy")], check=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from .floor import Machine, Work
 
 K = 1000
 """How many documents each system is asked for."""
@@ -18,6 +20,9 @@ FEW = 8
 Found = list[np.ndarray]
 """For each query the numbers of documents, best first."""
 
+Search = Callable[[list[np.ndarray]], Found]
+"""From queries, float32 ``[q, d]`` each, to what is found."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -25,21 +30,23 @@ class System:
 
     Args:
         name: what the table says.
-        search: from queries, float32 ``[q, d]`` each, to what is found.
+        make: builds what it needs, and gives its search.
         queries: how many queries it is asked; ``None`` for all.
         at_once: ask all of them in one call; else one by one, which gives a median.
         held: bytes it keeps in memory for all documents; ``None`` where that is not known.
         truth: what it tries to find: the best by MaxSim, or by the document vectors alone.
         repeat: how often it is timed; the best counts.
+        work: what an exact search must at least read and compute; empty where nothing is exact.
     """
 
     name: str
-    search: Callable[[list[np.ndarray]], Found]
+    make: Callable[[], Search]
     queries: int | None = None
     at_once: bool = True
     held: float | None = None
     truth: str = "maxsim"
     repeat: int = 3
+    work: tuple[Work, ...] = ()
 
 
 class Timing(NamedTuple):
@@ -67,25 +74,42 @@ def recall(found: Found, true: Found) -> float:
     return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, true, strict=False)]))
 
 
-HEADER = f"  {'':<44}{'q/s':>9}{'ms/q':>10}{'cpu-ms/q':>10}{'p50 ms':>9}{'recall':>9}{'B/doc':>8}"
+_WIDTHS = {"system": 44, "q/s": 8, "ms/q": 9, "cpu-ms/q": 9, "p50 ms": 8, "x floor": 7}
+_WIDTHS |= {f"recall@{K}": 11, "B/doc": 6, "made cpu-s": 10}
 
 
-def measure(system: System, queries: list[np.ndarray], true: dict[str, Found], m: int) -> Iterator[str]:
-    """Time one system and give its row of the table."""
-    asked = queries[: system.queries]
-    median = f"{'':>9}"
+def header() -> str:
+    """The first two lines of the table, in Markdown."""
+    rule = "|".join("-" * (width + 1) + ("-" if name == "system" else ":") for name, width in _WIDTHS.items())
+    return _line(dict(zip(_WIDTHS, _WIDTHS, strict=True))) + f"\n|{rule}|"
+
+
+def measure(system: System, queries: list[np.ndarray], true: dict[str, Found], m: int, machine: Machine) -> str:
+    """Make one system, time it and give its row of the table."""
+    made = timed(system.make, 1, warm=False)
+    search, asked = made.result, queries[: system.queries]
+    cells = {"system": system.name, "made cpu-s": f"{made.processors:.1f}" if made.processors >= 0.1 else ""}
     if system.at_once:
-        timing = timed(lambda: system.search(asked), system.repeat)
+        timing = timed(lambda: search(asked), system.repeat)
     else:
-        timings = [timed(lambda query=query: system.search([query]), system.repeat) for query in asked]
+        timings = [timed(lambda query=query: search([query]), system.repeat) for query in asked]
         passed = [timing.passed for timing in timings]
-        median = f"{np.median(passed) * 1e3:>9.1f}"
+        cells["p50 ms"] = f"{np.median(passed) * 1e3:.1f}"
         processors = sum(timing.processors for timing in timings)
         timing = Timing(sum(passed), processors, [of for timing in timings for of in timing.result])
-    found = recall(timing.result, true[system.truth])
-    held = "" if system.held is None else f"{system.held / m:.0f}"
     each = 1e3 / len(asked)
-    yield (
-        f"  {system.name:<44}{len(asked) / timing.passed:>9.2f}{timing.passed * each:>10.2f}"
-        f"{timing.processors * each:>10.2f}{median}{found:>9.4f}{held:>8}"
-    )
+    cells |= {"q/s": f"{len(asked) / timing.passed:.2f}", "ms/q": f"{timing.passed * each:.2f}"}
+    cells |= {"cpu-ms/q": f"{timing.processors * each:.2f}"}
+    cells[f"recall@{K}"] = f"{recall(timing.result, true[system.truth]):.4f}"
+    if system.held is not None:
+        cells["B/doc"] = f"{system.held / m:.0f}"
+    if system.work:
+        at_once = len(asked) if system.at_once else 1
+        least = sum(machine.seconds(work, asked, at_once) for work in system.work)
+        cells["x floor"] = f"{timing.processors / len(asked) / least:.1f}"
+    return _line(cells)
+
+
+def _line(cells: dict[str, str]) -> str:
+    shown = [f"{cells.get(name, ''):{'<' if name == 'system' else '>'}{width}}" for name, width in _WIDTHS.items()]
+    return f"| {' | '.join(shown)} |"

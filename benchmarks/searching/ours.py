@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,31 +11,48 @@ import pandas as pd
 
 from pyterrier_mathamr.index import MathAMRIndex
 
-from .measure import FEW, Found, K, System
+from .floor import Work
+from .measure import FEW, Found, K, Search, System
+
+CANDIDATES = 5000
 
 
-def systems(index: MathAMRIndex, device: str | None = None) -> Iterator[System]:
-    """Every strategy; those of one query at a time with ``batch_size=1``."""
-    rows, m = index.snapshot().meta.rows, len(index)
-    scanned, vectors = rows * index.snapshot().meta.dimensions, 4 * m * index.snapshot().meta.dimensions
+def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None = None) -> Iterator[System]:
+    """Every strategy; what a scan must do is known for the processor alone, so there is no floor for a card."""
+    meta = index.snapshot().meta
+    m, d = len(index), meta.dimensions
+    scanned, vectors = meta.rows * d, 4 * m * d
     options: dict[str, Any] = {"num_results": K, "device": device}
-    colbert = searcher(index.colbert(**options))
-    yield System("colbert(), one by one", colbert, FEW, at_once=False, held=scanned)
-    yield System("colbert(), all at once", colbert, held=scanned)
-    single, graph = index.single_vector(**options), index.single_vector(exact=False, num_results=K)
-    yield System("single_vector()", searcher(single), held=vectors, truth="document")
-    yield System("single_vector(exact=False)", searcher(graph), held=3 * vectors, truth="document")
-    yield System("doc_vn(5000)", searcher(index.doc_vn(5000, **options)), held=vectors)
+    of_documents = Work(m, d, ("float32",), "document")
+    rescored = Work(CANDIDATES * meta.rows / m, d, ("float32",), shared=False)
+    of_rows = () if device else (Work(meta.rows, d),)
+    colbert = partial(searcher, index.colbert(**options))
+    yield System("colbert(), one by one", colbert, FEW, at_once=False, held=scanned, work=of_rows)
+    yield System("colbert(), all at once", colbert, held=scanned, work=of_rows)
+    exact = partial(searcher, index.single_vector(**options))
+    yield System("single_vector()", exact, held=vectors, truth="document", work=(of_documents,))
+    graph = partial(_warm, index.single_vector(exact=False, num_results=K), queries[:1])
+    yield System("single_vector(exact=False)", graph, held=3 * vectors, truth="document")
+    doc_vn = partial(searcher, index.doc_vn(CANDIDATES, **options))
+    yield System(f"doc_vn({CANDIDATES})", doc_vn, held=vectors, work=(of_documents, rescored))
+    reranked = Work(K * meta.rows / m, d, ("float32",), shared=False)
+    yield System(f"scorer() of {K:,} candidates", partial(_scorer, index, queries), work=(reranked,))
 
 
-def scorer(index: MathAMRIndex, queries: list[np.ndarray]) -> tuple[System, pd.DataFrame]:
-    """Reranking of 1,000 candidates for each query, which stand in the frame that comes with it."""
-    ranking = index.colbert(num_results=K)(topics(queries))
-    rank = index.scorer()
-    return System("scorer() of 1,000 candidates", lambda _: by_query(rank(ranking))), ranking
+def _scorer(index: MathAMRIndex, queries: list[np.ndarray]) -> Search:
+    """Reranking of the candidates of all queries, which are found beforehand."""
+    ranking, rank = index.colbert(num_results=K)(topics(queries)), index.scorer()
+    return lambda _: by_query(rank(ranking))
 
 
-def searcher(transformer: Any) -> Any:
+def _warm(transformer: Any, queries: list[np.ndarray]) -> Search:
+    """A search that builds a graph when it is first asked."""
+    search = searcher(transformer)
+    search(queries)
+    return search
+
+
+def searcher(transformer: Any) -> Search:
     """A transformer as a function of queries."""
     return lambda queries: by_query(transformer(topics(queries)))
 

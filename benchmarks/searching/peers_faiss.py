@@ -7,14 +7,16 @@ The paper's way takes 128 rows for each row of the query. HNSW over all rows tak
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import faiss
 import numpy as np
 
 from .brute import top
-from .corpus import DIMENSIONS, Corpus
-from .measure import FEW, Found, K, System
+from .corpus import Corpus
+from .floor import Work
+from .measure import FEW, Found, K, Search, System
 
 HITS = 128
 """Rows found for each row of the query."""
@@ -27,29 +29,45 @@ _EF_SEARCH, _NEIGHBOURS, _ADDED = 128, 32, 1 << 20
 
 def systems(corpus: Corpus, most_rows: int) -> Iterator[System]:
     """Flat and HNSW document vectors; flat, IVF and HNSW rows with MaxSim."""
-    m, rows = len(corpus), len(corpus.rows)
-    vectors = corpus.document_vectors()
-    flat = faiss.IndexFlatIP(DIMENSIONS)
-    flat.add(vectors)
-    yield System("FAISS flat, document vectors", _last_rows(flat), held=vectors.nbytes, truth="document")
-    del flat
-    graph = _hnsw(vectors)
-    held = vectors.nbytes + m * 8 * _NEIGHBOURS
-    yield System("FAISS HNSW, document vectors, efSearch 128", _last_rows(graph), held=held, truth="document")
-    del graph
-    lists = faiss.index_factory(DIMENSIONS, f"IVF{_lists(rows)},SQ8", faiss.METRIC_INNER_PRODUCT)
+    m, rows, d = len(corpus), len(corpus.rows), corpus.dimensions
+    of_documents, graph = 4 * m * d, 8 * _NEIGHBOURS
+    work = (Work(m, d, ("float32",), "document"),)
+    flat = partial(_flat, corpus)
+    yield System("FAISS flat, document vectors", flat, held=of_documents, truth="document", work=work)
+    name = f"FAISS HNSW, document vectors, efSearch {_EF_SEARCH}"
+    near = partial(_nearest, corpus)
+    yield System(name, near, held=of_documents + m * graph, truth="document")
+    name = f"FAISS IVF rows, {HITS} hits, {PROBES} probes + MaxSim"
+    yield System(name, partial(_inverted, corpus), FEW, at_once=False, held=rows * (d + 8))
+    if rows <= most_rows:
+        found = partial(_row_graph, corpus)
+        held = corpus.rows.nbytes + rows * graph
+        yield System(f"FAISS HNSW rows, {HITS} hits + MaxSim", found, FEW, at_once=False, held=held)
+
+
+def _flat(corpus: Corpus) -> Search:
+    flat = faiss.IndexFlatIP(corpus.dimensions)
+    flat.add(corpus.document_vectors())
+    return _last_rows(flat)
+
+
+def _nearest(corpus: Corpus) -> Search:
+    return _last_rows(_hnsw(corpus.document_vectors()))
+
+
+def _row_graph(corpus: Corpus) -> Search:
+    return _tokens(_hnsw(corpus.rows), corpus)
+
+
+def _inverted(corpus: Corpus) -> Search:
+    rows = len(corpus.rows)
+    lists = faiss.index_factory(corpus.dimensions, f"IVF{_lists(rows)},SQ8", faiss.METRIC_INNER_PRODUCT)
     some = np.random.default_rng(0).choice(rows, min(rows, 40 * _lists(rows)), replace=False)
     lists.train(np.array(corpus.rows[np.sort(some)]))
     for start in range(0, rows, _ADDED):
         lists.add(np.array(corpus.rows[start : start + _ADDED]))
     lists.nprobe = PROBES
-    name = f"FAISS IVF rows, {HITS} hits, {PROBES} probes + MaxSim"
-    yield System(name, _tokens(lists, corpus), FEW, at_once=False, held=rows * (DIMENSIONS + 8))
-    del lists
-    if rows <= most_rows:
-        graph = _hnsw(corpus.rows)
-        held = corpus.rows.nbytes + rows * 8 * _NEIGHBOURS
-        yield System(f"FAISS HNSW rows, {HITS} hits + MaxSim", _tokens(graph, corpus), FEW, at_once=False, held=held)
+    return _tokens(lists, corpus)
 
 
 def _lists(rows: int) -> int:
@@ -57,14 +75,14 @@ def _lists(rows: int) -> int:
 
 
 def _hnsw(rows: np.ndarray) -> Any:
-    graph = faiss.IndexHNSWFlat(DIMENSIONS, _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+    graph = faiss.IndexHNSWFlat(rows.shape[1], _NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction, graph.hnsw.efSearch = 128, _EF_SEARCH
     for start in range(0, len(rows), _ADDED):
         graph.add(np.array(rows[start : start + _ADDED]))
     return graph
 
 
-def _last_rows(found: Any) -> Any:
+def _last_rows(found: Any) -> Search:
     def search(queries: list[np.ndarray]) -> Found:
         asked = np.stack([query[-1] for query in queries])
         return [row[row >= 0] for row in found.search(asked, min(K, found.ntotal))[1]]
@@ -72,7 +90,7 @@ def _last_rows(found: Any) -> Any:
     return search
 
 
-def _tokens(found: Any, corpus: Corpus) -> Any:
+def _tokens(found: Any, corpus: Corpus) -> Search:
     """The documents that own the rows found, ranked by exact MaxSim."""
 
     def search(queries: list[np.ndarray]) -> Found:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .corpus import DIMENSIONS, Corpus
-from .measure import FEW, Found, K, System
+from .corpus import Corpus
+from .floor import Work
+from .measure import FEW, Found, K, Search, System
 
 HNSW_EF = 128
 _SENT = 2000
@@ -27,38 +30,60 @@ def systems(corpus: Corpus, folder: Path, most_hnsw_rows: int, most_local: int) 
     if find_spec("qdrant_edge"):
         yield from _engine(corpus, folder, most_hnsw_rows)
     if find_spec("qdrant_client") and len(corpus) <= most_local:
-        yield from _local(corpus)
+        held, work = corpus.rows.nbytes, (Work(len(corpus.rows), corpus.dimensions),)
+        options: dict[str, Any] = {"queries": FEW, "at_once": False, "held": held, "repeat": 1, "work": work}
+        yield System("Qdrant local mode, exact MaxSim", lambda: _local(corpus), **options)
 
 
 def _engine(corpus: Corpus, folder: Path, most_hnsw_rows: int) -> Iterator[System]:
     import qdrant_edge as edge
 
-    maxsim = edge.MultiVectorConfig(comparator=edge.MultiVectorComparator.MaxSim)
-    vectors = {
-        "doc": edge.EdgeVectorParams(size=DIMENSIONS, distance=edge.Distance.Dot),
-        "all": edge.EdgeVectorParams(size=DIMENSIONS, distance=edge.Distance.Dot, multivector_config=maxsim),
-    }
-    with tempfile.TemporaryDirectory(dir=folder) as name:
-        shard = edge.EdgeShard.create(name, edge.EdgeConfig(vectors=vectors))
-        for first, last in corpus.pieces(_SENT):
-            made = [(i, corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]]) for i in range(first, last)]
-            points = [edge.Point(i, {"doc": rows[-1].tolist(), "all": rows.tolist()}) for i, rows in made]
-            shard.update(edge.UpdateOperation.upsert_points(points))
-        held = corpus.rows.nbytes + len(corpus) * 4 * DIMENSIONS
-        exact = edge.SearchParams(exact=True)
-        yield System("qdrant-edge exact, document vectors", _asked(shard, "doc", exact), held=held, truth="document")
-        one = {"queries": FEW, "at_once": False, "held": held}
-        yield System("qdrant-edge exact MaxSim", _asked(shard, "all", exact), **one)
+    with tempfile.TemporaryDirectory(dir=folder) as name, ExitStack() as opened:
+
+        @cache
+        def shard() -> Any:
+            made = _filled(corpus, name)
+            opened.callback(made.close)
+            return made
+
+        @cache
+        def graph() -> Any:
+            shard().optimize()
+            return shard()
+
+        exact, walked = edge.SearchParams(exact=True), edge.SearchParams(hnsw_ef=HNSW_EF)
+        held = corpus.rows.nbytes + len(corpus) * 4 * corpus.dimensions
+        one: dict[str, Any] = {"queries": FEW, "at_once": False, "held": held}
+        work = (Work(len(corpus), corpus.dimensions, ("float32",), "document"),)
+        found = {"held": held, "truth": "document"}
+        yield System("qdrant-edge exact, document vectors", lambda: _asked(shard(), "doc", exact), **found, work=work)
+        work = (Work(len(corpus.rows), corpus.dimensions),)
+        yield System("qdrant-edge exact MaxSim", lambda: _asked(shard(), "all", exact), **one, work=work)
         if len(corpus.rows) <= most_hnsw_rows:
-            shard.optimize()
-            graph = edge.SearchParams(hnsw_ef=HNSW_EF)
-            found = _asked(shard, "doc", graph)
-            yield System(f"qdrant-edge HNSW {HNSW_EF}, document vectors", found, held=held, truth="document")
-            yield System(f"qdrant-edge HNSW {HNSW_EF} MaxSim", _asked(shard, "all", graph), **one)
-        shard.close()
+            walk = f"qdrant-edge HNSW {HNSW_EF}"
+            yield System(f"{walk}, document vectors", lambda: _asked(graph(), "doc", walked), **found)
+            yield System(f"{walk} MaxSim", lambda: _asked(graph(), "all", walked), **one)
 
 
-def _asked(shard: Any, using: str, params: Any) -> Any:
+def _filled(corpus: Corpus, folder: str) -> Any:
+    """A shard of the engine with all documents."""
+    import qdrant_edge as edge
+
+    maxsim = edge.MultiVectorConfig(comparator=edge.MultiVectorComparator.MaxSim)
+    size, dot = corpus.dimensions, edge.Distance.Dot
+    vectors = {
+        "doc": edge.EdgeVectorParams(size=size, distance=dot),
+        "all": edge.EdgeVectorParams(size=size, distance=dot, multivector_config=maxsim),
+    }
+    shard = edge.EdgeShard.create(folder, edge.EdgeConfig(vectors=vectors))
+    for first, last in corpus.pieces(_SENT):
+        made = [(i, corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]]) for i in range(first, last)]
+        points = [edge.Point(i, {"doc": rows[-1].tolist(), "all": rows.tolist()}) for i, rows in made]
+        shard.update(edge.UpdateOperation.upsert_points(points))
+    return shard
+
+
+def _asked(shard: Any, using: str, params: Any) -> Search:
     import qdrant_edge as edge
 
     def search(queries: list[np.ndarray]) -> Found:
@@ -73,13 +98,13 @@ def _asked(shard: Any, using: str, params: Any) -> Any:
     return search
 
 
-def _local(corpus: Corpus) -> Iterator[System]:
+def _local(corpus: Corpus) -> Search:
     """The client's local mode in memory: on disk it commits each document, which takes minutes."""
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(":memory:")
     maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-    kind = models.VectorParams(size=DIMENSIONS, distance=models.Distance.DOT, multivector_config=maxsim)
+    kind = models.VectorParams(size=corpus.dimensions, distance=models.Distance.DOT, multivector_config=maxsim)
     client.create_collection("all", {"all": kind})
     for first, last in corpus.pieces(_SENT):
         rows = [corpus.rows[corpus.offsets[i] : corpus.offsets[i + 1]] for i in range(first, last)]
@@ -90,4 +115,4 @@ def _local(corpus: Corpus) -> Iterator[System]:
         answers = [client.query_points("all", query.tolist(), using="all", limit=K) for query in queries]
         return [np.array([point.id for point in answer.points], dtype=np.int64) for answer in answers]
 
-    yield System("Qdrant local mode, exact MaxSim", search, FEW, at_once=False, held=corpus.rows.nbytes, repeat=1)
+    return search
