@@ -10,6 +10,7 @@ from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 _SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
 _MARK = re.compile(r"(.+) (?:std|reject)")
+_SMALLEST = 0.00005  # what would be rounded to 0.0000, such as a p-value, and is not 0
 _GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
 
 
@@ -66,6 +67,8 @@ def _short(name: str) -> str:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
+        if 0 < value < _SMALLEST:
+            return f"< {2 * _SMALLEST:.4f}"
         return "" if value != value else f"{value:,.{_places(value)}f}"
     if isinstance(value, int) and value >= _GROUPED:
         return f"{value:,}"

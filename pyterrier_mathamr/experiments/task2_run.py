@@ -28,13 +28,7 @@ from .report import Report
 from .stages import Stages, to_stderr
 from .studies.floor import random_floor
 from .studies.published import published
-from .task2_topics import formula_topics, visual_judgements
-
-DEPTH = 10_000
-"""Formulas that are ranked before those that look alike are made one; half of a collection's repeat another."""
-
-LENGTH = 1000
-"""Visually distinct formulas of a ranking, as the task allows."""
+from .task2_topics import DEPTH, LENGTH, formula_topics, visual_judgements
 
 BASELINE, MATHAMR = "Tangent", "MathAMR+"
 FLOOR = "judged formulas in random order"

@@ -12,6 +12,12 @@ from pyterrier_mathamr.formula import FormulaStore
 from .arqmath_topics import RELEVANT
 from .errors import NoRelevantTopicError
 
+DEPTH = 10_000
+"""Formulas that are ranked before those that look alike are made one; half of a collection's repeat another."""
+
+LENGTH = 1000
+"""Visually distinct formulas of a ranking, as the task allows."""
+
 
 def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFrame:
     """Read the topics of Task 2: ``qid, title, body, formula_id, latex``, each formula within its question.

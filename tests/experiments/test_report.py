@@ -33,6 +33,8 @@ def test_a_table_of_a_significance_test_is_one_column_a_measure_with_stars() -> 
 def test_numbers_have_four_places_and_what_is_no_number_is_empty() -> None:
     table = pd.DataFrame({"a": [1, 2], "b": [math.nan, 1 / 3]})
     assert markdown_table(table).splitlines()[2:] == ["| 1 |        |", "| 2 | 0.3333 |"]
+    small = markdown_table(pd.DataFrame({"p": [0.0, 1e-9, 0.00006]}))
+    assert small.splitlines()[2:] == ["| 0.0000   |", "| < 0.0001 |", "| 0.0001   |"]
 
 
 def test_large_numbers_have_fewer_places_and_a_spread_those_of_its_mean() -> None:

@@ -150,6 +150,29 @@ def test_studies_share_the_runs_they_have_in_common(
     assert table.condition.tolist() == ["–", "–", "text"]
 
 
+def test_formulas_are_measured_on_runs_that_were_made_before(
+    report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, trees = "OPT-only", {"formulas": "opt"}
+    run(workdir, [1], study=Study("tests/before", "Task 1 alone", (condition(name, **trees),), (Row(name),)))
+    monkeypatch.setattr(training_room, "train_on_pairs", None)  # nothing is trained again
+    monkeypatch.setattr(training_room, "measure_job", None)
+    both = Study("tests/after", "Task 2, too", (condition(name, **trees),), (Row(name),), task2=True)
+    after = run(workdir, [1], study=both)
+    table = by_caption(after, "Task 2, sample pooled")
+    assert table.condition.tolist() == ["–", "–", name]
+    assert table.system.tolist() == ["random order of the judged", "Tangent", "formula vectors"]
+    ndcg = table["nDCG(judged_only=True)@1000"]
+    assert ndcg[1] > ndcg[0] > 0  # Tangent above chance
+    assert 0 < ndcg[2] <= 1
+    assert "formula topic" in " ".join(after.notes)
+    assert by_caption(after, "Task 1, sample pooled, mean").system.tolist()[-1] == "ColBERT-style"
+
+
+def test_what_was_set_for_a_run_is_said_beside_what_the_preset_says(report: Report) -> None:
+    assert any("Set for this run" in note and "epochs = 1" in note and "seeds 1" in note for note in report.notes)
+
+
 def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsChangedError, match="collection"):
         run_study(STUDY, tmp_path, workdir, years=["sample"], verbose=False)

@@ -1,5 +1,6 @@
 """Significance, the floor and the tables, with values worked by hand."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_means_are_over_pooled_topics_and_spreads_over_seeds(tables: StudyTables
 
 def test_each_topic_counts_once_in_the_test_whatever_the_seeds(tables: StudyTables) -> None:
     assert tables.tests == 4
-    outcome = tables.significance().set_index("measure").loc[NDCG]
+    outcome = tables.significance(tables.rows, ["2020", "2022"]).set_index("measure").loc[NDCG]
     assert outcome.difference == pytest.approx(0.2)
     assert outcome.t == pytest.approx(2 * math.sqrt(3))
     assert outcome["p corrected"] == pytest.approx(4 * outcome.p)
@@ -92,3 +93,20 @@ def test_a_row_whose_run_is_missing_is_left_out(tables: StudyTables) -> None:
     fewer = Results(values[values.condition != "base"], tables.results.speed, tables.results.costs)
     assert StudyTables(tables.study, fewer, tables.years).rows == ()
     assert StudyTables(tables.study, fewer, tables.years).tests == 4  # what was planned is what is corrected for
+
+
+def test_a_study_of_formulas_tests_each_condition_on_both_tasks(tables: StudyTables) -> None:
+    study = dataclasses.replace(tables.study, task2=True)
+    values = tables.results.values
+    of_formulas = values.assign(system="formula vectors", topics=values["topics"] + ", formulas")
+    results = dataclasses.replace(tables.results, values=pd.concat([values, of_formulas]))
+    both = StudyTables(study, results, tables.years)
+    assert both.tests == 8
+    assert both.rows == tables.rows
+    base, better = both.formula_rows
+    assert (base.key, base.against) == (("base", "formula vectors"), None)
+    assert (better.key, better.against) == (("better", "formula vectors"), base.key)
+    outcome = both.significance(both.formula_rows, ["2020, formulas", "2022, formulas"]).set_index("measure").loc[NDCG]
+    assert outcome.difference == pytest.approx(0.2)
+    assert outcome["p corrected"] == pytest.approx(8 * outcome.p)
+    assert tables.formula_rows == ()

@@ -18,13 +18,14 @@ _PLAIN = "plain"
 _WITHOUT = ", layers = 0"
 
 
-def _crossed(name: str, title: str, *options: Condition, **shared: Any) -> Study:
+def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **shared: Any) -> Study:
     """Make a study of options, each with two layers and with none.
 
     Args:
         name: of the study.
         title: of the study.
         options: conditions; the first is what the others are tested against.
+        task2: the vectors of formulas are measured as well.
         shared: options of all of them.
     """
     conditions, rows, first = [], [], (options[0].name, COLBERT)
@@ -35,7 +36,7 @@ def _crossed(name: str, title: str, *options: Condition, **shared: Any) -> Study
         conditions.append(condition(plain, option.recipe, **{**changes, "layers": 0}))
         rows.append(Row(option.name, against=None if option is options[0] else first))
         rows.append(Row(plain, against=(option.name, COLBERT)))
-    return Study(name, title, tuple(conditions), tuple(rows))
+    return Study(name, title, tuple(conditions), tuple(rows), task2=task2)
 
 
 def _listed(name: str, title: str, *conditions: Condition) -> Study:
@@ -115,6 +116,7 @@ ABLATIONS = (
         condition(_PLAIN),
         condition("formula contrast", formula_contrast=0.3),
         condition("sub-expressions", subexpression=0.3),
+        task2=True,
     ),
     _crossed(
         "ablation/sentence-dropout",

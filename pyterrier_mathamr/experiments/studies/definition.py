@@ -91,6 +91,7 @@ class Study:
         settings: the paper's, which conditions change: of its experiments (Table 4.5) or its benchmark run (4.18).
         seeds: of the full run.
         scales_depth: on a smaller collection rankings and candidates shrink with it, since the study is about them.
+        task2: the vectors of single formulas are measured on Task 2 as well, since the study is about them.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Study:
     settings: Settings = "experiments"
     seeds: tuple[int, ...] = SEEDS
     scales_depth: bool = False
+    task2: bool = False
 
     def __post_init__(self) -> None:
         names = [condition.name for condition in self.conditions]

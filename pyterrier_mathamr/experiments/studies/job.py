@@ -8,6 +8,7 @@ The folder ``runs/<key>`` of the work::
     cost.json                what training cost
     answers.mathamr          vectors of the answers
     measured-<key>.csv       each measure of each topic by each strategy; with -speed, the time of single queries
+    formulas-<key>.csv       the same of Task 2, where the study asks for it
 
 The key is made of the options that differ from the defaults and of the pairs, so that studies share the runs that they
 have in common.
@@ -43,6 +44,7 @@ class Job:
         strategies: names of the ways to search.
         depth: length of the rankings.
         device: where to compute; ``None`` takes the best there is.
+        task2: formulas are searched for, too.
     """
 
     collection: Path
@@ -54,6 +56,7 @@ class Job:
     strategies: tuple[str, ...]
     depth: Depth
     device: str | None = None
+    task2: bool = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -95,13 +98,18 @@ class Job:
         return self.measured.with_name(f"{self.measured.stem}-speed.csv")
 
     @property
+    def formulas(self) -> Path:
+        """The file of the measured values of Task 2."""
+        return self.folder / f"formulas-{_digest({'years': list(self.years)})}.csv"
+
+    @property
     def cost(self) -> Path:
         """The file that says what training cost."""
         return self.folder / "cost.json"
 
     def finished(self) -> bool:
         """Whether there is nothing left to do."""
-        return self.measured.is_file()
+        return self.measured.is_file() and (not self.task2 or self.formulas.is_file())
 
     def to_json(self) -> str:
         """Write the job down for another process."""
@@ -121,6 +129,7 @@ class Job:
             strategies=tuple(fields["strategies"]),
             depth=Depth(**fields["depth"]),
             device=fields["device"],
+            task2=fields["task2"],
         )
 
 

@@ -94,7 +94,7 @@ class Materials:
     @cached_property
     def graphs(self) -> GraphStore:
         """The graphs of the collection's posts."""
-        arqmath = self._arqmath(self.stages, self.workdir)
+        arqmath = self.arqmath()
         return arqmath.graphs(GraphBuilder(store=arqmath.formulas(), verbose=False))
 
     def pair_graphs(self) -> list[GraphStore]:
@@ -116,7 +116,7 @@ class Materials:
     @cached_property
     def bm25(self) -> BM25Index:
         """The index of the answers' tokens."""
-        return self._arqmath(self.stages, self.workdir).bm25()
+        return self.arqmath().bm25()
 
     def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
         """Give the text encoder of a run, with vectors that all runs share; none where it has none.
@@ -141,7 +141,7 @@ class Materials:
         Args:
             split: ``validation`` to choose by, ``test`` to report.
         """
-        topics, qrels = self._kept(
+        topics, qrels = self.kept(
             split,
             lambda: (
                 known_item_topics(self.collection.questions(), split),
@@ -156,11 +156,11 @@ class Materials:
         Args:
             year: 2020, 2021 or 2022, or another by which the files are named.
         """
-        topics, qrels = self._kept(year, lambda: judged_topics(self.collection, year, frozenset(self.answers())))
+        topics, qrels = self.kept(year, lambda: judged_topics(self.collection, year, frozenset(self.answers())))
         store = GraphStore(self.workdir / "topics" / year / "graphs.mathamr")
         if not store.built():
             folder = self.workdir / "topics" / year
-            trees = self._arqmath(Stages(folder), folder, year).topic_formulas()
+            trees = self.arqmath(Stages(folder), folder, year).topic_formulas()
             store.discard()
             (GraphBuilder(store=trees, verbose=False) >> store.indexer()).index(topics.to_dict("records"))
         return TopicSet(topics, qrels, store)
@@ -172,10 +172,15 @@ class Materials:
             write_whole(file, random_floor(self.topics(year).qrels).to_csv(index=False))
         return pd.read_csv(file, dtype={"qid": str})
 
-    def _kept(
+    def kept(
         self, name: str, read: Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Read topics and judgements once from the collection, then from the work folder."""
+        """Read topics and judgements once from the collection, then from the work folder.
+
+        Args:
+            name: of their folder.
+            read: reads them from the collection.
+        """
         folder = self.workdir / "topics" / name
         files = (folder / "topics.json", folder / "qrels.json")
         if not files[1].is_file():
@@ -185,5 +190,13 @@ class Materials:
         topics, qrels = (pd.DataFrame(json.loads(file.read_text(encoding="utf-8"))) for file in files)
         return topics, qrels
 
-    def _arqmath(self, stages: Stages, folder: Path, year: str = "") -> ARQMathStages:
-        return ARQMathStages(self.collection, year, folder, stages, verbose=self._verbose)
+    def arqmath(self, stages: Stages | None = None, folder: Path | None = None, year: str = "") -> ARQMathStages:
+        """Give what makes the artifacts of a folder, by default that of the work.
+
+        Args:
+            stages: of the folder.
+            folder: where the artifacts are kept.
+            year: whose topics they are of, if of topics.
+        """
+        place = self.workdir if folder is None else folder
+        return ARQMathStages(self.collection, year, place, stages or self.stages, verbose=self._verbose)

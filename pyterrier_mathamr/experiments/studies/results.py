@@ -79,6 +79,8 @@ def read_results(jobs: Mapping[tuple[str, int], Job]) -> Results:
             continue
         marks: dict[str, Any] = {"condition": condition, "seed": seed}
         values.append(pd.read_csv(job.measured, dtype={"qid": str, "topics": str}).assign(**marks))
+        if job.task2:
+            values.append(pd.read_csv(job.formulas, dtype={"qid": str, "topics": str}).assign(**marks))
         speed.append(pd.read_csv(job.speed).assign(**marks))
         costs.append({**marks, "run": job.folder.name, **_cost(job)})
     return Results(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
@@ -15,42 +12,15 @@ from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.stages import to_stderr, write_whole
 
 from .definition import Study
+from .formulas import FormulaMaterials
 from .job import Job
-from .materials import KNOWN_ITEM, Materials
-from .published import published
+from .materials import Materials
 from .registry import Preset, find_preset, find_study
-from .results import ONCE, Results, read_results
-from .strategies import BM25, FLOOR, Depth
-from .tables import KNOWN, REFERENCE, TASK1, StudyTables
+from .reporting import Jobs, study_report
+from .results import Results, read_results
+from .strategies import Depth
 from .training import run_job
 from .workers import run_jobs
-
-Jobs = dict[tuple[str, int], Job]
-
-NOTES = (
-    "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
-    "answer counts 0. Years are pooled by topic.",
-    "± is the standard deviation over the seeds.",
-    "A star marks a row that differs from its baseline in a two-tailed paired t-test over the pooled topics, p < 0.05 "
-    "after Bonferroni over all tests of the study. In the table of means the values of a topic are averaged over the "
-    "seeds first, so that a topic counts once; in the table of best seeds, which is the paper's, the best of each row "
-    "are compared, which flatters both.",
-    "The best seed is that of the highest nDCG' on the topics that are reported, as in the paper: a maximum, not an "
-    "estimate.",
-    "The floor is the mean of 200 random orders of the judged answers of each topic. On a part of the release few "
-    "answers are judged, so that nDCG' and MAP' begin high.",
-    "Known items: the questions of the test part, never trained on, look for their own answers among all answers.",
-    "The weight of the fusion was chosen on validation questions for each run; 'equal weights' is one half.",
-    "Peak memory is that of a run's own process. The share of waiting is the part of an epoch's time in which training "
-    "waited for its batches.",
-    "Times of queries are of one thread, of queries that are encoded already, one by one; other runs may have been "
-    "beside it.",
-)
-
-SHORT = (
-    "Rankings are short here: a judged answer that is not among them counts as not found, while the floor ranks all "
-    "of them, so that a system can be below it. Compare systems with each other."
-)
 
 
 def run_study(
@@ -102,8 +72,10 @@ def run_study(
     materials = Materials(Path(collection), tuple(map(Path, pairs)), folder, say=say, verbose=False)
     jobs = study_jobs(study, materials, scale, wanted, seeds, changes or {}, device)
     materials.prepare(wanted)
+    if study.task2:
+        FormulaMaterials(materials).prepare(wanted)
     failed = _do(jobs, workers, say)
-    report = study_report(study, jobs, materials, wanted, scale)
+    report = study_report(study, jobs, materials, wanted, scale, changes or {})
     target = folder / "studies" / study.name.replace("/", "-")
     _write(report, read_results(jobs), target)
     say(f"report: {target / 'report.md'}")
@@ -152,6 +124,7 @@ def study_jobs(
             strategies=study.strategies,
             depth=depth,
             device=device,
+            task2=study.task2,
         )
         for seed in (seeds or preset.seeds or study.seeds)
         for condition in study.conditions
@@ -170,100 +143,11 @@ def _do(jobs: Jobs, workers: int, say: Any) -> dict[tuple[str, int], str]:
     return {key: reasons[job.folder] for key, job in jobs.items() if job.folder in reasons}
 
 
-def study_report(study: Study, jobs: Jobs, materials: Materials, years: tuple[str, ...], preset: Preset) -> Report:
-    """Make the report of the runs that are finished.
-
-    Args:
-        study: its rows and tests.
-        jobs: by condition and seed.
-        materials: for the floor.
-        years: whose topics are pooled.
-        preset: says what differs from the paper.
-    """
-    tables = StudyTables(study, _with_references(read_results(jobs), materials, years), years)
-    seeds = sorted({seed for _, seed in jobs})
-    pooled = " and ".join(years)
-    measured = {
-        f"Task 1, {pooled} pooled, mean over seeds": tables.tested(),
-        f"Task 1, {pooled} pooled, best seed": tables.best_seed(),
-        **({f"Task 1, {year}": tables.mean([year], TASK1) for year in years} if len(years) > 1 else {}),
-        "Known items, test questions": tables.mean([KNOWN_ITEM], KNOWN),
-        "Tests": tables.significance(),
-        "Every system, Task 1 pooled": tables.every_system(years, TASK1),
-        "Every system, known items": tables.every_system([KNOWN_ITEM], KNOWN),
-        "Training and index": tables.costs(),
-        "Runs": tables.results.costs,
-        "Single queries": tables.speed(),
-    }
-    if study.tables:
-        measured["Order of the rows by nDCG'"] = tables.order()
-    one = next(iter(jobs.values()))
-    common, different = _configurations(jobs)
-    return Report(
-        title=f"{study.name}: {study.title}, on {materials.collection.path.name}",
-        settings={
-            "study": study.name,
-            "collection": str(materials.collection.path),
-            "pairs": [file.name for file in materials.pairs],
-            "years": list(years),
-            "seeds": seeds,
-            "preset": preset.name,
-            "tests": tables.tests,
-            "results for each query": one.depth.results,
-            "scale of candidates": one.depth.scale,
-            "conditions": {name: _text(options) for name, options in different.items()},
-            **common,
-        },
-        stages=tuple(materials.stages.records),
-        tables=measured,
-        notes=(preset.why, *([SHORT] if one.depth.scale < 1 else []), *NOTES),
-        published=_published(study),
-    )
-
-
 def _write(report: Report, results: Results, target: Path) -> None:
     """Write the report, and the values that its tables and tests are made of."""
     target.mkdir(parents=True, exist_ok=True)
     report.write(target)
     write_whole(target / "by-topic.csv", results.values.to_csv(index=False))
-
-
-def _configurations(jobs: Jobs) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Give the options that all conditions have in common, and by condition the others; seeds are left out."""
-    configs = {
-        name: {**job.config.to_dict(), **asdict(job.recipe), "pairs": [file.name for file in job.pairs]}
-        for (name, _), job in jobs.items()
-    }
-    first = next(iter(configs.values()))
-    common = {option for option in first if all(config[option] == first[option] for config in configs.values())}
-    different = {
-        name: {option: value for option, value in config.items() if option not in {*common, "seed"}}
-        for name, config in configs.items()
-    }
-    return {option: value for option, value in first.items() if option in common - {"seed"}}, different
-
-
-def _text(options: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "all as below"
-
-
-def _with_references(results: Results, materials: Materials, years: tuple[str, ...]) -> Results:
-    """Put the floor and BM25, which depend on no condition, under the name of none."""
-    values = results.values
-    marks: dict[str, Any] = {"condition": REFERENCE, "seed": ONCE}
-    floors = [materials.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years]
-    first = values[values["system"] == BM25].drop_duplicates(["topics", "qid", "measure"]).assign(**marks)
-    rest = values[values["system"] != BM25]
-    return Results(pd.concat([*floors, first, rest], ignore_index=True), results.speed, results.costs)
-
-
-def _published(study: Study) -> dict[str, pd.DataFrame]:
-    """Give the paper's tables of this study as printed; the caption names the source."""
-    paper = published()
-    return {
-        f"Table {number} of {paper.source} {paper.tables[number].caption}": paper.tables[number].frame()
-        for number in study.tables
-    }
 
 
 def _silent(text: str) -> None:

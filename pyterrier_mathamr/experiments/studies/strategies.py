@@ -20,6 +20,8 @@ DOC_VN = "doc-VN + MaxSim (k = 1000)"
 COLBERT = "ColBERT-style"
 FUSION = "BM25 + ColBERT-style"
 EQUAL_FUSION = "BM25 + ColBERT-style, equal weights"
+FORMULAS, TANGENT = "formula vectors", "Tangent"
+"""Of Task 2: the vectors of single formulas, and the search by symbol pairs that stands beside them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from .definition import Row, Study
 from .published import published
 from .results import Key, Results
 from .significance import paired_test
-from .strategies import BM25, FLOOR
+from .strategies import BM25, FLOOR, FORMULAS, TANGENT
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
+"""Of Task 2, too."""
 KNOWN = tuple(map(str, KNOWN_ITEM_MEASURES))
 MAIN = TASK1[0]
 REFERENCE = "–"
@@ -40,13 +41,18 @@ class StudyTables:
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows whose condition has been measured, and whose baseline too."""
-        done = set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
-        return tuple(row for row in self.study.rows if row.key in done and (row.against is None or row.against in done))
+        return self._done(self.study.rows)
 
     @property
     def tests(self) -> int:
-        """The number of tests of the study, for Bonferroni's correction: each tested row on each measure of Task 1."""
-        return len(TASK1) * sum(row.against is not None for row in self.study.rows)
+        """The number of tests of the study, for Bonferroni's correction: each tested row of each task, each measure."""
+        rows = (*self.study.rows, *(_formula_rows(self.study) if self.study.task2 else ()))
+        return len(TASK1) * sum(row.against is not None for row in rows)
+
+    @property
+    def formula_rows(self) -> tuple[Row, ...]:
+        """The rows of Task 2, of a study that measures it: each condition by the vectors of its formulas."""
+        return self._done(_formula_rows(self.study)) if self.study.task2 else ()
 
     def mean(self, topics: Sequence[str], measures: Sequence[str], keys: Sequence[Key] | None = None) -> pd.DataFrame:
         """Give the mean of each measure and its standard deviation over the seeds, BM25 and the floor first.
@@ -68,10 +74,17 @@ class StudyTables:
         table: pd.DataFrame = pd.DataFrame(lines)
         return table
 
-    def tested(self) -> pd.DataFrame:
-        """Give :meth:`mean` of Task 1 with, for each tested row and measure, whether it differs from its baseline."""
-        table = self.mean(self.years, TASK1)
-        outcomes = self.significance().set_index(["condition", "system", "measure"])["significant"].to_dict()
+    def tested(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
+        """Give :meth:`mean` with, for each tested row and measure, whether it differs from its baseline.
+
+        Args:
+            rows: of Task 1 or of Task 2.
+            topics: years or years of formulas, which are pooled.
+        """
+        table = self.mean(topics, TASK1, [row.key for row in rows])
+        outcomes = (
+            self.significance(rows, topics).set_index(["condition", "system", "measure"])["significant"].to_dict()
+        )
         for measure in TASK1:
             keys = zip(table["condition"], table["system"], strict=True)
             table[f"{measure} reject"] = [outcomes.get((*key, measure), False) for key in keys]
@@ -96,13 +109,18 @@ class StudyTables:
         table: pd.DataFrame = pd.DataFrame(lines)
         return table
 
-    def significance(self) -> pd.DataFrame:
-        """Test each row against its baseline on each measure of Task 1, over values averaged over the seeds."""
+    def significance(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
+        """Test each row against its baseline on each measure, over values averaged over the seeds.
+
+        Args:
+            rows: of Task 1 or of Task 2.
+            topics: years or years of formulas, which are pooled.
+        """
         lines = []
-        for row in self.rows:
+        for row in rows:
             for measure in TASK1 if row.against is not None else ():
-                values = self.results.mean_over_seeds(row.key, self.years, measure)
-                baseline = self.results.mean_over_seeds(row.against or row.key, self.years, measure)
+                values = self.results.mean_over_seeds(row.key, topics, measure)
+                baseline = self.results.mean_over_seeds(row.against or row.key, topics, measure)
                 outcome = paired_test(values, baseline, self.tests)
                 lines.append(
                     {
@@ -179,8 +197,20 @@ class StudyTables:
         """Name the rows that depend on no condition and have been measured on these topics."""
         found = self.results.values
         known = set(found.loc[found["condition"].eq(REFERENCE) & found["topics"].isin(topics), "system"])
-        return [(REFERENCE, system) for system in (FLOOR, BM25) if system in known]
+        return [(REFERENCE, system) for system in (FLOOR, BM25, TANGENT) if system in known]
+
+    def _done(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """Choose the rows whose condition has been measured, and whose baseline too."""
+        done = set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
+        return tuple(row for row in rows if row.key in done and (row.against is None or row.against in done))
 
     def _measured(self, key: Key) -> bool:
         found = self.results.values
         return bool((found["condition"].eq(key[0]) & found["system"].eq(key[1])).any())
+
+
+def _formula_rows(study: Study) -> tuple[Row, ...]:
+    """Make the rows of Task 2 of those of Task 1: a condition is tested against that of its row."""
+    first = {row.condition: row for row in reversed(study.rows)}
+    against = {name: row.against and (row.against[0], FORMULAS) for name, row in first.items()}
+    return tuple(Row(condition.name, FORMULAS, against.get(condition.name)) for condition in study.conditions)

@@ -17,6 +17,7 @@ from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, fit_score_weights
 
 from .data import training_data
+from .formulas import measure_formulas
 from .job import Job
 from .lock import locked
 from .materials import Materials
@@ -77,6 +78,13 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
             {"model": model.identity, **job.measurement},
             lambda: measure_job(job, materials, model, index),
         )
+        if job.task2:
+            stages.run(
+                job.formulas.stem,
+                job.formulas,
+                {"model": model.identity, "years": list(job.years)},
+                lambda: measure_formulas(job, materials, model, stages),
+            )
 
 
 def _origin(materials: Materials) -> dict[str, str]:
