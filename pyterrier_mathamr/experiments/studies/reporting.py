@@ -92,34 +92,41 @@ def study_report(
     }
     if study.tables:
         measured["Order of the rows by nDCG'"] = tables.order()
-    one = next(iter(jobs.values()))
-    common, different = _configurations(jobs)
     return Report(
         title=f"{study.name}: {study.title}, on {materials.collection.path.name}",
-        settings={
-            "study": study.name,
-            "collection": str(materials.collection.path),
-            "pairs": [file.name for file in materials.pairs],
-            "years": list(years),
-            "seeds": seeds,
-            "preset": preset.name,
-            "tests": tables.tests,
-            "results for each query": one.depth.results,
-            "scale of candidates": one.depth.scale,
-            "conditions": {name: _text(options) for name, options in different.items()},
-            **common,
-        },
+        settings=_settings(study, jobs, materials, years, preset, tables.tests),
         stages=tuple(materials.stages.records),
         tables=measured,
         notes=(
             preset.why,
             *_set_by_hand(changes, seeds, preset.seeds or study.seeds),
-            *([SHORT] if one.depth.scale < 1 else []),
+            *([SHORT] if any(job.depth.scale < 1 for job in jobs.values()) else []),
             *([TASK2] if study.task2 else []),
             *NOTES,
         ),
         published=_published(study),
     )
+
+
+def _settings(
+    study: Study, jobs: Jobs, materials: Materials, years: tuple[str, ...], preset: Preset, tests: int
+) -> dict[str, Any]:
+    """Write down what was asked for."""
+    one = next(iter(jobs.values()))
+    common, different = _configurations(jobs)
+    return {
+        "study": study.name,
+        "collection": str(materials.collection.path),
+        "pairs": [file.name for file in materials.pairs],
+        "years": list(years),
+        "seeds": sorted({seed for _, seed in jobs}),
+        "preset": preset.name,
+        "tests": tests,
+        "results for each query": one.depth.results,
+        "scale of candidates": one.depth.scale,
+        "conditions": {name: _text(options) for name, options in different.items()},
+        **common,
+    }
 
 
 def _set_by_hand(changes: Mapping[str, Any], seeds: Sequence[int], usual: Sequence[int]) -> list[str]:
