@@ -8,6 +8,9 @@ members), whichever are fewer. Rows of one relation lie together, so that one pr
 
     r0: a─▶x b─▶x c─▶y    rows mean(a, b), c   (targets x, y)     spread to x, y
     r1: v─▶x v─▶y v─▶z    row  v               (source v)         spread to x, y, z
+
+A GPU wants few large products, so there the rows of each relation are filled up with zeros to whole *tiles*, and one
+batched product serves all of them.
 """
 
 from __future__ import annotations
@@ -18,6 +21,9 @@ import torch
 from torch import Tensor
 
 from .errors import ShapeError
+from .runs import firsts, in_order, pick, places, shares, starts
+
+_TILE = 32  # rows of a tile on a GPU; the most frequent of 500 relations have thousands of rows, half of them under ten
 
 
 @dataclass(frozen=True)
@@ -36,10 +42,8 @@ class Gather:
 
     @classmethod
     def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
-        """Sort entries (result, member, weight) by result; ``size`` is the number of results."""
-        _, order = torch.sort(results, stable=True)
-        counts = torch.bincount(results, minlength=size)
-        return cls(members.index_select(0, order), _starts(counts), share.index_select(0, order))
+        """Take members and weights in the order of their results, and these in any; ``size`` is how many there are."""
+        return cls(members, starts(torch.bincount(results, minlength=size)), share)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,8 @@ class RelationPlan:
         relations: int64 ``[k]``, the relations that occur, ascending.
         ends: int32 ``[k]``, the end of each relation's rows.
         sizes: the number of rows of each relation, k of them.
+        tiles: int64 ``[tiles]``, the relation, counted from 0 to k, of each run of p / tiles rows; ``None`` where
+            relations have as many rows as they need.
         collect: p rows from N states; ``collect_back``: its transpose.
         spread: N results from p products; ``spread_back``: its transpose.
     """
@@ -57,6 +63,7 @@ class RelationPlan:
     relations: Tensor
     ends: Tensor
     sizes: tuple[int, ...]
+    tiles: Tensor | None
     collect: Gather
     collect_back: Gather
     spread: Gather
@@ -70,6 +77,7 @@ class RelationPlan:
         num_nodes: int,
         dtype: torch.dtype = torch.float32,
         targets: Tensor | None = None,
+        tile: int | None = None,
     ) -> RelationPlan:
         """Sort the edges of a batch; O(e log e), no gradient.
 
@@ -79,6 +87,8 @@ class RelationPlan:
             num_nodes: N.
             dtype: of the shares; that of the states.
             targets: int64 ``[t]``, distinct nodes, where only their results are wanted, t in place of N.
+            tile: the rows of each relation are filled up to a multiple of it; 1 for no tiles. What suits the device
+                where not given.
 
         Raises:
             ShapeError: ``edge_index`` is not ``[2, e]`` or ``edge_type`` not ``[e]``.
@@ -91,67 +101,82 @@ class RelationPlan:
         if targets is not None:
             results = targets.numel()
             edge_index, edge_type = _into(targets, edge_index, edge_type, num_nodes)
-        source, target = edge_index[0], edge_index[1]
-        relations, relation = torch.unique(edge_type, return_inverse=True)
-        by_source = _Side.build(relation, source, num_nodes, len(relations))
-        by_target = _Side.build(relation, target, num_nodes, len(relations))
-        turned = by_source.sizes < by_target.sizes  # [k], relations whose rows are their sources
-        sizes = torch.where(turned, by_source.sizes, by_target.sizes)
-        first = _starts(sizes)[:-1]
-        share = by_target.counts.to(dtype).reciprocal().index_select(0, by_target.of_edge)  # [e]
-        late, early = turned[relation], ~turned[relation]  # edges of turned relations, and of the others
-        row = first[relation] + torch.where(late, by_source.within(relation), by_target.within(relation))  # [e]
-        sources = by_source.chosen(turned, first)  # the rows that are a source each
-        means = by_target.chosen(~turned, first)  # the rows that are the mean for a target each
-        into = _entries((row[early], source[early], share[early]), (*sources, share.new_ones(len(sources[0]))))
-        out = _entries((row[late], target[late], share[late]), (*means, share.new_ones(len(means[0]))))
-        rows = int(sizes.sum())
+        edges = _Edges.by_row(edge_index, edge_type, num_nodes, _tile_of(edge_index) if tile is None else tile)
+        k, lengths = len(edges.relations), tuple(edges.sizes.tolist())
+        # A source is collected once and spread by edge, a mean is collected by edge and spread once.
+        into, out = places(edges.first | ~edges.late), places(edges.first | edges.late)
+        rows, sources = pick(edges.row, into), pick(edges.source, into)
+        products, ends = pick(edges.row, out), pick(edges.target, out)
+        share = shares(rows, dtype)
+        _, by_node = in_order(sources, num_nodes)
+        keys, by_result = in_order(ends * k + pick(edges.relation, out), results * k)
+        part = shares(keys, dtype)
+        back = torch.empty_like(part).index_copy_(0, by_result, part)
         return cls(
-            relations=relations,
-            ends=sizes.cumsum(0).to(torch.int32),
-            sizes=tuple(sizes.tolist()),
-            collect=Gather.build(into[0], into[1], into[2], rows),
-            collect_back=Gather.build(into[1], into[0], into[2], num_nodes),
-            spread=Gather.build(out[1], out[0], out[2], results),
-            spread_back=Gather.build(out[0], out[1], out[2], rows),
+            relations=edges.relations,
+            ends=edges.sizes.cumsum(0).to(torch.int32),
+            sizes=lengths,
+            tiles=edges.tiles,
+            collect=Gather.build(rows, sources, share, sum(lengths)),
+            collect_back=Gather.build(sources, pick(rows, by_node), pick(share, by_node), num_nodes),
+            spread=Gather.build(ends, pick(products, by_result), part, results),
+            spread_back=Gather.build(products, ends, back, sum(lengths)),
         )
 
 
 @dataclass(frozen=True)
-class _Side:
-    """The distinct (relation, node) of the edges' sources or targets, u of them, sorted.
+class _Edges:
+    """The edges of a batch in the order of their rows.
 
     Attributes:
-        relation, node: int64 ``[u]``.
-        counts: int64 ``[u]``, edges of each.
-        of_edge: int64 ``[e]``, which one an edge has.
-        sizes: int64 ``[k]``, how many each relation has; ``first``: int64 ``[k]``, where they begin.
+        relations: int64 ``[k]``, those that occur.
+        sizes: int64 ``[k]``, the rows of each.
+        tiles: see :class:`RelationPlan`.
+        source, target, relation, row: int64 ``[e]``; the relation is counted from 0 to k.
+        first: bool ``[e]``, whether an edge is the first of its row.
+        late: bool ``[e]``, whether its row is its source; else the row is the mean for its target.
     """
 
-    relation: Tensor
-    node: Tensor
-    counts: Tensor
-    of_edge: Tensor
+    relations: Tensor
     sizes: Tensor
+    tiles: Tensor | None
+    source: Tensor
+    target: Tensor
+    relation: Tensor
+    row: Tensor
     first: Tensor
+    late: Tensor
 
     @classmethod
-    def build(cls, relation: Tensor, node: Tensor, num_nodes: int, num_relations: int) -> _Side:
-        """Sort the (relation, node) pairs of the edges and count each."""
-        keys, of_edge, counts = torch.unique(relation * num_nodes + node, return_inverse=True, return_counts=True)
-        each = torch.div(keys, max(num_nodes, 1), rounding_mode="floor")
-        sizes = torch.bincount(each, minlength=num_relations)
-        return cls(each, keys - each * num_nodes, counts, of_edge, sizes, _starts(sizes)[:-1])
+    def by_row(cls, edge_index: Tensor, edge_type: Tensor, num_nodes: int, tile: int) -> _Edges:
+        """Choose the rows of each relation and sort the edges by them."""
+        occurs = torch.bincount(edge_type) > 0
+        relations, relation = places(occurs), pick(occurs.cumsum(0) - 1, edge_type)
+        k, (source, target) = len(relations), edge_index
+        by_source, by_target = (_distinct(relation, side, k, num_nodes) for side in (source, target))
+        late = pick(by_source < by_target, relation)
+        keys, order = in_order(relation * num_nodes + torch.where(late, source, target), k * num_nodes)
+        source, target, relation, late = (pick(each, order) for each in (source, target, relation, late))
+        first, sizes, tiles = firsts(keys), torch.minimum(by_source, by_target), None
+        row = first.cumsum(0) - 1
+        if tile > 1:  # each relation's rows begin where those before it are filled up
+            counts = torch.div(sizes + (tile - 1), tile, rounding_mode="floor")
+            row = row + pick(starts(counts * tile) - starts(sizes), relation)
+            tiles = torch.repeat_interleave(torch.arange(k, device=counts.device), counts)
+            sizes = counts * tile
+        return cls(relations, sizes, tiles, source, target, relation, row, first, late)
 
-    def within(self, relation: Tensor) -> Tensor:
-        """Number each edge's (relation, node) within its relation: int64 ``[e]``."""
-        return self.of_edge - self.first[relation]
 
-    def chosen(self, wanted: Tensor, first: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the rows and nodes of the wanted relations, whose rows begin at ``first``."""
-        kept = torch.nonzero(wanted[self.relation]).squeeze(1)
-        relation = self.relation[kept]
-        return first[relation] + kept - self.first[relation], self.node[kept]
+def _tile_of(edge_index: Tensor) -> int:
+    """Say how many rows a tile has where the edges are; 1 for no tiles."""
+    return _TILE if edge_index.is_cuda else 1
+
+
+def _distinct(relation: Tensor, node: Tensor, k: int, num_nodes: int) -> Tensor:
+    """Count the distinct nodes that each relation has on one side of its edges: int64 ``[k]``."""
+    keys, _ = in_order(relation * num_nodes + node, k * num_nodes)
+    distinct = pick(keys, places(firsts(keys)))
+    return torch.bincount(torch.div(distinct, max(num_nodes, 1), rounding_mode="floor"), minlength=k)
 
 
 def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -159,18 +184,5 @@ def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int
     place = torch.full((num_nodes,), -1, dtype=torch.int64, device=edge_index.device)
     place[targets] = torch.arange(targets.numel(), device=edge_index.device)
     ends = place[edge_index[1]]
-    kept = torch.nonzero(ends >= 0).squeeze(1)
+    kept = places(ends >= 0)
     return torch.stack([edge_index[0, kept], ends[kept]]), edge_type[kept]
-
-
-def _entries(*parts: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Put lists of (row, node, weight) end to end."""
-    rows, nodes, shares = zip(*parts, strict=True)
-    return torch.cat(rows), torch.cat(nodes), torch.cat(shares)
-
-
-def _starts(counts: Tensor) -> Tensor:
-    """Turn the sizes of consecutive groups into their boundaries: int64 ``[g]`` to int64 ``[g + 1]``."""
-    starts = counts.new_zeros(counts.numel() + 1)
-    torch.cumsum(counts, 0, out=starts[1:])
-    return starts

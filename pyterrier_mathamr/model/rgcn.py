@@ -194,7 +194,9 @@ def _fused(*matrices: Tensor) -> bool:
 
 
 def _grouped(rows: Tensor, weights: Tensor, plan: RelationPlan) -> Tensor:
-    """Multiply the pairs of each relation by its matrix: ``[p, a]``, ``[k, a, b]`` to ``[p, b]``."""
+    """Multiply the rows of each relation by its matrix: ``[p, a]``, ``[k, a, b]`` to ``[p, b]``."""
+    if plan.tiles is not None:
+        return torch.bmm(_in_tiles(rows, plan.tiles), weights.index_select(0, plan.tiles)).flatten(0, 1)
     if _fused(rows, weights):
         return F.grouped_mm(rows, weights, offs=plan.ends)
     out = rows.new_empty(rows.size(0), weights.size(2))
@@ -204,13 +206,21 @@ def _grouped(rows: Tensor, weights: Tensor, plan: RelationPlan) -> Tensor:
 
 
 def _grouped_outer(left: Tensor, right: Tensor, plan: RelationPlan) -> Tensor:
-    """Multiply the two sides of each relation's pairs: ``[p, a]``, ``[p, b]`` to ``[k, a, b]``."""
+    """Multiply the two sides of each relation's rows: ``[p, a]``, ``[p, b]`` to ``[k, a, b]``."""
+    if plan.tiles is not None:
+        products = torch.bmm(_in_tiles(left, plan.tiles).transpose(1, 2), _in_tiles(right, plan.tiles))
+        return products.new_zeros(len(plan.sizes), *products.shape[1:]).index_add_(0, plan.tiles, products)
     if _fused(left, right):
         return F.grouped_mm(left.t(), right, offs=plan.ends)
     out = left.new_empty(len(plan.sizes), left.size(1), right.size(1))
     for part, target, other in _groups(plan, left, out, right):
         torch.mm(part.t(), other, out=target)
     return out
+
+
+def _in_tiles(rows: Tensor, tiles: Tensor) -> Tensor:
+    """Cut rows into their tiles: ``[p, a]`` to ``[tiles, p / tiles, a]``."""
+    return rows.view(tiles.numel(), rows.size(0) // max(tiles.numel(), 1), rows.size(1))
 
 
 def _groups(plan: RelationPlan, first: Tensor, each: Tensor, second: Tensor) -> Sequence[tuple[Tensor, ...]]:

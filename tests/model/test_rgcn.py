@@ -76,6 +76,27 @@ def test_outputs_and_gradients_equal_the_plain_loop(options, with_attributes) ->
         torch.testing.assert_close(mine, other, atol=1e-12, rtol=0)
 
 
+@pytest.mark.parametrize("tile", [2, 4, 32])
+@pytest.mark.parametrize("aggr", ["mean", "add"])
+@pytest.mark.parametrize("targets", [None, [17, 3, 4]])
+def test_rows_in_tiles_as_on_a_gpu_give_the_same_numbers(tile, aggr, targets) -> None:
+    x, index, kinds = graph(dtype=torch.float64)
+    layer = RelationalGraphConv(8, 6, 9, 3, aggr=aggr).double()
+    wanted = None if targets is None else torch.tensor(targets)
+    results = []
+    for rows in (1, tile):
+        layer.zero_grad()
+        states = x.clone().requires_grad_()
+        attributes = torch.linspace(-1, 1, 72, dtype=torch.float64).view(9, 8).requires_grad_()
+        plan = RelationPlan.build(index, kinds, len(x), x.dtype, wanted, tile=rows)
+        output = layer(states, index, kinds, attributes=attributes, plan=plan, targets=wanted)
+        output.cos().sum().backward()
+        results.append([output, states.grad, attributes.grad, *(p.grad.clone() for p in layer.parameters())])
+    assert all(size % tile == 0 for size in plan.sizes)
+    for mine, other in zip(*results, strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-12, rtol=0)
+
+
 @pytest.mark.parametrize("aggr", ["mean", "add"])
 def test_gradients_equal_finite_differences(aggr) -> None:
     x, index, kinds = graph(nodes=6, edges=12, relations=4, width=3, dtype=torch.float64)
@@ -90,10 +111,12 @@ def test_gradients_equal_finite_differences(aggr) -> None:
     assert torch.autograd.gradcheck(run, (x.requires_grad_(), attributes, *values))
 
 
-def test_a_graph_without_edges_keeps_only_root_and_bias() -> None:
+@pytest.mark.parametrize("tile", [1, 32])
+def test_a_graph_without_edges_keeps_only_root_and_bias(tile) -> None:
     layer = RelationalGraphConv(4, 4, 3, 2)
     x = torch.randn(5, 4, requires_grad=True)
-    output = layer(x, torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.long))
+    edges, kinds = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    output = layer(x, edges, kinds, plan=RelationPlan.build(edges, kinds, 5, tile=tile))
     output.sum().backward()
     torch.testing.assert_close(output, x @ layer.root + layer.bias)
     assert not layer.comp.grad.any()
@@ -152,6 +175,14 @@ def test_wrong_shapes_and_aggregations_are_refused() -> None:
         layer(x, index, kinds[1:])
     with pytest.raises(ConfigError, match="aggr"):
         RelationalGraphConv(8, 8, 9, aggr="max")
+
+
+def test_whole_numbers_too_large_to_carry_their_place_are_sorted_all_the_same(monkeypatch) -> None:
+    x, index, kinds = graph()
+    layer = RelationalGraphConv(8, 8, 9, 4)
+    usual = layer(x, index, kinds)
+    monkeypatch.setattr("pyterrier_mathamr.model.runs._BITS", 8)
+    assert torch.equal(layer(x, index, kinds), usual)
 
 
 def test_results_wanted_of_some_nodes_are_those_of_all() -> None:
