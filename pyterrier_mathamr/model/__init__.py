@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .attention import MemberAttention
 from .augment import augment, drop_sentences
+from .bags import WordBags
 from .config import MathAMRConfig
 from .encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoders import DocEncoder, QueryEncoder, TextScorer
@@ -64,6 +65,7 @@ __all__ = [
     "Trainer",
     "TrainingError",
     "UnknownOptionError",
+    "WordBags",
     "augment",
     "best_matches",
     "drop_sentences",

@@ -66,6 +66,9 @@ class MathAMRConfig:
             all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.
         text_concepts: with ``text``, the table of labels starts from word vectors, too.
         word_vectors: means of the encoder's ``input`` embeddings of a label's pieces, or labels ``encoded`` as texts.
+        word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
+            document frequency at first, and, with a learned weight that begins at 0, what the graph adds to them; see
+            :class:`~pyterrier_mathamr.model.WordBags`. With ``layers=0`` there are only the sums.
 
     Score (not in the paper)::
 
@@ -125,6 +128,7 @@ class MathAMRConfig:
     text_residual: bool = True
     text_concepts: bool = False
     word_vectors: WordVectors = "input"
+    word_residual: bool = False
     node_mask: float = 0.1
     edge_dropout: float = 0.1
     temperature: float = 0.05
@@ -171,8 +175,12 @@ class MathAMRConfig:
             value = getattr(self, name)
             if value > 0 and (self.virtual_nodes != "hierarchy" or (needs_formulas and self.formulas == "none")):
                 raise ConfigError(name, value, "0 without the virtual nodes that it is about")
+        if self.word_residual and (self.features != "words" or self.virtual_nodes != "hierarchy"):
+            raise ConfigError("word_residual", True, "False without features='words' and virtual_nodes='hierarchy'")
         if self.subexpression > 0 and self.features == "text" and self.text_residual:
             raise ConfigError("subexpression", self.subexpression, "0 with text_residual: sub-expressions have no text")
+        if self.subexpression > 0 and self.word_residual:
+            raise ConfigError("subexpression", self.subexpression, "0 with word_residual: a single node is no bag")
         if self.min_learning_rate > self.learning_rate:
             raise ConfigError("min_learning_rate", self.min_learning_rate, "at most learning_rate")
         if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
@@ -182,6 +190,11 @@ class MathAMRConfig:
     def text_alone(self) -> bool:
         """Whether vectors are projected text vectors, to which the graph adds nothing."""
         return self.features == "text" and self.text_residual and self.layers == 0 and self.text_rows == "all"
+
+    @property
+    def bags_alone(self) -> bool:
+        """Whether vectors are projected sums of label vectors, to which the graph adds nothing."""
+        return self.word_residual and self.layers == 0
 
     @classmethod
     def paper_experiments(cls, **changes: Any) -> MathAMRConfig:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphBatch
 
+from .bags import WordBags
 from .config import MathAMRConfig
 from .initial import InitialState
 from .plan import RelationPlan
@@ -104,6 +105,12 @@ class Encoder(nn.Module):
         self.text = TextVectors(config) if config.features == "text" else None
         if config.text_alone:
             return  # what the graph would need has no part in the vectors
+        self.bags = WordBags(config) if config.word_residual else None
+        if config.bags_alone:
+            self.initial = InitialState(
+                config.replace(initialisation="mean", learned="none", aggregation="mean"), num_labels
+            )
+            return
         self.initial = InitialState(config, num_labels)
         self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if config.edge_attributes else None
         if self.attributes is not None:
@@ -122,10 +129,13 @@ class Encoder(nn.Module):
         """
         if self.text is not None and self.text.alone:
             return F.normalize(self.text.finish(None, batch), dim=1)  # [r, d_p]
+        if self.bags is not None and self.bags.alone:
+            return F.normalize(self.bags(None, self.initial.labels(batch.nodes), batch), dim=1)  # [r, d_p]
         h = self.initial(batch.nodes, batch.edge_index, batch.virtual, batch.kinds, batch.is_virtual)  # [N, d]
         h = h if self.text is None else self.text.begin(h, batch)
         h = self._pass_messages(h, batch)  # [r, d]
         z = self.head(h)  # [r, d_p]
+        z = z if self.bags is None else self.bags(z, self.initial.labels(batch.nodes), batch)
         return F.normalize(z if self.text is None else self.text.finish(z, batch), dim=1)
 
     def _pass_messages(self, h: Tensor, batch: GraphBatch) -> Tensor:

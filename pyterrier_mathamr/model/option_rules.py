@@ -70,6 +70,7 @@ RULES: dict[str, _Rule] = {
     "text_residual": _FLAG,
     "text_concepts": _FLAG,
     "word_vectors": _one_of("input", "encoded"),
+    "word_residual": _FLAG,
     "node_mask": _real(0, 1),
     "edge_dropout": _real(0, 1, open_high=True),
     "temperature": _real(0, open_low=True),

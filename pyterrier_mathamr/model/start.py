@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, VirtualKind, Vocabulary
 
+from .bag_start import COMMON, bag_blocks, weighted_labels
 from .config import MathAMRConfig
 from .encoder import Encoder
 from .text import TextEncoder
@@ -34,7 +35,7 @@ def starting_weights(
         config: says which there are.
         vocabulary: of the labels.
         graphs: of the training posts, read once where the labels start from word vectors.
-        tensors: of the same posts, read once where the rows start from text features.
+        tensors: of the same posts, read once where the rows start from text features or bags.
         text: the encoder.
 
     Returns:
@@ -45,13 +46,19 @@ def starting_weights(
     """
     found: dict[str, Tensor] = {}
     if config.features == "text":
-        moment = _mean_moment(tensors, config.text_dimension)
+        moment = _mean_moment(_blocks(tensors), config.text_dimension)
         if config.text_residual:
             found["text.project.weight"] = principal_directions(moment, config.projection)
         if not config.text_alone:
             found["text.enter.weight"] = principal_directions(moment, config.hidden)
     if config.features == "words" or (config.text_concepts and not config.text_alone):
         found["initial.labels.weight"] = label_vectors(vocabulary.spellings(graphs), config, text)
+    if config.word_residual:
+        posts = list(tensors)
+        labels = weighted_labels(found["initial.labels.weight"], posts, config.seed)
+        moment = _mean_moment(bag_blocks(labels, posts), config.hidden)
+        found["initial.labels.weight"] = labels
+        found["bags.project.weight"] = principal_directions(moment, config.projection, skip=COMMON)
     return found
 
 
@@ -102,11 +109,11 @@ def words_of(label: str) -> str:
     return text.replace("-", " ").replace("_", " ").strip() or text
 
 
-def _mean_moment(tensors: Iterable[GraphTensors], width: int) -> Tensor:
+def _mean_moment(blocks: Iterable[tuple[Tensor, Tensor]], width: int) -> Tensor:
     """Average the moments of the kinds of rows, so that formulas, the most numerous, do not decide alone."""
     total = torch.zeros(len(VirtualKind), width, width, dtype=torch.float64)
     count = torch.zeros(len(VirtualKind), dtype=torch.float64)
-    for features, kinds in _blocks(tensors):
+    for features, kinds in blocks:
         for kind in VirtualKind:
             rows = features[kinds == kind]
             total[kind] += moments(rows) * rows.size(0)

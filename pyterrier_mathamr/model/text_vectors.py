@@ -102,7 +102,7 @@ def moments(features: Tensor) -> Tensor:
     return rows.T @ rows / max(rows.size(0), 1)
 
 
-def principal_directions(moment: Tensor, count: int) -> Tensor:
+def principal_directions(moment: Tensor, count: int, skip: int = 0) -> Tensor:
     """Find the directions that keep most of the inner products of rows.
 
     The moments are not centred: a linear map without bias is wanted whose inner products are nearest to the rows' own.
@@ -110,14 +110,15 @@ def principal_directions(moment: Tensor, count: int) -> Tensor:
     Args:
         moment: float64 ``[d, d]``, xᵀx of the rows.
         count: of directions.
+        skip: the first of them that are left out.
 
     Returns:
         float32 ``[count, d]``, orthonormal, the most important first and each with its largest component positive;
-        the identity where ``count`` is d, rows of zeros beyond d.
+        the identity where ``count`` is d and none is left out, rows of zeros beyond d.
     """
     width = moment.size(0)
-    if count == width:
+    if count == width and not skip:
         return torch.eye(width)
-    found = torch.linalg.eigh(moment).eigenvectors.flip(1).T[:count]  # [min(count, d), d], the largest first
+    found = torch.linalg.eigh(moment).eigenvectors.flip(1).T[skip : skip + count]  # [≤ count, d], the largest first
     largest = found.gather(1, found.abs().argmax(1, keepdim=True))
-    return F.pad((found * largest.sign()).float(), (0, 0, 0, max(count - width, 0)))
+    return F.pad((found * largest.sign()).float(), (0, 0, 0, count - len(found)))

@@ -159,7 +159,7 @@ class Trainer:
         config = self.config
         if config.features == "lookup":
             return None
-        made = tensors() if config.features == "text" else None
+        made = tensors() if config.features == "text" or config.word_residual else None
         arrays = () if made is None else (made[name] for name in names)
         trained = (graphs[name] for name in names)
         begun = ranks.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))

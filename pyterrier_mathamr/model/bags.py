@@ -1,0 +1,74 @@
+"""Rows that begin as bags of words: the sum of the label vectors of a row's nodes, projected.
+
+::
+
+    b  Σ label vectors of the row's content nodes;  of a document: Σ b of its formulas and sentences
+    z  what the graph makes of it                   row = unit(P b) + s_k unit(z)     s_k begins at 0
+
+The length of a label's vector is its weight, and begins as its inverse document frequency. P begins as the principal
+directions of the training posts' bags without the first few, which all posts have in common (Arora et al., ICLR 2017;
+Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and what training adds to it is
+small; through the two layers of the projection head nothing of the word vectors' geometry would be left.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
+
+from pyterrier_mathamr.graph import GraphBatch, VirtualKind
+
+from .attention import members
+from .config import MathAMRConfig
+
+
+class WordBags(nn.Module):
+    """Join the bags of rows and what the graph makes of them.
+
+    Args:
+        config: ``hidden`` d, ``projection`` d_p and ``layers``.
+    """
+
+    def __init__(self, config: MathAMRConfig) -> None:
+        super().__init__()
+        self.alone = config.bags_alone
+        self.project = nn.Linear(config.hidden, config.projection, bias=False)
+        self.share = None if self.alone else nn.Parameter(torch.zeros(len(VirtualKind)))
+
+    def forward(self, rows: Tensor | None, labels: Tensor, batch: GraphBatch) -> Tensor:
+        """Make the rows.
+
+        Args:
+            rows: float ``[r, d_p]``, what the graph makes of them, or ``None`` for a model of bags alone.
+            labels: float ``[N, d]``, the vector of each node's label.
+            batch: the graphs.
+
+        Returns:
+            float ``[r, d_p]``, not yet of unit length.
+        """
+        bags: Tensor = self.project(bags_of(labels, batch))
+        if rows is None or self.share is None:
+            return bags
+        return F.normalize(bags, dim=1) + self.share[batch.kinds].unsqueeze(1) * F.normalize(rows, dim=1)
+
+
+def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
+    """Sum the label vectors of the content nodes of each row.
+
+    Args:
+        labels: float ``[N, d]``, the vector of each node's label; those of virtual nodes are not read.
+        batch: graphs with the whole hierarchy of virtual nodes.
+
+    Returns:
+        float ``[r, d]``.
+    """
+    lower = batch.kinds != VirtualKind.DOCUMENT
+    content = ~batch.is_virtual[batch.edge_index[0]]
+    source, row = members(labels.size(0), batch.edge_index[:, content], batch.virtual[lower])
+    sums = labels.new_zeros(int(lower.sum()), labels.size(1)).index_add(0, row, labels.index_select(0, source))
+    bags = labels.new_zeros(lower.numel(), labels.size(1)).masked_scatter(lower.unsqueeze(1), sums)
+    posts = torch.arange(len(batch), device=labels.device)
+    post = torch.repeat_interleave(posts, batch.offsets.diff())  # [r]
+    whole = labels.new_zeros(len(batch), labels.size(1)).index_add(0, post, bags)
+    return torch.where(lower.unsqueeze(1), bags, whole.index_select(0, post))
