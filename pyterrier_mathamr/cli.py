@@ -66,6 +66,10 @@ def demo(quiet: bool) -> None:
     from .experiments import markdown_table, run_demo
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
+    click.echo(
+        "\n222 answers, 20 topics, written for this package: the table shows that everything works, not how well."
+        "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
+    )
 
 
 @main.command()

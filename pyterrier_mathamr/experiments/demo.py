@@ -33,7 +33,7 @@ def run_demo(*, verbose: bool = False) -> pd.DataFrame:
     """
     dataset = pt.get_dataset(DATASET)
     model = MathAMR.from_pretrained(MODEL)
-    graphs = GraphBuilder(verbose=verbose)
+    graphs = GraphBuilder()  # silent: the documents' own bar counts what comes out of it
     with tempfile.TemporaryDirectory(prefix="mathamr-demo-") as folder:
         index = MathAMRIndex(Path(folder) / "sample.mathamr")
         (graphs >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))

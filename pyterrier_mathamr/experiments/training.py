@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyterrier_mathamr._common.artifacts import check_writable
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, is_first
 
@@ -64,7 +66,13 @@ def train_from_sources(
 
     Returns:
         The model.
+
+    Raises:
+        ConfigError: there is something at ``output`` already. NotWritableError: nothing can be written there.
     """
+    if output.exists():
+        raise ConfigError("output", str(output), "a folder that does not exist yet")
+    check_writable(output)
     further = further or FurtherTraining()
     checkpoint = output.with_name(f"{output.name}.training")
     graphs = GraphStore(graph_store)

@@ -102,6 +102,15 @@ def test_the_demo_prints_the_five_systems() -> None:
     assert result.exit_code == 0, result.output
     for name in ("BM25", "single vector", "doc-VN + MaxSim", "ColBERT-style", "BM25 >> scorer"):
         assert f"| {name}" in result.output
+    assert "* differs from BM25" in result.output
+
+
+def test_a_model_that_is_there_is_not_trained_over(pair_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "-q")
+    assert result.exit_code == 1
+    assert "use a folder that does not exist yet" in result.output
+    assert not (tmp_path / "model.training").exists()
 
 
 def test_graphs_that_others_made_are_imported_with_a_report(tmp_path: Path) -> None:
