@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.extras import require
 
-from .svg import Picture
+from .svg import Picture, picture_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,14 +40,18 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
 
     Args:
         drawing: what a function of this room gave.
-        path: the file; its ending says the form: ``.svg``, and of figures also ``.png`` and ``.pdf``.
+        path: the file; its ending says the form: ``.svg``, and of figures also ``.png`` and ``.pdf``. Its
+            folder is made where it is missing.
 
     Returns:
         The path.
+
+    Raises:
+        ConfigError: the name has another ending.
     """
-    path = Path(path)
     if isinstance(drawing, Picture):
         return drawing.save(path)
+    path = picture_path(path, (".png", ".svg", ".pdf"))
     with require("matplotlib", "plots").rc_context({"svg.hashsalt": "mathamr"}):
         drawing.savefig(path, bbox_inches="tight", metadata=_NO_DATES.get(path.suffix.lower()))
     return path

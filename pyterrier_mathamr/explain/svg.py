@@ -12,12 +12,31 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from pyterrier_mathamr._common.errors import ConfigError
+
 from .palette import Paint
 
 FONT_SIZE = 11
 _ADVANCE = 0.61  # of the font size: DejaVu Sans Mono, Menlo and Liberation Mono lie between 0.600 and 0.602
 _FONT = "'DejaVu Sans Mono', Menlo, 'Liberation Mono', Consolas, monospace"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0, escaped or not
+
+
+def picture_path(path: str | Path, endings: tuple[str, ...]) -> Path:
+    """Check the name of a picture's file and make its folder.
+
+    Args:
+        path: the file.
+        endings: those of the forms that the picture can have, such as ``.svg``.
+
+    Raises:
+        ConfigError: the name has another ending.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in endings:
+        raise ConfigError("path", str(path), f"a name that ends in {' or '.join(endings)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +57,12 @@ class Picture:
         """Write the SVG file and give back its path.
 
         Args:
-            path: the file; its folder must exist.
+            path: the file, ``….svg``; its folder is made where it is missing.
+
+        Raises:
+            ConfigError: the name has another ending.
         """
-        path = Path(path)
+        path = picture_path(path, (".svg",))
         path.write_text(self.svg, encoding="utf-8")
         return path
 

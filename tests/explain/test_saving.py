@@ -1,0 +1,29 @@
+"""A picture is written in the form that its name says, or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.explain import Picture, save
+
+PICTURE = Picture(svg="<svg/>", width=1, height=1)
+
+
+@pytest.mark.parametrize("name", ["graph.png", "graph.svg.gz", "graph"])
+def test_svg_is_not_written_under_another_name(tmp_path: Path, name: str) -> None:
+    for write in (PICTURE.save, lambda path: save(PICTURE, path)):
+        with pytest.raises(ConfigError, match=r"a name that ends in \.svg"):
+            write(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_has_one_of_three_forms(tmp_path: Path) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    with pytest.raises(ConfigError, match=r"\.png or \.svg or \.pdf"):
+        save(figure, tmp_path / "chart.jpg")
+    assert save(figure, tmp_path / "chart.PNG").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_folder_of_a_picture_is_made(tmp_path: Path) -> None:
+    assert PICTURE.save(tmp_path / "new" / "folder" / "graph.svg").read_text() == "<svg/>"
