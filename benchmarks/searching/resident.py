@@ -11,29 +11,37 @@ import numpy as np
 _HELD = """
 import sys, numpy as np, pandas as pd, torch
 from pyterrier_mathamr.index import MathAMRIndex
-def resident(name, m=0, before=None):
-    lines = (line.split(":") for line in open("/proc/self/status") if line.startswith(("Rss", "VmRSS", "VmHWM")))
-    held = {key: int(value.split()[0]) * 1024 for key, value in lines}
-    each = f"; {(held['VmRSS'] - before['VmRSS']) / m:,.0f} bytes a document since" if m else ""
-    parts = f"{held['RssAnon'] / 1e6:,.0f} MB its own, {held['RssFile'] / 1e6:,.0f} MB of files"
-    print(f"{name:<20}{held['VmRSS'] / 1e6:>7,.0f} MB ({parts}; peak {held['VmHWM'] / 1e6:,.0f} MB{each})", flush=True)
-    return held
+def resident(name, m=None):
+    held = dict.fromkeys(("own", "libraries", "codes", "vectors", "other files of the index"), 0)
+    for line in open("/proc/self/smaps"):
+        if "-" in (words := line.split())[0]:
+            file = words[5] if len(words) > 5 else ""
+        elif words[0] == "Rss:":
+            kind = "libraries" if file.startswith("/") else "own"
+            if file.startswith(sys.argv[1]):
+                kind = {"codes.npy": "codes", "rows.npy": "vectors"}.get(file.rpartition("/")[2], list(held)[-1])
+            held[kind] += int(words[1]) * 1024
+    needed = sum(held.values()) - held["vectors"]
+    shown = ", ".join(f"{kind} {size / 1e6:,.0f}" for kind, size in held.items())
+    print(f"{name:<17}{needed / 1e6:>6,.0f} MB without vectors: {shown}", flush=True)
 rows = np.load(sys.argv[2])
 def frame(n):
     return pd.DataFrame({"qid": map(str, range(n))}).assign(query_embs=[rows[i % len(rows):] for i in range(n)])
-imported = resident("imported")
+resident("imported")
 index = MathAMRIndex(sys.argv[1])
-m = len(index)
-resident("opened", m, imported)
 index.colbert(num_results=1000)(frame(1))
-resident("one query later", m, imported)
+resident("one query later")
 index.colbert(num_results=1000)(frame(78))
-resident("78 queries later", m, imported)
+resident("78 queries later")
 """
 
 
 def print_resident(index: Path, query: np.ndarray, folder: Path) -> None:
-    """Search in a process of its own and print what of it is in memory: its own (anonymous) and mapped files."""
+    """Search in a process of its own and print what of it is in memory.
+
+    Vectors are mapped, read here and there, and the system's to drop: how many of them are in memory says how much the
+    machine has free, not how much a search needs.
+    """
     np.save(folder / "query.npy", query)
-    print("\nMemory of a process that searches by colbert():\n", flush=True)
-    subprocess.run([sys.executable, "-c", _HELD, str(index), str(folder / "query.npy")], check=True)
+    print("\nMemory of a process that searches by colbert(), in MB:\n", flush=True)
+    subprocess.run([sys.executable, "-c", _HELD, str(index.resolve()), str(folder / "query.npy")], check=True)
