@@ -277,8 +277,12 @@ def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
     return config.replace(**_options(changes))
 
 
+_PYTHON = {"None": None, "True": True, "False": False}
+"""What messages and documentation write for JSON's ``null``, ``true`` and ``false``."""
+
+
 def _options(changes: tuple[str, ...]) -> dict[str, Any]:
-    """Read single options; a value is JSON, or else a word."""
+    """Read single options; a value is JSON or Python's None, True or False, or else a word."""
     options: dict[str, Any] = {}
     for change in changes:
         name, equals, value = change.partition("=")
@@ -287,5 +291,5 @@ def _options(changes: tuple[str, ...]) -> dict[str, Any]:
         try:
             options[name] = json.loads(value)
         except ValueError:
-            options[name] = value
+            options[name] = _PYTHON.get(value, value)
     return options

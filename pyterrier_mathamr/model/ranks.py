@@ -39,6 +39,8 @@ class Ranks:
         launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
         self._own = launched and dist.is_available() and not dist.is_initialized()
         if self._own:
+            if device.type == "cuda":  # what is sent without a device of its own goes by the current one
+                torch.cuda.set_device(device)
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         together = dist.is_available() and dist.is_initialized()
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)

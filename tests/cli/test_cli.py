@@ -67,12 +67,14 @@ def test_a_wrong_option_is_named(pair_file: Path, tmp_path: Path, change: str, n
 def test_graphs_train_and_index_follow_one_another(pair_file: Path, tmp_path: Path) -> None:
     graphs, model, index = tmp_path / "graphs.mathamr", tmp_path / "model", tmp_path / "index.mathamr"
     assert "24 graphs" in run("graphs", pair_file, "-o", graphs, "-q").output
-    small = ["--set", "epochs=1", "--set", "hidden=8", "--set", "projection=4", "--set", "bases=2", "--set", "layers=1"]
+    options = ("epochs=1", "hidden=8", "projection=4", "bases=None", "layers=1")
+    small = [part for option in options for part in ("--set", option)]
     trained = run("train", graphs, pair_file, "-o", model, *small, "-q")
     assert trained.exit_code == 0, trained.output
     assert "24 documents" in run("index", graphs, model, "-o", index, "-q").output
     assert len(pyterrier_mathamr.MathAMRIndex(index)) == 24
-    assert pyterrier_mathamr.MathAMR.from_pretrained(model).config.hidden == 8
+    config = pyterrier_mathamr.MathAMR.from_pretrained(model).config
+    assert (config.hidden, config.bases, config.layers) == (8, None, 1)
 
 
 def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:

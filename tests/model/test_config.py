@@ -26,6 +26,25 @@ def test_the_benchmark_differs_from_the_experiments_in_four_values() -> None:
     assert changed == {"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3}
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        *({"formulas": value} for value in ("both", "opt", "slt", "none")),  # 4.6
+        {"virtual_nodes": "hierarchy"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"},  # 4.9
+        {"virtual_nodes": "global", "beta": 0.0},  # a single vector
+        *({"auxiliary": value} for value in ("none", "sequential", "circular", "full")),  # 4.10
+        *({"initialisation": value, "learned": "embedding"} for value in ("zero", "random")),  # 4.13
+        *({"initialisation": "mean", "learned": value} for value in ("none", "projection", "typed_projection")),
+        *({"beta": value} for value in (1.0, 0.7, 0.5, 0.3)),  # 4.17
+        {"bases": 256, "batch_size": 16, "learning_rate": 5e-4, "beta": 0.3, "seed": 4},  # 4.18
+    ],
+)  # fmt: skip
+def test_each_condition_of_the_paper_s_tables_is_written_in_yaml_and_kept_in_json(condition) -> None:
+    text = "".join(f"{name}: {value}\n" for name, value in condition.items())
+    found = MathAMRConfig.from_yaml(text)
+    assert found == MathAMRConfig(**condition) == MathAMRConfig.from_json(found.to_json())
+
+
 def test_json_gives_the_same_configuration_back() -> None:
     config = MathAMRConfig(bases=None, beta=0.3, initialisation="mean", learned="typed_projection")
     assert MathAMRConfig.from_json(config.to_json()) == config

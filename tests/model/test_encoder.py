@@ -114,7 +114,7 @@ def test_any_convolution_of_pytorch_geometric_can_take_the_layer_s_place(small, 
 
 @pytest.mark.parametrize("config", [MathAMRConfig.paper_experiments(), MathAMRConfig.paper_benchmark()])
 def test_the_parameters_are_those_that_the_paper_s_equations_need(config) -> None:
-    """Counted for Table 4.3's 20,000 labels and 532 relations: 2.53 M and 6.08 M.
+    """Counted for Table 4.3's 20,000 labels and 532 relations: 2.52 M and 6.08 M; see also docs/training.md.
 
     Tables 4.14 and 4.20 say 7.917 M and 5.654 M, which do not follow from Tables 4.3, 4.5 and 4.18: with 64 bases the
     first needs about 104,000 labels, and the second has room for the coefficients of about 143 relations.
