@@ -69,7 +69,8 @@ def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, ou
 def topics_command(by_topic: Path, baseline: str, system: str, measure: str, output: Path) -> None:
     """Draw for each topic how much better or worse SYSTEM is than BASELINE.
 
-    BY_TOPIC is a file that `mathamr experiment` writes, or any .csv with name, qid, measure and value.
+    BY_TOPIC is a file that `mathamr experiment` writes, or any .csv with name, qid, measure and value. A system of a
+    study is named by its condition, too: 'OPT-only / ColBERT-style'; values are averaged over the seeds.
     """
     from .explain import draw_topic_differences, save
 
@@ -84,21 +85,31 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
 def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Path) -> None:
     """Draw effectiveness against queries per second.
 
-    TABLES are .csv files that `mathamr experiment` writes, joined by name: one has the measure, one the time.
+    TABLES are .csv files that `mathamr experiment` writes, joined by name: one has the measure, one the time. Of a
+    study: every-system-….csv and single-queries.csv, with --time 'p50 ms'.
     """
     from .explain import draw_speed, save
 
     joined = _read(tables[0])
     for file in tables[1:]:
-        joined = joined.merge(_read(file), on="name")
+        other = _read(file)
+        shared = "system" if "system" in joined.columns and "system" in other.columns else "name"
+        joined = joined.merge(other.drop(columns="name") if shared == "system" else other, on=shared)
     click.echo(f"{save(draw_speed(joined, measure, time=time), output)}")
 
 
 def _read(file: Path) -> pd.DataFrame:
-    """Read a table of systems whose topics stay text."""
+    """Read a table of systems whose topics stay text; those of a study get a name of condition and system."""
     import pandas as pd
 
-    table: pd.DataFrame = pd.read_csv(file, dtype={"qid": str, "name": str, "measure": str})
+    texts = dict.fromkeys(("qid", "name", "measure", "condition", "system"), str)
+    # A condition may be called None, which is no missing value.
+    table: pd.DataFrame = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values=[""])
+    if "name" not in table.columns and "system" in table.columns:
+        table = table.assign(name=table["system"])
+        if "condition" in table.columns:
+            full = table["condition"] + " / " + table["system"]
+            table = table.assign(name=full.where(table["condition"] != "–", table["system"]))
     if "name" not in table.columns:
         raise click.UsageError(f"{file} has no column 'name'")
     return table

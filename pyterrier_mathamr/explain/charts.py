@@ -107,12 +107,15 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
     if not (table[time] > 0).all():
         raise ChartError("time", str(table[time].min()), ["numbers above 0"])
     speed, value = 1000 / table[time].to_numpy(dtype=float), table[measure].to_numpy(dtype=float)
-    figure = new_figure(8.0, 4.2)
+    legends = [
+        f"{name}  ({of:.3f}, {per:,.1f}/s)".replace("$", r"\$")
+        for name, of, per in zip(table["name"], value, speed, strict=True)
+    ]
+    figure = new_figure(5.0 + 0.07 * max(map(len, legends), default=0), max(4.2, 0.2 * len(legends)))
     axes = figure.add_subplot()
     front = [i for i in np.lexsort((-value, -speed)) if not _beaten(i, speed, value)]
     axes.step(speed[front], value[front], where="post", color="#999999", linewidth=1, zorder=1)
-    for i, name in enumerate(table["name"]):
-        legend = f"{name}  ({value[i]:.3f}, {speed[i]:,.1f}/s)".replace("$", r"\$")
+    for i, legend in enumerate(legends):
         axes.scatter(
             speed[i], value[i], s=64, color=_COLOURS[i % 8], marker=_MARKERS[(i + i // 8) % 8], label=legend, zorder=2
         )

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -9,6 +10,8 @@ from click.testing import CliRunner, Result
 
 from pyterrier_mathamr._cli_draw import draw
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.explain import charts
+from pyterrier_mathamr.explain.figures import new_figure
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
 
@@ -63,3 +66,26 @@ def test_files_of_an_experiment_are_drawn(tmp_path: Path) -> None:
     wrong = run("topics", tmp_path / "topics.csv", "A", "C", "--measure", "AP", "-o", tmp_path / "none.png")
     assert wrong.exit_code == 1
     assert "'C'" in wrong.output
+
+
+def test_files_of_a_study_name_a_system_by_its_condition_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "by-topic.csv").write_text(
+        "topics,system,qid,measure,value,condition,seed\n"
+        "2022,BM25,A.1,AP,0.5,–,-1\n2022,MaxSim,A.1,AP,0.2,None,1\n2022,MaxSim,A.1,AP,0.4,None,2\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "every.csv").write_text("condition,system,AP\n–,BM25,0.5\nNone,MaxSim,0.3\n", encoding="utf-8")
+    (tmp_path / "speed.csv").write_text("system,p50 ms\nBM25,2\nMaxSim,4\n", encoding="utf-8")
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    drawn: list[Any] = []
+    monkeypatch.setattr(charts, "new_figure", lambda *size: drawn.append(new_figure(*size)) or drawn[-1])
+    bars = run(
+        "topics", tmp_path / "by-topic.csv", "BM25", "None / MaxSim", "--measure", "AP", "-o", tmp_path / "b.svg"
+    )
+    assert bars.exit_code == 0, bars.output
+    assert [bar.get_height() for bar in drawn[0].axes[0].patches] == pytest.approx([-0.2])  # 0.3 over the seeds
+    files = (tmp_path / "every.csv", tmp_path / "speed.csv")
+    speed = run("speed", *files, "--measure", "AP", "--time", "p50 ms", "-o", tmp_path / "s.svg")
+    assert speed.exit_code == 0, speed.output
+    names = [text.get_text() for text in drawn[1].legends[0].get_texts()]
+    assert names == ["BM25  (0.500, 500.0/s)", "None / MaxSim  (0.300, 250.0/s)"]
