@@ -41,7 +41,7 @@ def build(of: corpus.Corpus, folder: Path, dtype: str) -> MathAMRIndex:
     passed, used = time.perf_counter() - start, time.process_time() - cpu
     size = sum(file.stat().st_size for file in index.path.rglob("*") if file.is_file())
     print(
-        f"Built ({dtype}) in {passed:.1f} s ({used:.1f} s of processor): {len(of) / used:,.0f} documents a second of "
+        f"* Built ({dtype}) in {passed:.1f} s ({used:.1f} s of processor): {len(of) / used:,.0f} documents a second of "
         f"processor; {size / len(of):,.0f} bytes a document on disk.",
         flush=True,
     )
@@ -52,7 +52,7 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     """Build an index of a corpus and search it with every system."""
     rows, lengths = len(of.rows) / len(of), [len(query) for query in of.queries]
     print(f"\n## {len(of):,} documents, {of.name}\n")
-    print(f"{rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
+    print(f"* {rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
     print(f"{np.mean(lengths):.1f} rows, asked for {measure.K:,} documents each.")
     index = build(of, folder, options.dtype)
     here = floor.machine(of.dimensions)

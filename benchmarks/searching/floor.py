@@ -69,7 +69,7 @@ class Machine:
                 f"Floor of MaxSim over all rows in {kind} ({moved:,.0f} MB): {one:.2f} ms of one core for one query, "
                 f"{many:.2f} ms each for {len(queries)} at once."
             )
-        return "\n".join(lines)
+        return "\n".join(f"* {line}" for line in lines)
 
 
 def machine(dimensions: int) -> Machine:
