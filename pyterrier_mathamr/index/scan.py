@@ -26,6 +26,9 @@ BLOCK_ROWS = 4096
 _ONE_THREAD = 1 << 18
 """Multiplications up to which OpenBLAS computes a product on one thread."""
 
+_WIDE = 64
+"""Columns from which numpy finds the greatest over rows at full speed."""
+
 Real = TypeVar("Real", np.float32, np.float64)
 
 
@@ -159,8 +162,24 @@ def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
     runs = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
     for first, last in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
         run = products[starts[first] : starts[last]].reshape(last - first, int(lengths[first]), -1)
-        np.max(run, axis=1, out=best[first:last])
+        _greatest(run, best[first:last])
     return best
+
+
+def _greatest(products: npt.NDArray[Real], out: npt.NDArray[Real]) -> None:
+    """The greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``.
+
+    Where there are few columns, the first half of all rows is compared with the second (of an odd number of rows, that
+    in the middle with itself), and so on: numpy compares long pieces of memory several times faster than short ones.
+    """
+    left = products.shape[1]
+    if products.shape[2] >= _WIDE:
+        np.max(products, axis=1, out=out)
+        return
+    while left > 1:
+        half = (left + 1) // 2
+        products, left = np.maximum(products[:, :half], products[:, left - half :]), half
+    out[:] = products[:, 0]
 
 
 def _long_document(rows: StoredRows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

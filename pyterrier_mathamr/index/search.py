@@ -89,22 +89,24 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int, device: str | N
 
 
 def _settle(snapshot: Snapshot, query: QueryBatch, left: _Best, k: int) -> Numbers:
-    """Score what is left in float32, the most promising first, until no other can be among the best ``k``."""
-    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
+    """Score the most promising of what is left in float32, then all others that can be among the best ``k``."""
     numbers, most = left.left()
-    order = np.argsort(-most, kind="stable")
-    numbers, most = numbers[order], most[order]
-    scores = np.empty(len(numbers), dtype=np.float32)
-    done, floor = 0, -np.inf
-    while done < len(numbers) and most[done] >= floor:
-        possible = int(np.searchsorted(-most, -floor, side="right"))
-        stop = min(possible, done + k + k // 4 + 16)
-        scores[done:stop] = score(snapshot, query, numbers[done:stop], precise=False)
-        done = stop
-        if done >= k:
-            floor = float(np.partition(scores[:done], done - k)[done - k]) - 2 * error
-    kept: Numbers = numbers[:done][scores[:done] >= floor]
+    if len(numbers) <= k:
+        return numbers
+    error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
+    scores = np.full(len(numbers), -np.inf, dtype=np.float32)
+    promising = min(len(numbers), k + k // 4 + 16)
+    first = most >= np.partition(most, -promising)[-promising]
+    scores[first] = score(snapshot, query, numbers[first], precise=False)
+    then = ~first & (most >= _floor(scores, k) - 2 * error)
+    scores[then] = score(snapshot, query, numbers[then], precise=False)
+    kept: Numbers = numbers[scores >= _floor(scores, k) - 2 * error]
     return kept
+
+
+def _floor(scores: Scores, k: int) -> float:
+    """The ``k``-th best score."""
+    return float(np.partition(scores, -k)[-k])
 
 
 def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:

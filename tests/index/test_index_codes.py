@@ -216,3 +216,45 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
         monkeypatch.setattr(scan_codes, "_BEST", best)
         found = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
         assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("columns", [1, 13, 64, 100])
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 16, 31])
+def test_the_greatest_products_of_wide_and_of_narrow_queries_are_found(columns, length):
+    products = np.random.default_rng(0).standard_normal((5 * length, columns))
+    found = scan._best(products, np.arange(6) * length)
+    assert np.array_equal(found, products.reshape(5, length, columns).max(axis=1))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 199), max_size=60, unique=True), st.booleans())
+def test_rows_are_read_alike_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, rising):
+    import pyterrier_mathamr.index.build as building
+
+    docs = documents([1, 4, 2, 7, 3] * 40, d=4)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(building, "SHARD_ROWS", 60)
+        snapshot = MathAMRIndex(tmp_path_factory.mktemp("read") / "x").index(docs).snapshot()
+    wanted = np.array(sorted(numbers) if rising else numbers, dtype=np.int64)
+    rows, ends = snapshot.rows(wanted)
+    by_docno = {doc["docno"]: doc["doc_embs"] for doc in docs}
+    assert snapshot.lengths(wanted).tolist() == np.diff(ends).tolist()
+    for docno, (first, last) in zip(snapshot.texts("docno", wanted), itertools.pairwise(ends.tolist()), strict=True):
+        assert np.array_equal(rows[first:last], by_docno[docno])
+
+
+@settings(max_examples=30, deadline=None)
+@given(count=st.integers(1, 300), k=st.integers(1, 40), copies=st.integers(1, 5), seed=st.integers(0, 99))
+def test_what_is_settled_is_what_brute_force_finds_among_near_and_exact_ties(
+    tmp_path_factory, judge, count, k, copies, seed
+):
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0, 1e-3, (1 + count // copies, 2)).repeat(copies, axis=0)[:count]
+    docs = [
+        {"docno": f"d{i}", "doc_embs": np.stack([np.cos(of), np.sin(of)], axis=1).astype(np.float32)}
+        for i, of in enumerate(angles)
+    ]
+    snapshot = MathAMRIndex(tmp_path_factory.mktemp("ties") / "x").index(docs).snapshot()
+    query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
+    hits = search.search_exact(snapshot, scan.QueryBatch(query, np.array([0, 2])), k, "all", "cpu")[0]
+    assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
