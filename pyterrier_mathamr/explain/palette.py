@@ -14,8 +14,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 Theme = Literal["light", "dark"]
 """On which ground a picture is drawn."""
 
-BETTER, WORSE, ACCENT = "#0072B2", "#D55E00", "#E69F00"
-"""Blue, vermilion and orange of Okabe and Ito."""
+BETTER, WORSE = "#0072B2", "#D55E00"
+"""Blue and vermilion of Okabe and Ito."""
 
 
 class Paint(NamedTuple):

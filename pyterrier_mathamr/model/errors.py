@@ -7,6 +7,7 @@
     ├── MissingFeaturesError      a model with text features got graphs without them
     ├── UnknownOptionError        a configuration has options that do not exist
     ├── ModelNotFoundError        no bundled model and no folder has the name
+    ├── ModelHubError             the Hugging Face hub does not give the model
     ├── ModelFileError            a model's folder lacks a file or holds a bad one
     │   └── ModelFormatError      it was written in a format this release does not read
     └── TrainingError             training cannot start or go on
@@ -71,6 +72,20 @@ class ModelNotFoundError(ModelError):
             f"no model {self.name!r}: it is neither a folder with a config.json nor one of the bundled models "
             f"({', '.join(self.bundled) or 'none is installed'}). Give a bundled name, the path that save() wrote, or "
             "hf:organisation/name."
+        )
+
+
+class ModelHubError(ModelError):
+    """The Hugging Face hub does not give the model."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return (
+            f"hf:{self.name} cannot be fetched ({self.reason}). Check the name, organisation/name, and the connection; "
+            "without one, copy the model's folder here and give its path."
         )
 
 

@@ -88,7 +88,8 @@ class MathAMR:
             text: see the class.
 
         Raises:
-            ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
+            ModelNotFoundError: there is no such model. ModelHubError: the hub does not give it.
+            ModelFileError: a file is missing or damaged.
         """
         folder = find_folder(name_or_path)
         manifest = read_manifest(folder)

@@ -26,7 +26,7 @@ from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 
 from .config import MathAMRConfig
-from .errors import ModelFileError, ModelFormatError, ModelNotFoundError
+from .errors import ModelFileError, ModelFormatError, ModelHubError, ModelNotFoundError
 
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
@@ -83,6 +83,7 @@ def find_folder(name: str | Path) -> Path:
 
     Raises:
         ModelNotFoundError: there is no such model; it names the bundled ones.
+        ModelHubError: the name is one on the hub, which does not give the model.
     """
     if str(name).startswith(HUB):
         return _from_hub(str(name).removeprefix(HUB))
@@ -107,9 +108,17 @@ def stored_dtype(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the three files of a model from the hub, or take them from its cache."""
+    """Fetch the three files of a model from the hub, or take them from its cache.
+
+    Raises:
+        ModelHubError: there is no such model on the hub, or the hub cannot be reached.
+        MissingExtraError: huggingface_hub is not installed.
+    """
     hub = require("huggingface_hub", "hub")
-    return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+    except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
+        raise ModelHubError(name, str(error).strip().partition("\n")[0]) from error
 
 
 def read_manifest(folder: Path) -> Manifest:

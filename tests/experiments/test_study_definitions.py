@@ -18,6 +18,7 @@ from pyterrier_mathamr.experiments.studies import (
     find_study,
     published,
 )
+from pyterrier_mathamr.experiments.studies.reporting import references
 from pyterrier_mathamr.model import MathAMRConfig
 
 PAPER = [study for study in STUDIES.values() if study.name.startswith("paper/")]
@@ -158,3 +159,10 @@ def test_every_reference_of_a_published_row_is_resolved() -> None:
     cited = published().cited(published().tables["4.21"])
     assert len(cited) == 6
     assert cited[0].startswith("[60] Sumedh Vemuganti")
+
+
+def test_a_report_says_what_the_numbers_of_the_published_systems_stand_for() -> None:
+    listed = references(STUDIES["paper/4.19"])
+    assert [line.partition("]")[0] + "]" for line in listed][:6] == ["[68]", "[23]", "[14]", "[50]", "[52]", "[36]"]
+    assert len(listed) == len(set(listed))
+    assert references(STUDIES["ablation/layers"]) == []

@@ -18,6 +18,7 @@ from pyterrier_mathamr.model import (
     ModelError,
     ModelFileError,
     ModelFormatError,
+    ModelHubError,
     ModelNotFoundError,
     storage,
 )
@@ -72,6 +73,17 @@ def test_a_name_on_the_hub_is_fetched_with_its_three_files_alone(model, folder, 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
     assert MathAMR.from_pretrained("hf:someone/model") == model
     assert asked == [("someone/model", ["config.json", "vocabulary.json.gz", "weights.safetensors"])]
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("no connection\nmore"), ValueError("not a name")])
+def test_a_name_that_the_hub_does_not_give_says_why_and_what_to_do(error, monkeypatch) -> None:
+    def snapshot_download(name: str, allow_patterns: list[str]) -> str:
+        raise error
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
+    with pytest.raises(ModelHubError, match=r"hf:some/one cannot be fetched \((no connection|not a name)\)") as caught:
+        MathAMR.from_pretrained("hf:some/one")
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_without_the_extra_a_name_on_the_hub_says_what_to_install(monkeypatch) -> None:

@@ -103,6 +103,7 @@ def study_report(
             *([SHORT] if any(job.depth.scale < 1 for job in jobs.values()) else []),
             *([TASK2] if study.task2 else []),
             *NOTES,
+            *references(study),
         ),
         published=_published(study),
     )
@@ -175,3 +176,9 @@ def _published(study: Study) -> dict[str, pd.DataFrame]:
         f"Table {number} of {paper.source} {paper.tables[number].caption}": paper.tables[number].frame()
         for number in study.tables
     }
+
+
+def references(study: Study) -> list[str]:
+    """List what the numbers in brackets of the published tables stand for, each once."""
+    paper = published()
+    return list(dict.fromkeys(line for number in study.tables for line in paper.cited(paper.tables[number])))
