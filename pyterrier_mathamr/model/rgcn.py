@@ -124,6 +124,8 @@ class RelationalGraphConv(nn.Module):
         stamp = tuple(number for p in (self.comp, self.weight) for number in (id(p), p._version, p.data_ptr()))
         if self._composed is None or self._composed[0] != stamp:
             composed = (self.comp @ self.weight.flatten(1)).view(-1, self.in_channels, self.out_channels)
+            if composed.dtype != self.weight.dtype:  # under autocast, and not for a call without
+                return composed.index_select(0, relations)
             self._composed = (stamp, composed)
         return self._composed[1].index_select(0, relations)
 

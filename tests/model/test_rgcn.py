@@ -144,6 +144,17 @@ def test_composed_weights_kept_for_inference_follow_the_parameters() -> None:
     torch.testing.assert_close(pickle.loads(pickle.dumps(layer))(x, index, kinds), loaded)
 
 
+def test_weights_composed_under_autocast_are_not_kept_for_a_call_without() -> None:
+    x, index, kinds = graph()
+    layer = RelationalGraphConv(8, 8, 9, 4).eval()
+    with torch.no_grad():
+        plain = layer(x, index, kinds)
+        layer.train().eval()
+        with torch.autocast("cpu", torch.bfloat16):
+            assert layer(x, index, kinds).dtype == torch.bfloat16
+        assert torch.equal(layer(x, index, kinds), plain)
+
+
 def test_a_fused_optimizer_between_two_evaluations_is_noticed() -> None:
     x, index, kinds = graph()
     layer = RelationalGraphConv(8, 8, 9, 4)
