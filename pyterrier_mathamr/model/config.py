@@ -14,6 +14,7 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
 from .errors import UnknownOptionError
+from .option_pairs import check_together
 from .option_rules import RULES
 
 Initialisation = Literal["zero", "random", "mean"]
@@ -162,29 +163,7 @@ class MathAMRConfig:
             value = getattr(self, name)
             if not holds(value):
                 raise ConfigError(name, value, allowed)
-        if self.virtual_nodes == "none" and self.beta != 1:
-            raise ConfigError("beta", self.beta, "1 with virtual_nodes='none', which has no document vector")
-        if self.virtual_nodes == "none" and self.document_blend != "none":
-            raise ConfigError("document_blend", self.document_blend, "'none' with virtual_nodes='none'")
-        if self.aggregation == "attention" and self.initialisation != "mean":
-            allowed = f"'mean' with initialisation={self.initialisation!r}, where virtual nodes begin without members"
-            raise ConfigError("aggregation", self.aggregation, allowed)
-        if self.auxiliary != "none" and self.virtual_nodes != "hierarchy":
-            raise ConfigError("auxiliary", self.auxiliary, f"'none' with virtual_nodes={self.virtual_nodes!r}")
-        for name, needs_formulas in (("formula_contrast", True), ("subexpression", True), ("sentence_dropout", False)):
-            value = getattr(self, name)
-            if value > 0 and (self.virtual_nodes != "hierarchy" or (needs_formulas and self.formulas == "none")):
-                raise ConfigError(name, value, "0 without the virtual nodes that it is about")
-        if self.word_residual and (self.features != "words" or self.virtual_nodes != "hierarchy"):
-            raise ConfigError("word_residual", True, "False without features='words' and virtual_nodes='hierarchy'")
-        if self.subexpression > 0 and self.features == "text" and self.text_residual:
-            raise ConfigError("subexpression", self.subexpression, "0 with text_residual: sub-expressions have no text")
-        if self.subexpression > 0 and self.word_residual:
-            raise ConfigError("subexpression", self.subexpression, "0 with word_residual: a single node is no bag")
-        if self.min_learning_rate > self.learning_rate:
-            raise ConfigError("min_learning_rate", self.min_learning_rate, "at most learning_rate")
-        if self.features == "text" and self.text_residual and self.projection > self.text_dimension:
-            raise ConfigError("projection", self.projection, f"at most text_dimension, {self.text_dimension}")
+        check_together(self)
 
     @property
     def text_alone(self) -> bool:
