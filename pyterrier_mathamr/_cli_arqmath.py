@@ -13,14 +13,14 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 def arqmath() -> None:
     """Look at a local copy of the ARQMath release. Nothing is ever downloaded.
 
-    FOLDER is where it was unpacked; where it is not given, ARQMATH_HOME, or `arqmath` in the home of ir_datasets.
+    FOLDER is where it was unpacked; by default ARQMATH_HOME, or `arqmath` in the home of ir_datasets.
     """
 
 
 @arqmath.command()
 @click.argument("folder", required=False, type=_FOLDER)
 def status(folder: Path | None) -> None:
-    """Say which files are there, which are packed, and which are missing. Reads names only."""
+    """List the files that are there, packed or missing. Reads names only."""
     from .arqmath import inventory
     from .arqmath.errors import DOWNLOAD_PAGE
 
@@ -40,9 +40,9 @@ def status(folder: Path | None) -> None:
 @click.argument("folder", required=False, type=_FOLDER)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def verify(folder: Path | None, quiet: bool) -> None:
-    """Read each file and check it: rows, ids, files that end in the middle.
+    """Read each file and check it: rows, ids, truncation.
 
-    Ends with exit code 1 if a file is bad. That rows are fewer than in the complete release is said and no fault.
+    Ends with exit code 1 if a file is bad. Having fewer rows than the complete release is reported, but is no fault.
     """
     from .arqmath import verify
 
@@ -61,12 +61,12 @@ def verify(folder: Path | None, quiet: bool) -> None:
 
 @arqmath.command()
 @click.argument("folder", required=False, type=_FOLDER)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Another folder; beside each archive otherwise.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to unpack, if not beside each archive.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
     """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read.
 
-    What is gzipped is read as it is. The archives stay.
+    Gzipped files are read as they are. The archives are kept.
     """
     from .arqmath import unpack_release
 
@@ -74,7 +74,7 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
     for path in made:
         click.echo(path)
     if not made:
-        click.echo("Nothing is packed that is not there unpacked.")
+        click.echo("Nothing to unpack.")
 
 
 @arqmath.command()
@@ -82,7 +82,7 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
 @click.option("--year", type=click.Choice(["2020", "2021", "2022"]), default="2022", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def stats(folder: Path | None, year: str, quiet: bool) -> None:
-    """Count what Table 4.3 of the MathAMR+ paper counts, beside the numbers that are printed there."""
+    """Count what Table 4.3 of the MathAMR+ paper counts, beside its published numbers."""
     from .arqmath import ARQMathCollection, release_statistics
 
     click.echo(f"{'':<50}{'here':>12}{'published':>12}")

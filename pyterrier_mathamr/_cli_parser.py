@@ -18,11 +18,13 @@ def with_parser(command: Command) -> Command:
     """Give a command the options that choose an AMR parser; `chosen_parser` takes them."""
     options = (
         click.option("--parser", default="dependency", show_default=True, help="dependency, transition or amrlib."),
-        click.option("--parser-python", help="Interpreter of the parser's environment; MATHAMR_TRANSITION_PYTHON."),
+        click.option("--parser-python", help="Interpreter of its environment, by default MATHAMR_TRANSITION_PYTHON."),
         click.option("--parser-model", help="Name, folder or checkpoint of its model."),
-        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; once for each worker."),
+        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; give it once per worker."),
         click.option(
-            "--parser-cache", type=click.Path(path_type=Path), help="Folder that keeps what it parsed; OUTPUT.parses."
+            "--parser-cache",
+            type=click.Path(path_type=Path),
+            help="Keeps what it parsed; by default OUTPUT.parses.",
         ),
     )
     for option in reversed(options):

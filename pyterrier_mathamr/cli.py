@@ -51,8 +51,8 @@ def _configured(command: Command) -> Command:
 def main() -> None:
     """Math-aware retrieval with MathAMR+.
 
-    Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` goes the whole way;
-    `graphs`, `train` and `index` are its steps. Long commands go on where they were stopped.
+    Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` runs everything from
+    posts to tables; `graphs`, `train` and `index` are its steps. Long commands resume where they were stopped.
     """
 
 
@@ -78,7 +78,7 @@ def demo(quiet: bool) -> None:
 @with_parser
 @click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of processes, whatever it is the same graphs; all usable cores."
+    "--workers", type=click.IntRange(1), help="Processes, by default all usable cores; the graphs are the same."
 )
 @_quiet
 def graphs(
@@ -112,7 +112,7 @@ def graphs(
 @click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
 @_quiet
 def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
-    """Store the graphs of FILE, and say what was repaired and what refused.
+    """Store the graphs of FILE, and report what was repaired and what was refused.
 
     FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
     ids and graphs as MathAMR has it; gzipped or not.
@@ -159,9 +159,9 @@ def doctor(parser: ForeignParser, python: str, model: str) -> None:
 def train(graph_store: Path, sources: tuple[Path, ...], output: Path, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
-    A tenth of a folder's questions is held out to stop the training, and a tenth to test; pair files train only.
-    Linked questions of a folder can be pairs, too, and the answers of each are never negatives of the other.
-    The state after each epoch lies beside OUTPUT until the model is whole.
+    A tenth of a folder's questions is held out to decide when to stop, and another tenth for testing; pair files are
+    for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
+    other. The state after each epoch is kept beside OUTPUT until the model is finished.
     """
     from .experiments import FurtherTraining, train_from_sources
 
@@ -188,9 +188,9 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 @main.command()
 @click.argument("what", required=False, metavar="FOLDER|STUDY")
 @click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or for a study 2020,2022.")
-@click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Where all is kept.")
+@click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
-@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="2: formulas. Of a FOLDER.")
+@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
 @click.option("--collection", type=_FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=_FILE, help="File of further pairs that a study trains on.")
 @click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
@@ -200,11 +200,11 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 @_configured
 @_quiet
 def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
-    """Go the whole way on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
+    """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
 
-    The whole way: graphs, training, index, tables; --task 2 takes several years (2020,2022). A study: a table of the
-    MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition is trained with several
-    seeds. What is finished is kept in the work folder and not made again, with report.md and report.json.
+    A whole experiment makes graphs, a model, an index and tables; --task 2 takes several years (2020,2022). A study is
+    a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition is trained
+    with several seeds. Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
     if listed:
         click.echo(_studies())
@@ -219,7 +219,7 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
 
 
 def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
-    """Go the whole way on a folder."""
+    """Run a whole experiment on a folder."""
     from .experiments import run_arqmath, run_task2
 
     file, changes = options["file"], options["changes"]

@@ -49,7 +49,7 @@ def test_convert_unpacks_and_says_so(tmp_path: Path) -> None:
         archive.write(SAMPLE / "Posts.V1.3.xml", "Posts.V1.3.xml")
     assert "mathamr arqmath convert" in run("status", tmp_path).output
     assert run("convert", tmp_path, "-q").output == f"{tmp_path / 'Posts.V1.3.xml'}\n"
-    assert "Nothing is packed" in run("convert", tmp_path, "-q").output
+    assert "Nothing to unpack" in run("convert", tmp_path, "-q").output
 
 
 def test_stats_stand_beside_those_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
