@@ -13,7 +13,15 @@ import torch
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.graph import MathAMRGraph, MissingTextsError, NodeKind, Vocabulary, collate, row_texts
+from pyterrier_mathamr.graph import (
+    GraphBuilder,
+    MathAMRGraph,
+    MissingTextsError,
+    NodeKind,
+    Vocabulary,
+    collate,
+    row_texts,
+)
 from pyterrier_mathamr.model import (
     MathAMR,
     MathAMRConfig,
@@ -333,3 +341,20 @@ def test_training_with_words_leaves_a_model_without_text_encoder(posts, graphs, 
     assert seen > 0
     model.encode([graphs["q0"]])
     assert text.model.seen.total() == seen
+
+
+@needs_minilm
+def test_the_bundled_text_model_tells_the_answer_from_another():
+    build = GraphBuilder()
+    question, answer, other = build(
+        [
+            {"docno": "q", "text": "How do I prove that $\\sqrt{2}$ is irrational?"},
+            {"docno": "a", "text": "Suppose $\\sqrt{2} = p/q$ in lowest terms. Then both are even, a contradiction."},
+            {"docno": "b", "text": "The eigenvalues of a symmetric matrix $A = A^T$ are real."},
+        ]
+    )
+    model = MathAMR.from_pretrained("mathamr-plus-text", text=TextEncoder(device="cpu"))
+    rows = [row[-1] for row in model.encode([of["graph"] for of in (question, answer, other)], device="cpu")]
+    assert rows[0].shape == (384,)
+    assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.1
+    assert model.score_weights is not None
