@@ -60,6 +60,18 @@ _BEST_LOOKUP: dict[str, Any] = {
     "batch_size": 128,
     "weight_decay": 0.01,
 }
+_BEST_BAGS: dict[str, Any] = {
+    **_BEST_LOOKUP,
+    "word_residual": True,
+    "hidden": 256,
+    "bases": 16,
+    "learned": "none",
+    "kind_weights": (0.15, 0.2, 0.0),  # near what is fitted in the end, since training hardly moves them
+    "document_blend": 1.0,
+    "normalise_scores": False,
+    "temperature": 0.04,
+    "learning_rate": 1e-3,
+}
 _BEST_TEXT: dict[str, Any] = {
     "features": "text",
     "projection": 384,
@@ -69,6 +81,7 @@ _BEST_TEXT: dict[str, Any] = {
     "learning_rate": 1e-4,
 }
 _FITTED = Recipe(fitted=True)
+_FITTED_COLLECTION = Recipe(pairs="collection", fitted=True)
 
 ABLATIONS = (
     _listed("ablation/layers", "Message passing", *_LAYERS),
@@ -91,6 +104,7 @@ ABLATIONS = (
         "Labels learned, from word vectors, or text",
         condition("lookup"),
         condition("words", features="words"),
+        condition("bags", features="words", word_residual=True),
         condition("text", features="text"),
         projection=128,
     ),
@@ -149,6 +163,8 @@ ABLATIONS = (
     _listed(
         "best/lookup",
         "Without a text encoder at query time",
+        condition("bags", _FITTED_COLLECTION, **_BEST_BAGS),
+        condition("bags, layers = 0", _FITTED_COLLECTION, **{**_BEST_BAGS, "layers": 0}),
         condition("words", _FITTED, **_BEST_LOOKUP),
         condition("words, layers = 0", _FITTED, **{**_BEST_LOOKUP, "layers": 0}),
     ),
