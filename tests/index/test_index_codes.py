@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, build, codes, integers, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, build, codes, integers, products, scan, scan_codes, search
 
 
 def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> scan.QueryBatch:
@@ -200,8 +200,10 @@ def test_a_product_in_pieces_is_the_product():
 def test_the_greatest_products_are_found_whether_or_not_rows_are_paired(columns, length):
     import torch
 
-    products = np.random.default_rng(0).integers(-(2**20), 2**20, (5, length, columns), dtype=np.int32)
-    assert np.array_equal(scan_codes.greatest(torch.from_numpy(products)).numpy(), products.max(axis=1))
+    made = np.random.default_rng(0).integers(-(2**20), 2**20, (5, length, columns), dtype=np.int32)
+    out = torch.empty((5, columns), dtype=torch.int32)
+    products.greatest(torch.from_numpy(made), out, products.Memory())
+    assert np.array_equal(out.numpy(), made.max(axis=1))
 
 
 def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
@@ -211,9 +213,10 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     as_bytes, scales, bounds = codes.encode_rows(rows)
     coded = codes.encode_queries(asked, scales, bounds)
     whole = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
-    for products, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
-        monkeypatch.setattr(scan_codes, "PRODUCTS", products)
-        monkeypatch.setattr(scan_codes, "_BEST", best)
+    for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
+        monkeypatch.setattr(products, "PRODUCTS", made)
+        monkeypatch.setattr(products, "NARROW_PRODUCTS", made)
+        monkeypatch.setattr(products, "_BEST", best)
         found = scan_codes.scan_codes(as_bytes, offsets, coded, asked)
         assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, QueryError, build, codes, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, QueryError, build, codes, products, scan, scan_codes, search
 
 LENGTHS = [1, 4, 2, 7, 3] * 12
 
@@ -49,7 +49,8 @@ def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: bytes_pay)
     monkeypatch.setattr(build, "SHARD_ROWS", 60)
     monkeypatch.setattr(scan, "BLOCK_ROWS", block)
-    monkeypatch.setattr(scan_codes, "PRODUCTS", 10 * block)
+    monkeypatch.setattr(products, "PRODUCTS", 10 * block)
+    monkeypatch.setattr(products, "NARROW_PRODUCTS", 10 * block)
     docs, frame = documents([*LENGTHS, 13], d=16), weigh(topics([3, 1, 5], d=16), [2.5, -1.0, 0.0])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     assert_ranked(found, frame, docs, k)
