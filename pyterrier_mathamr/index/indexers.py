@@ -9,6 +9,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.links import HELP_URL
+from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
 from .artifact import IndexArtifact
@@ -23,7 +24,7 @@ MODEL_COLUMN = "doc_model"
 """Who made ``doc_embs``, as encoders say it; kept in the index and compared with that of every query."""
 
 
-class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
+class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
     """Puts a stream of documents into an index; subclasses say how records become entries.
 
     Args:
@@ -56,11 +57,6 @@ class ArtifactIndexer(pt.Indexer):  # type: ignore[misc]
             raise ConfigError("dtype", dtype, "'float32' or 'float16'")
         self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
         self.resume, self.verbose, self.total = resume, verbose, total
-
-    def __repr__(self) -> str:
-        given = ("model", "dtype", "resume", "verbose", "total")
-        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in given)
-        return f"{type(self).__name__}({self._index!r}, {self.mode!r}, {options})"
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """What ``pt.schematic`` draws, without asking the network."""

@@ -35,3 +35,17 @@ def test_equality_is_by_parameters_and_hashes_agree() -> None:
     assert Searcher("here") == Searcher("here", "exact")
     assert hash(Searcher("here")) == hash(Searcher("here", "exact"))
     assert Searcher("here") != Searcher("there")
+
+
+class Forwarding(Searcher):
+    """Hands options on to its base class."""
+
+    def __init__(self, path: str, **others: object) -> None:
+        super().__init__(path, **others)  # type: ignore[arg-type]
+        self.others = others
+
+
+def test_options_that_are_handed_on_are_parameters_like_any_other() -> None:
+    made = Forwarding("here", tokens=4)
+    assert repr(made) == "Forwarding(path='here', tokens=4)"
+    assert made == eval(repr(made)) != Forwarding("here", tokens=5)

@@ -170,6 +170,19 @@ def test_equal_transformers_hash_alike_and_survive_pickling(index, factory):
     assert str(index.path) in repr(one)
 
 
+@pytest.mark.parametrize("kind", [MathAMRIndex, MathAMRFormulaIndex])
+def test_equal_indexers_hash_alike_survive_pickling_and_are_rebuilt_by_their_repr(kind, tmp_path):
+    import pyterrier_mathamr.index as room
+
+    one = kind(tmp_path / "x").indexer("append", dtype="float16")
+    for other in (kind(tmp_path / "x").indexer("append", dtype="float16"), pickle.loads(pickle.dumps(one))):
+        assert one == other
+        assert hash(one) == hash(other)
+    assert one == eval(repr(one), vars(room))
+    assert one != kind(tmp_path / "x").indexer("append")
+    assert one != kind(tmp_path / "y").indexer("append", dtype="float16")
+
+
 def test_the_repr_rebuilds(index):
     import pyterrier_mathamr.index as room
 

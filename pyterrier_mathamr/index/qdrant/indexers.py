@@ -29,6 +29,7 @@ class QdrantIndexer(ArtifactIndexer):
         self, index: Any, mode: IndexMode = "create", *, options: CollectionOptions | None = None, **others: Any
     ) -> None:
         super().__init__(index, mode, **others)
+        self.others = others
         self.options = options or CollectionOptions()
 
     def write(self, entries: Iterator[Entry], model: str | None) -> None:

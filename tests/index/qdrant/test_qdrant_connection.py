@@ -81,7 +81,7 @@ def test_a_key_is_in_no_repr_pickle_or_comparison(remote, server, posts):
     retriever = index.colbert()
     for thing in (index, retriever, index.indexer()):
         assert KEY not in repr(thing)
-    for thing in (index, retriever):
+    for thing in (index, retriever, index.indexer(resume=True)):
         data = pickle.dumps(thing)
         assert KEY.encode() not in data
         assert pickle.loads(data) == thing
