@@ -65,6 +65,11 @@ def is_missing(value: Any) -> bool:
     return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))
 
 
+def listed(ids: Sequence[object]) -> str:
+    """Name the first five ids, for a message; three dots say that there are more."""
+    return ", ".join(map(repr, ids[:5])) + (", …" if len(ids) > 5 else "")
+
+
 def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
     """Take the first value that is there for each key.
 

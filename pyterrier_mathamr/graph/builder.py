@@ -36,6 +36,7 @@ from .reading import (
     formula_post,
     query_post,
     wanted_sides,
+    warn_of_empty_formulas,
     warn_of_second_texts,
 )
 
@@ -50,7 +51,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
     from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
     once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it. A post
     that cannot be parsed gives a warning that names it, and a graph of its formulas alone; so does a ``qid`` that has
-    several texts, of which the first is built.
+    several texts, of which the first is built, and a query that is a formula and empty.
 
     Example::
 
@@ -154,10 +155,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         """Build each distinct query from its first row."""
         warn_of_second_texts(inp, TOPIC_TEXTS)
         rows = inp.drop_duplicates(subset="qid")
-        posts = self._read(rows["qid"], rows.to_dict("records"), self._query_reader())
-        return join_values(
-            inp, "query_graph", dict(zip(rows["qid"], self._build(list(rows["qid"]), posts), strict=True))
-        )
+        return join_values(inp, "query_graph", self._query_graphs(list(rows["qid"]), rows.to_dict("records")))
 
     def _with_queries(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct query of a ranking from the first text that is there; title and body are documents'.
@@ -170,12 +168,15 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts and qid not in graphs]
         if missing:
             raise MissingValueError("query", "qid", missing)
-        posts = self._read(list(texts), [{"query": text} for text in texts.values()], self._query_reader())
-        graphs.update(zip(texts, self._build(list(texts), posts), strict=True))
+        graphs.update(self._query_graphs(list(texts), [{"query": text} for text in texts.values()]))
         return join_values(inp, "query_graph", graphs)
 
-    def _query_reader(self) -> _Reader:
-        return formula_post if self.queries == "formula" else query_post
+    def _query_graphs(self, qids: Sequence[str], rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, MathAMRGraph]:
+        """Build the graph of each query, by qid."""
+        posts = self._read(qids, rows, formula_post if self.queries == "formula" else query_post)
+        if self.queries == "formula":
+            warn_of_empty_formulas(dict(zip(qids, posts, strict=True)), self.store)
+        return dict(zip(qids, self._build(qids, posts), strict=True))
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""

@@ -10,7 +10,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.frames import FrameKind, frame_kind, is_missing
+from pyterrier_mathamr._common.frames import FrameKind, frame_kind, is_missing, listed
+from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import (
     MathPost,
     PostFormula,
@@ -97,10 +98,31 @@ def warn_of_second_texts(queries: pd.DataFrame, columns: Sequence[str]) -> None:
     texts = queries[["qid", *names]].dropna().drop_duplicates()
     several = texts.loc[texts["qid"].duplicated(), "qid"].drop_duplicates().tolist()
     if several:
-        shown = ", ".join(map(repr, several[:5])) + (", …" if len(several) > 5 else "")
         warnings.warn(
-            f"{len(several)} qid(s) have several texts, of which only the first is used: {shown}. Give each query a "
-            "qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use pt.rewrite.reset().",
+            f"{len(several)} qid(s) have several texts, of which only the first is used: {listed(several)}. Give each "
+            "query a qid of its own; after a stage that rewrites `query` in one branch of a pipeline, use "
+            "pt.rewrite.reset().",
+            MathAMRWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_empty_formulas(posts: Mapping[str, MathPost], store: FormulaStore | None) -> None:
+    """Tell the user of queries whose formula is empty, for what is found for them means nothing.
+
+    Args:
+        posts: qid to the post of its formula, see :func:`formula_post`.
+        store: official formula trees; a formula that it has is not empty, whatever its LaTeX.
+    """
+    empty = {qid: post.formulas[0].id for qid, post in posts.items() if post.formulas and not post.formulas[0].latex}
+    if not empty:
+        return
+    official = store.get_many(sorted({id for id in empty.values() if id})) if store is not None else {}
+    named = [qid for qid, id in empty.items() if id not in official]
+    if named:
+        warnings.warn(
+            f"{len(named)} qid(s) have an empty formula, and what is found for them means nothing: {listed(named)}. "
+            "Give each query a formula in LaTeX, in `latex` or `query`.",
             MathAMRWarning,
             stacklevel=2,
         )

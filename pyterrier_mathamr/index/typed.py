@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
-from .errors import ModelNeededError
+from pyterrier_mathamr.posts import strip_delimiters
+
+from .errors import ModelNeededError, QueryError
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR
@@ -47,11 +49,14 @@ class TypedFormulas:
             ``qid``, ``query``, ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` and ``rank``.
 
         Raises:
+            QueryError: the formula is empty.
             ModelNeededError: the model is not given, and the index names none that is bundled.
             ModelMismatchError: another model made the index.
         """
         from pyterrier_mathamr.graph import GraphBuilder
 
+        if not strip_delimiters(query):
+            raise QueryError(qid, r"the formula is empty; give one in LaTeX, such as \frac{a}{b}")
         pipeline: pt.Transformer = (
             GraphBuilder(queries="formula")
             >> _model_of(self, model).query_encoder()

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.formula import opt_from_latex, slt_from_latex
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.formula import FormulaStore, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.graph import GraphBuilder
 
 LATEX = r"\int_0^\infty e^{-x^2}\,dx"
@@ -60,3 +62,24 @@ def test_inspection_sees_both_ways_in() -> None:
 def test_no_other_kind_of_query_is_known() -> None:
     with pytest.raises(ConfigError, match="queries"):
         GraphBuilder(queries="latex")  # type: ignore[arg-type]
+
+
+def test_empty_formulas_are_named_in_one_warning() -> None:
+    blank = ["", "  ", "$$", "$ $", "x"]
+    with pytest.warns(MathAMRWarning, match=r"^4 qid.s. have an empty formula.*: '0', '1', '2', '3'\.") as caught:
+        graphs(pd.DataFrame({"qid": list("01234"), "query": blank}))
+    assert len(caught) == 1
+
+
+def test_a_formula_without_latex_is_not_empty_where_the_store_has_its_trees(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    table = tmp_path / "slt.tsv"
+    head = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
+    table.write_text(f"{head}q_1\t1\t1\tanswer\t\t9\t5\t\t<math><mi>x</mi></math>\n")
+    store = FormulaStore.build(tmp_path / "store", [table], [], verbose=False)
+    topics = pd.DataFrame({"qid": ["B.1"], "latex": [""], "formula_id": ["q_1"]})
+    GraphBuilder(queries="formula", store=store)(topics)
+    assert not recwarn.list
+    with pytest.warns(MathAMRWarning, match=r"'B\.1'"):
+        graphs(topics)

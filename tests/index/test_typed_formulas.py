@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRFormulaIndex, ModelMismatchError, ModelNeededError
+from pyterrier_mathamr.index import MathAMRFormulaIndex, ModelMismatchError, ModelNeededError, QueryError
 from pyterrier_mathamr.model import MathAMR
 
 GAUSS = r"\int_0^\infty e^{-x^2}\,dx"
@@ -60,3 +60,9 @@ def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, 
     index.indexer(model=made_by).index([{"docno": "p", "doc_embs": [[1.0, 0.0]], "formula_ids": ["1"]}])
     with pytest.raises(ModelNeededError, match=said):
         index.search("x")
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "$$", "$ $"])
+def test_an_empty_formula_is_refused_before_a_model_is_opened(tmp_path, typed):
+    with pytest.raises(QueryError, match=r"query 'B\.7': the formula is empty; give one in LaTeX"):
+        MathAMRFormulaIndex(tmp_path / "f").search(typed, "B.7")

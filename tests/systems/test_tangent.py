@@ -115,8 +115,10 @@ def test_the_column_latex_goes_before_the_query_of_a_topic(index: TangentIndex) 
 
 
 def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex) -> None:
-    found = index(queries("", r"\Gamma", "y"))
+    with pytest.warns(MathAMRWarning, match="^1 qid.s. have a formula that is empty or cannot be read.*'1'") as caught:
+        found = index(queries("", r"\Gamma", "y"))
     assert set(found.qid) == {"3"}
+    assert len(caught) == 1
 
 
 def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_are_left_out(index: TangentIndex) -> None:

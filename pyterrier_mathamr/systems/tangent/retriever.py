@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import empty_output, is_missing
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.frames import empty_output, is_missing, listed
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
@@ -75,6 +77,7 @@ class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
         Returns:
             The columns of ``inp`` with ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` (float64,
             positive, descending for each query) and ``rank`` (int64, from 0); no row for a query that shares no pair.
+            Queries whose formula cannot be read have none either, and a ``MathAMRWarning`` names them.
         """
         with pt.validate.any(inp, context=self) as validation:
             validation.query_frame(extra_columns=["latex"])
@@ -84,6 +87,7 @@ class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
             return empty_output(queries, RESULT_COLUMNS)
         content = self.tangent_index.content()
         trees = formula_trees([_formula(row) for row in queries.to_dict("records")], self.store)
+        _warn_of_unread(list(queries["qid"]), trees)
         rows, found = [], []
         for row, pair in enumerate(progress(trees, "Tangent", "q", verbose=self.verbose, total=len(trees))):
             numbers, scores = content.best(self.scores(pair), self.num_results)
@@ -121,6 +125,18 @@ class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
             return self
         fused: TangentRetriever = pt.inspect.transformer_apply_attributes(self, num_results=k)
         return fused
+
+
+def _warn_of_unread(qids: Sequence[str], trees: Sequence[FormulaPair]) -> None:
+    """Tell the user of queries that nothing can be found for."""
+    unread = [qid for qid, pair in zip(qids, trees, strict=True) if pair.slt is None and pair.opt is None]
+    if unread:
+        warnings.warn(
+            f"{len(unread)} qid(s) have a formula that is empty or cannot be read, and get no result: {listed(unread)}"
+            ". Give each query a formula in LaTeX, in `latex` or `query`.",
+            MathAMRWarning,
+            stacklevel=3,
+        )
 
 
 def _formula(query: Any) -> PostFormula:
