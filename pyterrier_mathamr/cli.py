@@ -116,12 +116,14 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 
     FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
     ids and graphs as MathAMR has it; gzipped or not.
+
+    Ends with exit code 1, and changes nothing, if no record of FILE is a graph.
     """
     from .graph import GraphStore, import_penman
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MathAMRWarning)  # the report says it all
-        report = import_penman(file, GraphStore(output), mode=mode, verbose=not quiet)
+        report = import_penman(file, GraphStore(output), mode=mode, allow_empty=False, verbose=not quiet)
     click.echo(f"{output}: {report}")
     for refusal in report.refusals:
         click.echo(f"{file}, {refusal}")

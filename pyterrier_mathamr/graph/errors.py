@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.errors import MathAMRError
+
+if TYPE_CHECKING:
+    from .import_penman import ImportReport
 
 
 class GraphError(MathAMRError):
@@ -199,6 +203,28 @@ class ChangedGraphError(StoreError):
         return (
             f"{self.path}: the unfinished job has another graph of {self.changed!r}. Run it with the input it began "
             "with, or call discard() to begin anew."
+        )
+
+
+class NothingImportedError(StoreError):
+    """A file of graphs holds none that can be stored.
+
+    Attributes:
+        path: the file.
+        report: what became of its records.
+    """
+
+    def __init__(self, path: Path, report: ImportReport) -> None:
+        super().__init__(path, report)
+        self.path, self.report = path, report
+
+    def __str__(self) -> str:
+        records = self.report.records
+        refused = f"none of its {records:,} records is a graph" if records else "it has no record"
+        first = f" ({self.report.refusals[0]})" if self.report.refusals else ""
+        return (
+            f"{self.path}: {refused}{first}. Nothing was written. Give Penman records with '# ::id', "
+            "or a table of ids and graphs."
         )
 
 

@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
 
 from .attach import attach_formulas
-from .errors import FormulaMapError, MissingPlaceholderError, TextMetadataError
+from .errors import FormulaMapError, MissingPlaceholderError, NothingImportedError, TextMetadataError
 from .layout import layout_of
 from .mathamr import MathAMRGraph
 from .record_files import RawRecord, iter_raw_records
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Refused records that the report names one by one."""
+
+_KNOWN = "an id that came before"
 
 _MAP_NAME = re.compile(r'"formula_[0-9]+"\s*:')
 _NO_TREES = FormulaPair(slt=None, opt=None)
@@ -85,7 +88,12 @@ class ImportReport:
 
 
 def import_penman(
-    file: str | Path, store: GraphStore, *, mode: StoreMode = "create", verbose: bool = False
+    file: str | Path,
+    store: GraphStore,
+    *,
+    mode: StoreMode = "create",
+    allow_empty: bool = True,
+    verbose: bool = False,
 ) -> ImportReport:
     """Store the graphs of a file, repaired where they must be; memory holds one record and one shard.
 
@@ -98,6 +106,7 @@ def import_penman(
         file: see :meth:`GraphStore.from_penman`.
         store: where the graphs go.
         mode: see :meth:`GraphStore.indexer`.
+        allow_empty: of a file without a graph make a store without a graph; else that is an error.
         verbose: show progress.
 
     Returns:
@@ -105,11 +114,19 @@ def import_penman(
         repairs are also given as a ``MathAMRWarning``.
 
     Raises:
-        StoreError: see :meth:`GraphStoreIndexer.index`; the file itself never is a reason.
+        StoreError: see :meth:`GraphStoreIndexer.index`.
+        NothingImportedError: the file holds no graph, and ``allow_empty`` is false; nothing is written. What is in the
+            file is a reason for no other error.
     """
     taken = set(store.ids()) if mode == "append" and store.built() else set()
     reader = _Reader(Path(file), taken)
-    store.indexer(mode, verbose=verbose).index_records(reader.records())
+    records = reader.records()
+    if not allow_empty:  # before anything is written
+        first = next(records, None)
+        if first is None and _KNOWN not in reader.reasons:
+            raise NothingImportedError(Path(file), reader.report())
+        records = chain(() if first is None else (first,), records)
+    store.indexer(mode, verbose=verbose).index_records(records)
     report = reader.report()
     if report.repaired or report.refused > SHOWN:
         warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)
@@ -136,7 +153,7 @@ class _Reader:
             try:
                 graph, repairs = read_record(raw)
                 if graph.id in self.taken:
-                    raise _RefusedError("an id that came before", repr(graph.id[:80]))
+                    raise _RefusedError(_KNOWN, repr(graph.id[:80]))
                 record = record_of_row({"docno": graph.id, "graph": graph})
             except _RefusedError as refused:
                 self.refuse(Refusal(raw.line, *map(str, refused.args)))

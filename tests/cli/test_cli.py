@@ -128,3 +128,22 @@ def test_graphs_that_others_made_are_imported_with_a_report(tmp_path: Path) -> N
     assert "Warning" not in result.output
     assert run("import-graphs", file, "-o", graphs, "-q").exit_code == 1
     assert pyterrier_mathamr.GraphStore(graphs).ids() == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "it has no record"), ("\nnothing\n", "none of its 1 records is a graph (line 2: skipped")],
+)
+def test_a_file_without_graphs_is_an_error_that_leaves_what_was_there(tmp_path: Path, content: str, said: str) -> None:
+    file, good, graphs = tmp_path / "bad.amr", tmp_path / "good.amr", tmp_path / "graphs.mathamr"
+    file.write_text(content, encoding="utf-8")
+    result = run("import-graphs", file, "-o", graphs, "-q")
+    assert result.exit_code == 1
+    assert said in result.output
+    assert sorted(tmp_path.iterdir()) == [file]
+    good.write_text("# ::id 1\n(a / b)", encoding="utf-8")
+    assert run("import-graphs", good, "-o", graphs, "-q").exit_code == 0
+    assert run("import-graphs", file, "-o", graphs, "-q", "--mode", "overwrite").exit_code == 1
+    assert pyterrier_mathamr.GraphStore(graphs).ids() == ["1"]
+    assert run("import-graphs", good, "-o", graphs, "-q", "--mode", "append").exit_code == 0  # all there already
+    assert pyterrier_mathamr.GraphStore(graphs).ids() == ["1"]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 
 import pytest
 from graph_examples import one_sentence, whole
@@ -10,7 +11,14 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import decode_penman, encode_penman
-from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, import_penman, layout_of, record_files
+from pyterrier_mathamr.graph import (
+    GraphStore,
+    MathAMRGraph,
+    NothingImportedError,
+    import_penman,
+    layout_of,
+    record_files,
+)
 from pyterrier_mathamr.graph.record_files import iter_raw_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
@@ -196,6 +204,15 @@ def test_bytes_of_any_kind_are_no_exception(tmp_path, data):
         store = GraphStore(tmp_path / "bytes.mathamr")
         report = import_penman(file, store, mode="overwrite")
         assert report.stored == len(store)
+
+
+def test_where_an_empty_store_is_not_wanted_the_error_says_what_became_of_the_records(tmp_path):
+    (tmp_path / "x.amr").write_text("(a / b)\n\n# ::id 1\n(\n")
+    with pytest.raises(NothingImportedError, match=r"none of its 2 records is a graph \(line 1: skipped, no") as caught:
+        import_penman(tmp_path / "x.amr", GraphStore(tmp_path / "g"), allow_empty=False)
+    assert caught.value.report.refused == 2
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.amr"]
 
 
 def test_records_are_read_one_at_a_time(tmp_path):
