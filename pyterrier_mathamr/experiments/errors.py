@@ -8,6 +8,8 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
+_SHOWN = 3
+
 
 class ExperimentError(MathAMRError):
     """The base of the errors of this room."""
@@ -23,7 +25,7 @@ class SettingsChangedError(ExperimentError):
     def __str__(self) -> str:
         names = sorted({*self.before, *self.now})
         changes = [
-            f"{name} was {self.before.get(name)!r} and is now {self.now.get(name)!r}"
+            _change(name, self.before.get(name), self.now.get(name))
             for name in names
             if self.before.get(name) != self.now.get(name)
         ]
@@ -71,3 +73,18 @@ class ConditionsFailedError(ExperimentError):
             f"{len(self.reasons)} runs failed: {runs}. The report of the others is in {self.folder}; the same command "
             "tries again what failed."
         )
+
+
+def _change(name: str, before: Any, now: Any) -> str:
+    """Say how a setting changed; of a list, such as the files of a collection, only what went and what came."""
+    if not (isinstance(before, list) and isinstance(now, list)):
+        return f"{name} was {before!r} and is now {now!r}"
+    gone, new = [value for value in before if value not in now], [value for value in now if value not in before]
+    parts = [f"{_few(values)} {what}" for values, what in ((gone, "went"), (new, "came")) if values]
+    return f"{name}: {' and '.join(parts) or 'the same in another order'}"
+
+
+def _few(values: list[Any]) -> str:
+    """Name the first values and count the others."""
+    shown = ", ".join(repr(value) for value in values[:_SHOWN])
+    return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN:,} more"
