@@ -1,6 +1,8 @@
 """The configuration: the paper's tables, refusals, and the way to JSON and back."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +127,11 @@ def test_replace_checks_again() -> None:
     assert MathAMRConfig().replace(layers=0).layers == 0
     with pytest.raises(ConfigError):
         MathAMRConfig().replace(layers=-3)
+
+
+def test_each_configuration_in_the_guide_to_training_is_one() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        assert MathAMRConfig.from_yaml(block) != MathAMRConfig()
