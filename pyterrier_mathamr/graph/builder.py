@@ -50,8 +50,8 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
     Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
     from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
     once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it. A post
-    that cannot be parsed gives a warning that names it, and a graph of its formulas alone; so does a ``qid`` that has
-    several texts, of which the first is built, and a query that is a formula and empty.
+    that cannot be parsed gives a warning that names it, and a graph of its formulas alone. A ``qid`` that has several
+    texts, of which the first is built, and a query that is an empty formula are named in a warning, too.
 
     Example::
 

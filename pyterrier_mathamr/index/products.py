@@ -4,8 +4,8 @@
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
 
-A block is one product and one or two reductions into memory that a thread uses again and again. Between calls of torch
-a thread waits for Python's lock; with five short calls for a block two threads were a third slower than with two.
+A block is one product and a few reductions into memory that a thread uses again and again. Between calls of torch a
+thread waits for Python's lock: with more and shorter calls two threads were only a third faster than one.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class CodeScan:
     """Scores documents of one shard against some queries, within ``coded.errors`` of the truth.
 
     Args:
-        codes: int8 ``[r, d]``, or as :func:`on_card` makes them.
+        codes: int8 ``[r, d]``, or as :func:`.scan_codes.on_card` makes them.
         offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
         coded: the queries as bytes.
         queries: the same queries, for their offsets.
         memory: where products are made.
-        card: ``codes`` are those of :func:`on_card`, wherever they are.
+        card: ``codes`` are those of :func:`.scan_codes.on_card`, wherever they are.
     """
 
     def __init__(

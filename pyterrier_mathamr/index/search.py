@@ -1,8 +1,8 @@
 """From scores to the best documents: provably the true ones, in a documented order.
 
 A scan rounds, so it only chooses. Its greatest possible error is known; every document that can be among the best ``k``
-by it is left, and those are scored from their rows, the most promising first, until what is left cannot be better; the
-best of these are scored in double precision. Equal scores (as float32) are ordered by docno, rising.
+by it is left. Of those the most promising are scored from their rows, then all others that can still be better, and the
+best of these in double precision. Equal scores (as float32) are ordered by docno, rising.
 """
 
 from __future__ import annotations
