@@ -96,7 +96,7 @@ class Trainer:
             verbose: show a progress bar for each epoch.
 
         Returns:
-            The trained model, with a vocabulary built from the training graphs.
+            The trained model, with the vocabulary of ``start``, or else one built from the training graphs.
 
         Raises:
             TrainingError: too few pairs; MissingGraphError: posts without graph; ConfigError: an option lacks its data;
@@ -122,10 +122,9 @@ class Trainer:
                 self.history = snapshot.history
                 if folder is not None and ranks.rank == 0:
                     save_snapshot(folder, identity, snapshot)
-        model = self._model(snapshot, vocabulary)
-        if folder is not None and ranks.rank == 0 and can_draw():
-            draw_losses(self.history, folder / CURVE)
-        return model
+        if folder is not None and snapshot is not None and ranks.rank == 0 and can_draw():
+            draw_losses(snapshot.history, folder / CURVE)
+        return self._model(snapshot, vocabulary)
 
     def _model(self, snapshot: Snapshot | None, vocabulary: Vocabulary) -> MathAMR:
         """Make the model of the best epoch."""
