@@ -70,8 +70,8 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
         name: of the run; its spaces become underscores.
 
     Raises:
-        RunColumnError: a column is missing, a topic has two answers, or an answer is empty or beyond
-            :data:`ANSWER_LIMIT`.
+        RunColumnError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
+            beyond :data:`ANSWER_LIMIT` or holds half a character (a lone surrogate), which no file can hold.
 
     Example::
 
@@ -84,6 +84,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
             raise RunColumnError(column, "task3", "the run does not have it")
     run = "_".join(name.split()) or "mathamr"
     complete = answers.assign(**{key: value for key, value in (("score", 1.0), ("sources", run)) if key not in answers})
+    complete = complete.fillna({"sources": run})
     _check(complete)
     target = Path(path)
     fresh = target.with_name(f".{target.name}.fresh")
@@ -156,11 +157,13 @@ def _check(answers: pd.DataFrame) -> None:
     twice = answers["qid"][answers["qid"].duplicated()]
     if len(twice):
         raise RunColumnError("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
-    if answers["score"].isna().any():
-        raise RunColumnError("score", "task3", "it has no value in some row")
+    if pd.to_numeric(answers["score"], errors="coerce").isna().any():
+        raise RunColumnError("score", "task3", "it has no value in some row, or none that is a number")
     for row in answers.itertuples(index=False):
         if not isinstance(row.qanswer, str) or not row.qanswer.strip():
             raise RunColumnError("qanswer", "task3", f"topic {row.qid} has none")
         if len(row.qanswer) > ANSWER_LIMIT:
             what = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab takes {ANSWER_LIMIT:,}"
             raise RunColumnError("qanswer", "task3", what)
+        if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
+            raise RunColumnError("qanswer", "task3", f"topic {row.qid} holds half a character (a lone surrogate)")

@@ -76,6 +76,8 @@ def test_what_is_written_is_read_back(tmp_path: Path, answers: dict[str, tuple[s
         ({"qanswer": ["yes", None]}, "A.2 has none"),
         ({"qanswer": ["x" * (ANSWER_LIMIT + 1), "no"]}, "1,201 characters"),
         ({"score": [1.0, float("nan")]}, "no value"),
+        ({"score": [1.0, "best"]}, "none that is a number"),
+        ({"qanswer": ["yes", "half \udcff"]}, "A.2 holds half a character"),
         ({"qanswer": None}, "does not have it"),
     ],
 )
@@ -87,9 +89,15 @@ def test_what_the_lab_would_not_take_is_refused_and_the_old_file_stays(
     bad = {column: values for column, values in {**good, **change}.items() if values is not None}
     with pytest.raises(RunColumnError, match=named):
         write_answers(pd.DataFrame(bad), tmp_path / "run")
-    assert (tmp_path / "run").read_text() == "old"
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
     write_answers(pd.DataFrame(good), tmp_path / "run")
     assert len(read_answers(tmp_path / "run")) == 2
+
+
+def test_an_answer_without_sources_has_the_name_of_the_run(tmp_path: Path) -> None:
+    answers = pd.DataFrame({"qid": ["A.1", "A.2"], "qanswer": ["yes", "no"], "sources": ["1859", None]})
+    write_answers(answers, tmp_path / "run", name="mine")
+    assert read_answers(tmp_path / "run").sources.tolist() == ["1859", "mine"]
 
 
 def test_an_answer_beyond_the_limit_is_read_whole(tmp_path: Path) -> None:
