@@ -110,8 +110,8 @@ def import_penman(
         verbose: show progress.
 
     Returns:
-        How many records were stored, repaired and refused, and why. The first refused ones and a summary of the
-        repairs are also given as a ``MathAMRWarning``.
+        How many records were stored, repaired and refused, and why. The first refused ones and, where any
+        was repaired or none stored, a summary are also given as a ``MathAMRWarning``.
 
     Raises:
         StoreError: see :meth:`GraphStoreIndexer.index`.
@@ -128,7 +128,7 @@ def import_penman(
         records = chain(() if first is None else (first,), records)
     store.indexer(mode, verbose=verbose).index_records(records)
     report = reader.report()
-    if report.repaired or report.refused > SHOWN:
+    if not report.stored or report.repaired or report.refused > SHOWN:
         warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)
     return report
 

@@ -206,6 +206,11 @@ def test_bytes_of_any_kind_are_no_exception(tmp_path, data):
         assert report.stored == len(store)
 
 
+def test_a_store_that_stays_empty_is_warned_of(read):
+    with pytest.warns(MathAMRWarning, match="0 records: 0 stored"):
+        assert read("").ids() == []
+
+
 def test_where_an_empty_store_is_not_wanted_the_error_says_what_became_of_the_records(tmp_path):
     (tmp_path / "x.amr").write_text("(a / b)\n\n# ::id 1\n(\n")
     with pytest.raises(NothingImportedError, match=r"none of its 2 records is a graph \(line 1: skipped, no") as caught:
