@@ -175,9 +175,9 @@ def test_a_worker_that_died_once_is_started_again(transition, marks):
 def test_a_worker_that_ended_between_two_texts_is_replaced_and_the_text_not_blamed(transition, marks):
     parser = transition()
     penman(parser, ["One."])
-    os.kill(int(lines(marks, "loaded")[0].split()[0]), signal.SIGKILL)
-    while is_running(int(lines(marks, "loaded")[0].split()[0])):
-        time.sleep(0.01)
+    worker = int(lines(marks, "loaded")[0].split()[0])
+    os.kill(worker, signal.SIGKILL)
+    os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)  # until its last thread has ended, too
     assert penman(parser, ["Two."]) == ["(t / two-01 :quant 2)"]
 
 
