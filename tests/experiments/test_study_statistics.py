@@ -110,3 +110,18 @@ def test_a_study_of_formulas_tests_each_condition_on_both_tasks(tables: StudyTab
     assert outcome.difference == pytest.approx(0.2)
     assert outcome["p corrected"] == pytest.approx(8 * outcome.p)
     assert tables.formula_rows == ()
+
+
+def test_every_system_is_tested_against_bm25_with_the_correction_of_that_table_alone(tables: StudyTables) -> None:
+    values = tables.results.values
+    bm25 = values[(values["condition"] == "base") & (values["seed"] == 1)]
+    bm25 = bm25.assign(condition="–", system="BM25", seed=-1, value=bm25["qid"].map({"A.1": 0.2, "A.2": 0.3}))
+    results = dataclasses.replace(tables.results, values=pd.concat([values, bm25]))
+    both = StudyTables(tables.study, results, tables.years)
+    table = both.against_bm25(["2020", "2022"], NDCG).set_index("condition")
+    assert table.index.tolist() == ["base", "better"]
+    assert table.loc["base", "difference"] == pytest.approx(0.2 / 3)
+    better = table.loc["better"]  # 0.2, 0.3 and 0.3 above BM25
+    assert better.difference == pytest.approx(0.8 / 3)
+    assert better.t == pytest.approx(8.0)
+    assert better["p corrected"] == pytest.approx(12 * better.p)  # two conditions, six systems beside BM25

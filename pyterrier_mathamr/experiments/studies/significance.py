@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,12 @@ class PairedTest:
     p: float
     corrected: float
     significant: bool
+
+    NAMES: ClassVar[tuple[str, ...]] = ("difference", "t", "p", "p corrected", "significant")
+
+    def columns(self) -> dict[str, float | bool]:
+        """Give the values under the names of a table's columns, in their order."""
+        return dict(zip(self.NAMES, astuple(self), strict=True))
 
 
 def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float64], tests: int) -> PairedTest:

@@ -13,7 +13,7 @@ from pyterrier_mathamr.experiments.known_item import KNOWN_ITEM_MEASURES
 from .definition import Row, Study
 from .published import published
 from .results import Key, Results
-from .significance import paired_test
+from .significance import PairedTest, paired_test
 from .strategies import BM25, FLOOR, FORMULAS, TANGENT
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
@@ -128,26 +128,32 @@ class StudyTables:
                         "system": row.strategy,
                         "against": " / ".join(row.against or ()),
                         "measure": measure,
-                        "difference": outcome.difference,
-                        "t": outcome.t,
-                        "p": outcome.p,
-                        "p corrected": outcome.corrected,
-                        "significant": outcome.significant,
+                        **outcome.columns(),
                     }
                 )
-        columns = ["condition", "system", "against", "measure", "difference", "t", "p", "p corrected", "significant"]
+        columns = ["condition", "system", "against", "measure", *PairedTest.NAMES]
         table: pd.DataFrame = pd.DataFrame(lines, columns=columns)
         return table
 
     def every_system(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
         """Give :meth:`mean` of every system of every condition."""
-        keys = [
-            (condition.name, system)
-            for condition in self.study.conditions
-            for system in self.study.strategies
-            if system != BM25 and self._measured((condition.name, system))
-        ]
-        return self.mean(topics, measures, keys)
+        return self.mean(topics, measures, self._systems())
+
+    def against_bm25(self, topics: Sequence[str], measure: str) -> pd.DataFrame:
+        """Test every system of every condition against BM25, corrected for the tests of this table alone.
+
+        Args:
+            topics: years, which are pooled, or ``known item``.
+            measure: its name.
+        """
+        bm25 = self.results.mean_over_seeds((REFERENCE, BM25), topics, measure)
+        lines = []
+        for condition, system in self._systems():
+            values = self.results.mean_over_seeds((condition, system), topics, measure)
+            outcome = paired_test(values, bm25, len(self.study.conditions) * (len(self.study.strategies) - 1))
+            lines.append({"condition": condition, "system": system, "measure": measure, **outcome.columns()})
+        table: pd.DataFrame = pd.DataFrame(lines, columns=["condition", "system", "measure", *PairedTest.NAMES])
+        return table
 
     def costs(self) -> pd.DataFrame:
         """Give the mean cost of each condition over its seeds."""
@@ -203,6 +209,11 @@ class StudyTables:
         """Choose the rows whose condition has been measured, and whose baseline too."""
         done = set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
         return tuple(row for row in rows if row.key in done and (row.against is None or row.against in done))
+
+    def _systems(self) -> list[Key]:
+        """Name every system of every condition that has been measured."""
+        keys = [(condition.name, system) for condition in self.study.conditions for system in self.study.strategies]
+        return [key for key in keys if key[1] != BM25 and self._measured(key)]
 
     def _measured(self, key: Key) -> bool:
         found = self.results.values
