@@ -92,21 +92,22 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
 
     Raises:
         ConfigError: there is no such format.
-        RunColumnError: the frame lacks a column, or has a value that would break the lines.
+        RunColumnError: the frame lacks a column, or has a value that would break the lines or is no score.
     """
     _check(format)
     needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
     for column in needed:
         if column not in run.columns:
             raise RunColumnError(column, format, "the run does not have it")
-    ordered = run.assign(_topic=pd.factorize(run["qid"])[0])
+    scores = pd.to_numeric(run["score"], errors="coerce")
+    for column in needed:
+        bad = scores.isna() if column == "score" else ~run[column].astype(str).str.fullmatch(r"\S+")
+        if bad.any():
+            value = run[column][bad].iloc[0]
+            raise RunColumnError(column, format, f"{value!r} cannot stand in a line of a run")
+    ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
     ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
     ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
-    for column in needed:
-        bad = ordered["score"].isna() if column == "score" else ~ordered[column].astype(str).str.fullmatch(r"\S+")
-        if bad.any():
-            value = ordered[column][bad].iloc[0]
-            raise RunColumnError(column, format, f"{value!r} cannot stand in a line of a run")
     ordered = ordered.assign(run="_".join(name.split()) or "mathamr")
     lines = ordered[list(_COLUMNS[format])].itertuples(index=False, name=None)
     target = Path(path)

@@ -104,6 +104,7 @@ def test_what_is_written_is_read_back(
         ("docno", "two words", "'two words'"),
         ("docno", "", "''"),
         ("score", float("nan"), "nan"),
+        ("score", "high", "'high'"),
         ("post_id", None, "None"),
     ],
 )
@@ -144,3 +145,10 @@ def test_the_measures_of_a_run_read_from_a_file_are_those_of_pytrec_eval_itself(
         assert ours[topic, precision] == pytest.approx(binary[topic]["P_10"], abs=1e-12)
         assert ours[topic, preference] == pytest.approx(bpref[topic]["bpref"], abs=1e-12)
     assert 0 < ours["A.1", average] < 1
+
+
+def test_scores_that_are_texts_are_ordered_as_numbers(tmp_path: Path) -> None:
+    run = pd.DataFrame({"qid": "A.1", "docno": ["5", "6"], "score": ["9.5", "10"]})
+    write_run(run, tmp_path / "run", "task1")
+    assert read_run(tmp_path / "run").docno.tolist() == ["6", "5"]
+    assert (tmp_path / "run").read_text().startswith("A.1\t6\t1\t10.0")

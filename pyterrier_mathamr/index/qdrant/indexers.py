@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index.indexers import ArtifactIndexer, DocumentIndexer, FormulaIndexer
 from pyterrier_mathamr.index.records import Entry
 from pyterrier_mathamr.index.write import IndexMode
@@ -22,13 +23,22 @@ class QdrantIndexer(ArtifactIndexer):
         index: the index.
         mode: ``create`` refuses a collection that is there, ``overwrite`` replaces it, ``append`` adds to it.
         options: how a new collection is created.
-        others: as for :class:`~..indexers.ArtifactIndexer`.
+        others: as for :class:`~..indexers.ArtifactIndexer`; ``dtype`` is a folder's alone.
+
+    Raises:
+        ConfigError: ``dtype`` is given: a collection stores float32, and a smaller code by ``options``.
     """
 
     def __init__(
         self, index: Any, mode: IndexMode = "create", *, options: CollectionOptions | None = None, **others: Any
     ) -> None:
         super().__init__(index, mode, **others)
+        if self.dtype is not None:
+            raise ConfigError(
+                "dtype",
+                self.dtype,
+                "None: a collection stores float32, and codes beside them by CollectionOptions(quantise=True)",
+            )
         self.others = others
         self.options = options or CollectionOptions()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.index import (
     DuplicateDocnoError,
     EmbeddingError,
@@ -21,6 +21,7 @@ from pyterrier_mathamr.index import (
     QdrantTimeoutError,
 )
 from pyterrier_mathamr.index.qdrant import sending
+from pyterrier_mathamr.index.qdrant.indexers import QdrantDocumentIndexer
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
 FAULTS = [("upsert", kind) for kind in KINDS]
@@ -288,3 +289,8 @@ def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts
     server.store.delete_collection("some--a")
     with pytest.raises(QdrantCollectionError, match="no such collection while reading points"):
         snapshot.find(["d1"])
+
+
+def test_the_number_format_of_a_folder_is_refused_for_a_collection(remote):
+    with pytest.raises(ConfigError, match="float16"):
+        QdrantDocumentIndexer(remote(), dtype="float16")
