@@ -3,6 +3,9 @@
 formula    its LaTeX                           x^2 = 2
 sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
+
+A sentence alone says little ("This follows."), and a text encoder reads only the beginning of a long post.
+So there is a second text of each: a sentence's is its passage, the consecutive sentences around it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from .errors import MissingTextsError
 from .layout import layout_of
 from .mathamr import MathAMRGraph
 from .virtual import VirtualKind
+
+PASSAGE = 900
+"""Most characters of a passage of several sentences: as much mathematics as common text encoders read at once."""
 
 
 def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str, ...]:
@@ -55,6 +61,47 @@ def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
         found.append(_text(graph, VirtualKind(kind), counts[kind]))
         counts[kind] += 1
     return found
+
+
+def row_contexts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
+    """List the text that each retrieval vector stands in: a sentence's passage, and of all else its own text.
+
+    Passages follow each other and do not overlap; where a post is one passage, that is the text of the post.
+
+    Args:
+        graph: a graph that was built from text.
+        kinds: the :class:`VirtualKind` of each vector, as for :func:`row_texts`.
+
+    Returns:
+        One text for each of ``kinds``.
+
+    Raises:
+        MissingTextsError: as :func:`row_texts`.
+    """
+    chosen = list(kinds)
+    found = row_texts(graph, chosen)
+    sentences = [row for row, kind in enumerate(chosen) if kind == VirtualKind.SENTENCE]
+    groups = _passages([found[row] for row in sentences])
+    for group in groups:
+        rows = [sentences[i] for i in group]
+        whole = _text(graph, VirtualKind.DOCUMENT, 0) if len(groups) == 1 else None
+        passage = whole or " ".join(dict.fromkeys(found[row] for row in rows))  # nested sentences share one text
+        for row in rows:
+            found[row] = passage
+    return found
+
+
+def _passages(texts: Sequence[str]) -> list[list[int]]:
+    """Group consecutive texts, as many as :data:`PASSAGE` allows, one at the least."""
+    groups: list[list[int]] = []
+    room = 0
+    for i, text in enumerate(texts):
+        if not groups or len(text) > room:
+            groups.append([])
+            room = PASSAGE
+        groups[-1].append(i)
+        room -= len(text)
+    return groups
 
 
 def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:

@@ -62,6 +62,8 @@ class MathAMRConfig:
             sentences and document goes through a text encoder, in training and in use.
         text_model: name or path of a sentence-transformers model. text_dimension: the width of its vectors.
         text_rows: which rows have text: ``all``, ``no_formulas``, or the ``document`` alone.
+        text_passages: the text vector of a sentence is the mean, at unit length, of its own and of its passage's, the
+            consecutive sentences around it (up to 900 characters).
         text_residual: rows are the projected text vector and, with a learned weight that begins at 0, what the graph
             adds to it; else the text is but a part of the virtual nodes' first states. With ``layers=0`` and text in
             all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.
@@ -126,6 +128,7 @@ class MathAMRConfig:
     text_model: str = "all-MiniLM-L6-v2"
     text_dimension: int = 384
     text_rows: TextRows = "all"
+    text_passages: bool = False
     text_residual: bool = True
     text_concepts: bool = False
     word_vectors: WordVectors = "input"

@@ -41,6 +41,8 @@ def _check_virtual_nodes(config: MathAMRConfig) -> None:
 def _check_features(config: MathAMRConfig) -> None:
     if config.word_residual and (config.features != "words" or config.virtual_nodes != "hierarchy"):
         raise ConfigError("word_residual", True, "False without features='words' and virtual_nodes='hierarchy'")
+    if config.text_passages and config.features != "text":
+        raise ConfigError("text_passages", True, f"False with features={config.features!r}")
     if config.features == "text" and config.text_residual and config.projection > config.text_dimension:
         raise ConfigError("projection", config.projection, f"at most text_dimension, {config.text_dimension}")
 

@@ -67,6 +67,7 @@ RULES: dict[str, _Rule] = {
     "text_model": (lambda value: isinstance(value, str) and bool(value), "the name or path of a model"),
     "text_dimension": _whole(1),
     "text_rows": _one_of("all", "no_formulas", "document"),
+    "text_passages": _FLAG,
     "text_residual": _FLAG,
     "text_concepts": _FLAG,
     "word_vectors": _one_of("input", "encoded"),

