@@ -1,53 +1,27 @@
-import contextlib
-import errno
-import json
-import multiprocessing
-import os
+"""Building an index: what comes back, what is refused, and that nothing is changed by what is refused."""
+
 import pickle
-import signal
-import tarfile
-import time
 from pathlib import Path
 
 import numpy as np
 import pyterrier as pt
 import pytest
-from lz4.frame import LZ4FrameFile
+from index_folders import contents, docnos, names
 
-from pyterrier_mathamr import index as room
 from pyterrier_mathamr.index import (
     DuplicateDocnoError,
     EmbeddingError,
     EmptyStreamError,
-    IndexCorruptError,
     IndexExistsError,
-    IndexFile,
     IndexFormatError,
     IndexLockedError,
-    IndexWriteError,
     MathAMRIndex,
     ModelMismatchError,
     NotAnIndexError,
     UnknownDocnoError,
     build,
-    disk,
     shard,
 )
-from pyterrier_mathamr.index.lock import lock_path, writer_lock
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
-
-
-def docnos(index: MathAMRIndex) -> list[str]:
-    return sorted(doc["docno"] for doc in index.get_corpus_iter())
 
 
 def test_making_the_object_touches_nothing(tmp_path):
@@ -229,221 +203,6 @@ def test_something_else_is_never_replaced(tmp_path, documents):
     assert (tmp_path / "x" / "thesis.tex").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     assert len(MathAMRIndex(tmp_path / "empty").index(documents([1]))) == 1
-
-
-def failing(monkeypatch, calls: list[int], name: str, at: int | None) -> None:
-    """Let the ``at``-th of all writing calls find the disk full; count them."""
-    real = getattr(os, name)
-
-    def call(*args, **kwargs):
-        calls.append(1)
-        if len(calls) == at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(disk.os, name, call)
-
-
-@pytest.mark.parametrize("mode", ["overwrite", "append", "create"])
-def test_whichever_write_fails_the_index_that_stood_is_searched(monkeypatch, tmp_path, documents, topics, mode):
-    monkeypatch.setattr(build, "SHARD_ROWS", 4)
-    index, frame = MathAMRIndex(tmp_path / "x"), topics([2])
-    old = [] if mode == "create" else ["d0", "d1", "d2"]
-    new = ["e0", "e1", "e2"] if mode != "append" else [*old, "e0", "e1", "e2"]
-    stood = index.index(documents([2, 1, 3])).colbert()(frame) if old else None
-    failed = 0
-    while not index.built() or docnos(index) != new:
-        with monkeypatch.context() as patch:
-            calls: list[int] = []
-            failing(patch, calls, "fsync", failed + 1)
-            failing(patch, calls, "replace", failed + 1)
-            with contextlib.suppress(IndexWriteError):
-                index.indexer(mode).index(documents([2, 3, 1], name="e", seed=9))
-        failed += 1
-        index = MathAMRIndex(index.path)
-        assert index.built() or not old
-        if index.built():
-            index.verify()
-            assert docnos(index) == new or index.colbert()(frame).equals(stood)
-    assert failed > 20  # so many writes failed, one in each round, before one round went through
-    assert names(tmp_path) == ["x"]
-
-
-def test_a_read_only_folder_is_a_named_error(monkeypatch, tmp_path, documents):
-    def refused(*args, **kwargs):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr("pyterrier_mathamr.index.lock.os.open", refused)
-    with pytest.raises(IndexWriteError, match="Permission denied"):
-        MathAMRIndex(tmp_path / "x").index(documents([1]))
-
-
-def test_a_reader_keeps_its_snapshot_and_sees_changes_when_it_looks_again(tmp_path, documents, topics):
-    index, reader = MathAMRIndex(tmp_path / "x"), MathAMRIndex(tmp_path / "x")
-    index.index(documents([2, 1]))
-    snapshot, frame = reader.snapshot(), topics([2])
-    index.indexer("overwrite").index(documents([3, 1, 1], name="e"))
-    assert snapshot.texts("docno", np.arange(2)) == ["d1", "d0"]
-    assert len(reader) == 3
-    assert set(reader.colbert()(frame)["docno"]) == {"e0", "e1", "e2"}
-
-
-def test_a_second_writer_is_refused_with_the_first_one_s_name_and_age(tmp_path, documents):
-    index = MathAMRIndex(tmp_path / "x")
-    with writer_lock(index.path), pytest.raises(IndexLockedError, match=rf"process {os.getpid()} on .* for \d+ s"):
-        index.index(documents([1]))
-    lock_path(index.path).write_text("process 1 on a machine that died since 5\n")  # left behind, held by no one
-    assert len(index.index(documents([1]))) == 1
-    assert names(tmp_path) == ["x"]
-
-
-def endless(path: str, rows: int, ready) -> None:
-    build.SHARD_ROWS = rows
-
-    def stream():
-        for i in range(10_000):
-            yield {"docno": f"d{i}", "doc_embs": np.array([[1.0, i]])}
-            if i == 25:
-                ready.set()
-                time.sleep(60)
-
-    MathAMRIndex(path).indexer(resume=True).index(stream())
-
-
-def test_a_killed_build_is_resumed_to_the_same_bytes(monkeypatch, tmp_path):
-    context = multiprocessing.get_context("fork")
-    ready = context.Event()
-    process = context.Process(target=endless, args=(str(tmp_path / "x"), 10, ready))
-    process.start()
-    assert ready.wait(30)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    monkeypatch.setattr(build, "SHARD_ROWS", 10)
-    docs = [{"docno": f"d{i}", "doc_embs": np.array([[1.0, i]])} for i in range(37)]
-    index = MathAMRIndex(tmp_path / "x")
-    assert not index.built()
-    indexer = index.indexer(resume=True)
-    pending = list(indexer.pending(docs))
-    assert [doc["docno"] for doc in pending] == [f"d{i}" for i in range(20, 37)]
-    indexer.index(pending)
-    plain = MathAMRIndex(tmp_path / "y").index(docs)
-    assert contents(index.path) == contents(plain.path)
-    assert names(tmp_path) == ["x", "y"]
-
-
-def test_resuming_with_the_whole_stream_skips_what_is_done_and_refuses_duplicates(monkeypatch, tmp_path, documents):
-    monkeypatch.setattr(build, "SHARD_ROWS", 3)
-    docs = documents([1, 2, 1, 2, 1])
-    index = MathAMRIndex(tmp_path / "x")
-    with pytest.raises(EmbeddingError):
-        index.indexer(resume=True).index([*docs[:4], {"docno": "bad", "doc_embs": np.zeros((1, 8))}, *docs[4:]])
-    assert names(tmp_path) == [".x.building"]
-    with pytest.raises(DuplicateDocnoError, match="'d0'"):
-        index.indexer(resume=True).index([*docs, docs[0]])
-    index.indexer(resume=True).index(docs)
-    assert contents(index.path) == contents(MathAMRIndex(tmp_path / "y").index(docs).path)
-
-
-def test_without_resume_nothing_of_an_earlier_build_is_taken_over(monkeypatch, tmp_path, documents):
-    monkeypatch.setattr(build, "SHARD_ROWS", 1)
-    index = MathAMRIndex(tmp_path / "x")
-    with pytest.raises(DuplicateDocnoError):
-        index.indexer(resume=True).index([*documents([1, 1]), *documents([1])])
-    index.index(documents([1], name="e"))
-    assert docnos(index) == ["e0"]
-
-
-def test_a_changed_cut_or_missing_file_is_named(tmp_path, documents):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    rows = index.path / "shard-000000" / IndexFile.ROWS.filename
-    good = rows.read_bytes()
-    rows.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(IndexCorruptError, match=r"rows\.npy"):
-        MathAMRIndex(index.path).verify()
-    rows.write_bytes(good[:-4])
-    with pytest.raises(IndexCorruptError, match="bytes"):
-        len(MathAMRIndex(index.path))
-    rows.unlink()
-    with pytest.raises(IndexCorruptError, match="missing"):
-        len(MathAMRIndex(index.path))
-    rows.write_bytes(good)
-    assert len(MathAMRIndex(index.path)) == 2
-    (index.path / "pt_meta.json").write_text("{")
-    with pytest.raises(IndexCorruptError, match="JSON"):
-        len(MathAMRIndex(index.path))
-
-
-@pytest.mark.parametrize("version", [0, room.FORMAT_VERSION + 1])
-def test_a_format_this_release_does_not_read_is_refused_and_says_what_to_do(tmp_path, documents, version):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    meta = index.path / "pt_meta.json"
-    meta.write_text(json.dumps({**json.loads(meta.read_text()), "format_version": version}))
-    with pytest.raises(IndexFormatError, match=f"index format {version}, but this release reads 1 to 2"):
-        len(MathAMRIndex(index.path))
-
-
-def test_a_shard_name_cannot_lead_outside_the_index(tmp_path, documents):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2]))
-    meta = json.loads((index.path / "pt_meta.json").read_text())
-    meta["shards"][0]["name"] = "../x/shard-000000"
-    (index.path / "pt_meta.json").write_text(json.dumps(meta))
-    with pytest.raises(IndexCorruptError):
-        len(MathAMRIndex(index.path))
-
-
-def test_the_kept_index_of_format_1_is_still_read(topics):
-    index = pt.Artifact.load(str(DATA / "index-format-1"))
-    index.verify()
-    assert isinstance(index, MathAMRIndex)
-    assert index.model == "a model"
-    docs = {doc["docno"]: doc for doc in index.get_corpus_iter()}
-    assert docs["2"]["formula_ids"] == ["f1", ""]
-    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], np.float32))
-    query = topics([1]).assign(query_embs=[np.array([[1.0, 0.0]])])
-    found = index.colbert()(query)
-    assert found["docno"].tolist() == ["2", "1", "drei"]
-    assert found["score"].tolist() == pytest.approx([1.0, 0.6, -0.6])
-
-
-def test_the_kept_index_of_format_2_is_still_read():
-    index = pt.Artifact.load(str(DATA / "index-format-2"))
-    index.verify()
-    docs = {doc["docno"]: doc for doc in index.get_corpus_iter()}
-    assert docs["2"]["formula_ids"] == ["f1", ""]
-    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], np.float16))
-
-
-def test_the_kept_formula_index_of_format_1_is_still_read():
-    index = pt.Artifact.load(str(DATA / "formula-index-format-1"))
-    index.verify()
-    found = list(index.get_corpus_iter())
-    assert [(row["docno"], row["post_id"], row["visual_id"]) for row in found] == [("f1", "2", "v1"), ("f2", "3", "")]
-    np.testing.assert_array_equal(found[1]["formula_vec"], [0.0, 1.0])
-
-
-def test_the_files_of_the_kept_index_are_those_of_the_format():
-    """A file that is added or dropped changes the format: raise FORMAT_VERSION, and keep an index of the old one."""
-    for name, layout in (
-        ("index-format-1", "documents"),
-        ("index-format-2", "documents"),
-        ("formula-index-format-1", "formulas"),
-    ):
-        kept = {path.name for path in (DATA / name / "shard-000000").iterdir()}
-        assert kept == {file.filename for file in IndexFile.of(layout)}
-
-
-def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3]))
-    package = index.build_package(str(tmp_path / "x.tar.lz4"), verbose=False)
-    with LZ4FrameFile(package) as data, tarfile.open(fileobj=data) as tar:
-        tar.extractall(tmp_path / "elsewhere", filter="data")
-    index.path.rename(tmp_path / "moved")
-    loaded = pt.Artifact.load(str(tmp_path / "elsewhere"))
-    assert isinstance(loaded, MathAMRIndex)
-    loaded.verify()
-    frame = topics([2])
-    assert loaded.colbert()(frame).equals(MathAMRIndex(tmp_path / "moved").colbert()(frame))
-    assert str(tmp_path).encode() not in b"".join(contents(tmp_path / "elsewhere").values())
 
 
 def test_an_encoder_s_stream_is_indexed_through_a_pipeline(tmp_path, documents):
