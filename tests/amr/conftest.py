@@ -4,6 +4,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from worker_examples import LIMITS
+
+from pyterrier_mathamr.amr import TransitionAmrParser
 
 FOREIGN = Path(__file__).with_name("foreign")
 
@@ -22,6 +25,20 @@ def foreign_python(tmp_path, marks):
     """An interpreter that has the fakes installed; further folders of packages can be put in its `packages`."""
     (tmp_path / "packages").mkdir()
     return script(tmp_path / "python", f'PYTHONPATH={FOREIGN}:{tmp_path}/packages exec {sys.executable} -S "$@"')
+
+
+@pytest.fixture
+def transition(foreign_python):
+    """Makes a parser whose interpreter is a fake, and ends it."""
+    made = []
+
+    def make(**options):
+        made.append(TransitionAmrParser(foreign_python, **{"limits": LIMITS, **options}))
+        return made[-1]
+
+    yield make
+    for parser in made:
+        parser.close()
 
 
 @pytest.fixture
