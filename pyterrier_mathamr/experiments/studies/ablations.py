@@ -74,6 +74,7 @@ _BEST_BAGS: dict[str, Any] = {
 }
 _BEST_TEXT: dict[str, Any] = {
     "features": "text",
+    "text_passages": True,
     "projection": 384,
     "layers": 0,
     "beta": 0.3,
@@ -174,5 +175,6 @@ ABLATIONS = (
         condition("text", _FITTED, **_BEST_TEXT),
         condition("text, layers = 2", _FITTED, **{**_BEST_TEXT, "layers": 2}),
         condition("text, 128 dimensions", _FITTED, **{**_BEST_TEXT, "projection": 128}),
+        condition("text, sentences without passages", _FITTED, **{**_BEST_TEXT, "text_passages": False}),
     ),
 )
