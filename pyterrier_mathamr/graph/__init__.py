@@ -31,7 +31,7 @@ from .parallel import build_store
 from .store import GraphStore
 from .tensor_store import TensorStore
 from .tensors import GraphTensors, graph_tensors
-from .texts import row_contexts, row_texts, sentence_texts
+from .texts import Passages, passages_of, row_texts, sentence_texts
 from .virtual import Auxiliary, VirtualKind, VirtualNodes
 from .vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
 
@@ -57,6 +57,7 @@ __all__ = [
     "NodeKind",
     "NotBuiltError",
     "NothingImportedError",
+    "Passages",
     "Refusal",
     "StoreError",
     "StoreExistsError",
@@ -78,7 +79,7 @@ __all__ = [
     "graph_tensors",
     "import_penman",
     "layout_of",
-    "row_contexts",
+    "passages_of",
     "row_texts",
     "sentence_texts",
 ]

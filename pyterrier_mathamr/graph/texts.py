@@ -5,12 +5,13 @@ sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
 
 A sentence alone says little ("This follows."), and a text encoder reads only the beginning of a long post.
-So there is a second text of each: a sentence's is its passage, the consecutive sentences around it.
+So a post is also cut into passages, the consecutive sentences around each one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
@@ -63,45 +64,44 @@ def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
     return found
 
 
-def row_contexts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
-    """List the text that each retrieval vector stands in: a sentence's passage, and of all else its own text.
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """A post cut into passages.
 
-    Passages follow each other and do not overlap; where a post is one passage, that is the text of the post.
+    Attributes:
+        texts: of the passages, in order; at least one.
+        of_sentence: the number of the passage of each sentence.
+    """
+
+    texts: tuple[str, ...]
+    of_sentence: tuple[int, ...]
+
+
+def passages_of(graph: MathAMRGraph) -> Passages:
+    """Cut a post into passages: consecutive sentences, as many as fit, that do not overlap.
 
     Args:
         graph: a graph that was built from text.
-        kinds: the :class:`VirtualKind` of each vector, as for :func:`row_texts`.
 
     Returns:
-        One text for each of ``kinds``.
+        Its passages, with formulas as ``$latex$``; where there is but one, it is the text of the post.
 
     Raises:
-        MissingTextsError: as :func:`row_texts`.
+        MissingTextsError: the graph has no texts.
     """
-    chosen = list(kinds)
-    found = row_texts(graph, chosen)
-    sentences = [row for row, kind in enumerate(chosen) if kind == VirtualKind.SENTENCE]
-    groups = _passages([found[row] for row in sentences])
-    for group in groups:
-        rows = [sentences[i] for i in group]
-        whole = _text(graph, VirtualKind.DOCUMENT, 0) if len(groups) == 1 else None
-        passage = whole or " ".join(dict.fromkeys(found[row] for row in rows))  # nested sentences share one text
-        for row in rows:
-            found[row] = passage
-    return found
-
-
-def _passages(texts: Sequence[str]) -> list[list[int]]:
-    """Group consecutive texts, as many as :data:`PASSAGE` allows, one at the least."""
-    groups: list[list[int]] = []
-    room = 0
-    for i, text in enumerate(texts):
-        if not groups or len(text) > room:
+    sentences = row_texts(graph, [VirtualKind.SENTENCE] * len(graph.sentence_texts))
+    groups: list[list[str]] = []
+    numbers, room = [], 0
+    for sentence in sentences:
+        if not groups or len(sentence) > room:
             groups.append([])
             room = PASSAGE
-        groups[-1].append(i)
-        room -= len(text)
-    return groups
+        groups[-1].append(sentence)
+        numbers.append(len(groups) - 1)
+        room -= len(sentence)
+    if len(groups) <= 1:
+        return Passages((_text(graph, VirtualKind.DOCUMENT, 0),), tuple(numbers))
+    return Passages(tuple(" ".join(dict.fromkeys(group)) for group in groups), tuple(numbers))
 
 
 def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:

@@ -62,8 +62,9 @@ class MathAMRConfig:
             sentences and document goes through a text encoder, in training and in use.
         text_model: name or path of a sentence-transformers model. text_dimension: the width of its vectors.
         text_rows: which rows have text: ``all``, ``no_formulas``, or the ``document`` alone.
-        text_passages: the text vector of a sentence is the mean, at unit length, of its own and of its passage's, the
-            consecutive sentences around it (up to 900 characters).
+        text_passages: sentences and the document are text in their surroundings, too: a sentence's vector is the mean
+            of its own and its passage's (consecutive sentences, up to 900 characters), the document's is that of its
+            beginning, as far as the encoder reads, and of all its passages; see ``text_features.py``.
         text_residual: rows are the projected text vector and, with a learned weight that begins at 0, what the graph
             adds to it; else the text is but a part of the virtual nodes' first states. With ``layers=0`` and text in
             all rows there is only the projection, and with ``projection=text_dimension`` it begins as identity.

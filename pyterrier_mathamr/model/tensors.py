@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors, row_contexts, row_texts
+from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 
 from .config import MathAMRConfig
 from .text import TextEncoder
-
-_Rows = npt.NDArray[np.float16]
+from .text_features import PostTexts, text_features
 
 _AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
-
-
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """A graph's arrays, the text of each of its rows, and, where they are wanted, the texts around them."""
-
-    tensors: GraphTensors
-    own: list[str]
-    contexts: list[str]
 
 
 def tensors_of(
@@ -63,7 +49,7 @@ def stream_tensors(
         MissingTextsError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
             another width than ``text_dimension``.
     """
-    waiting: list[_Texts] = []
+    waiting: list[tuple[GraphTensors, PostTexts]] = []
     for graph in progress(graphs, "graph tensors", "graph", verbose=verbose, total=total):
         tensors = graph_tensors(
             graph,
@@ -75,37 +61,21 @@ def stream_tensors(
         if config.features != "text":
             yield tensors
             continue
-        kinds = tensors.kinds.tolist()
-        contexts = row_contexts(graph, kinds) if config.text_passages else []
-        waiting.append(_Texts(tensors, row_texts(graph, kinds), contexts))
+        waiting.append((tensors, PostTexts.of(graph, tensors.kinds.tolist(), config)))
         if len(waiting) == _AT_ONCE:
             yield from _with_features(waiting, config, text)
             waiting = []
     yield from _with_features(waiting, config, text)
 
 
-def _with_features(graphs: list[_Texts], config: MathAMRConfig, text: TextEncoder | None) -> Iterator[GraphTensors]:
+def _with_features(
+    graphs: list[tuple[GraphTensors, PostTexts]], config: MathAMRConfig, text: TextEncoder | None
+) -> Iterator[GraphTensors]:
     """Add to the arrays of graphs the vectors of their rows' texts."""
-    if not graphs:
-        return
-    text = text or TextEncoder(config.text_model)
-    features = text.encode([line for graph in graphs for line in graph.own])
-    if features.shape[1] != config.text_dimension:
-        raise ConfigError("text_dimension", config.text_dimension, f"{features.shape[1]} with {text!r}")
-    if config.text_passages:
-        features = _unit_sums(features, text.encode([line for graph in graphs for line in graph.contexts]))
-    last = 0
-    for graph in graphs:
-        first, last = last, last + len(graph.own)
-        yield replace(graph.tensors, features=features[first:last])
-
-
-def _unit_sums(one: _Rows, two: _Rows) -> _Rows:
-    """Add rows and bring the sums to unit length; a row and itself give that row."""
-    sums = one.astype(np.float32) + two
-    length = np.linalg.norm(sums, axis=1, keepdims=True)
-    unit: _Rows = (sums / np.maximum(length, np.finfo(np.float16).tiny)).astype(np.float16)
-    return unit
+    if graphs:
+        found = text_features([texts for _, texts in graphs], config, text)
+        for (tensors, _), features in zip(graphs, found, strict=True):
+            yield replace(tensors, features=features)
 
 
 def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:

@@ -10,8 +10,9 @@ from pyterrier_mathamr.graph import (
     GraphBuilder,
     MathAMRGraph,
     MissingTextsError,
+    Passages,
     TextMetadataError,
-    row_contexts,
+    passages_of,
     row_texts,
     sentence_texts,
 )
@@ -97,13 +98,13 @@ def test_a_parser_that_says_nothing_gives_each_sentence_the_whole_text():
 
 def test_a_passage_is_the_consecutive_sentences_that_fit_and_a_short_post_is_one():
     graph = build("One. Two.", "(o / one)", "(t / two)")
-    assert row_contexts(graph, [SENTENCE, SENTENCE, DOCUMENT]) == ["One. Two."] * 3
+    assert passages_of(graph) == Passages(("One. Two.",), (0, 0))
     texts = ("a" * 500, "b" * 400, "c" * 901, "d", "d", "FORMULA_0")
     long = MathAMRGraph(graph.amr, ("x",), "1", "all", texts, ("x+y",))
-    kinds = [FORMULA, *[SENTENCE] * 6, DOCUMENT]
-    first, last = f"{texts[0]} {texts[1]}", "d $x+y$"  # nested sentences share one text, which is written once
-    assert row_contexts(long, kinds) == ["x+y", first, first, texts[2], last, last, last, "all"]
-    assert row_texts(long, kinds)[1] == texts[0]
+    parts = (f"{texts[0]} {texts[1]}", texts[2], "d $x+y$")  # nested sentences share one text, which is written once
+    assert passages_of(long) == Passages(parts, (0, 0, 1, 2, 2, 2))
+    empty = GraphBuilder().build({"1": post_from_text("")})[0]
+    assert passages_of(empty) == Passages(("",), (0,))
 
 
 def test_texts_come_back_from_penman_whatever_characters_they_have():

