@@ -4,7 +4,7 @@
 
     formula    unit(e(LaTeX))
     sentence   unit(e(sentence) + e(its passage))            with ``text_passages``, else unit(e(sentence))
-    document   unit(e(whole text) + unit(Σ e(passage)))      likewise; an encoder reads only the beginning of a long text
+    document   unit(e(whole text) + unit(Σ e(passage)))      likewise: an encoder reads the beginning of a long text
 """
 
 from __future__ import annotations
