@@ -93,7 +93,7 @@ def measure(
     """
     measures = measures or TASK1_MEASURES
     table: pd.DataFrame = pt.Experiment(
-        _plain(rankings),
+        _read_rows(rankings, qrels, measures),
         topics[["qid"]],
         qrels,
         measures,
@@ -121,11 +121,12 @@ def measure_by_topic(
     Returns:
         ``name``, ``qid``, ``measure``, ``value``.
     """
+    measures = measures or TASK1_MEASURES
     table: pd.DataFrame = pt.Experiment(
-        _plain(rankings),
+        _read_rows(rankings, qrels, measures),
         topics[["qid"]],
         qrels,
-        measures or TASK1_MEASURES,
+        measures,
         names=list(rankings),
         perquery=True,
         filter_by_qrels=True,
@@ -133,6 +134,22 @@ def measure_by_topic(
     return table
 
 
-def _plain(rankings: Rankings) -> list[pd.DataFrame]:
-    """Give the rankings with their ids as plain objects, which ir_measures walks through twice as fast."""
-    return [ranking.astype({"qid": object, "docno": object}) for ranking in rankings.values()]
+def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
+    """Keep of each ranking the rows that the measures read, which are a few of a thousand: ir_measures walks them all.
+
+    Where no measure reads unjudged documents, these go. Where all have a cutoff, what cannot be above it goes: a row
+    that at least so many of its query have a higher score than, as trec_eval compares scores, in single precision. Ids
+    become plain objects, which ir_measures walks through twice as fast.
+    """
+    judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    kept = []
+    for ranking in rankings.values():
+        rows = ranking
+        if all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures):
+            rows = rows[pd.MultiIndex.from_frame(rows[["qid", "docno"]]).isin(judged)]
+        elif all(cutoffs):
+            scores = rows["score"].astype("float32").groupby(rows["qid"], sort=False)
+            rows = rows[scores.rank(method="min", ascending=False) <= max(cutoffs)]
+        kept.append(rows.astype({"qid": object, "docno": object}))
+    return kept

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import ir_measures
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
@@ -36,6 +38,26 @@ def test_values_by_topic_average_to_the_table() -> None:
     by_topic = measure_by_topic({"bad": BAD}, TOPICS, QRELS)
     values = by_topic[by_topic.measure == MAP].set_index("qid").value
     assert values.to_dict() == {"1": 0.5, "2": 0.0}
+
+
+@pytest.mark.parametrize("measures", [TASK1_MEASURES, KNOWN_ITEM_MEASURES, [*KNOWN_ITEM_MEASURES, TASK1_MEASURES[0]]])
+def test_rows_that_no_measure_reads_may_be_missing(measures: list[object]) -> None:
+    chance = np.random.default_rng(7)
+    rows = [(str(q), f"d{d}", chance.integers(0, 30) / 3 + 1e-9 * d) for q in range(20) for d in range(60)]  # with ties
+    ranking = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    ranking = ranking.sort_values(["qid", "score"], ascending=[True, False])
+    ranking["rank"] = ranking.groupby("qid").cumcount()
+    judged = [(str(q), f"d{d}", int(chance.integers(0, 4))) for q in range(25) for d in range(0, 90, 4)]
+    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
+    topics = qrels[["qid"]].drop_duplicates()
+    found = measure_by_topic({"a": ranking}, topics, qrels, measures).set_index(["qid", "measure"]).value
+    whole = ir_measures.iter_calc(
+        measures,
+        qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),
+        ranking.rename(columns={"qid": "query_id", "docno": "doc_id"}),
+    )
+    expected = {(value.query_id, str(value.measure)): value.value for value in whole}
+    assert found.fillna(0.0).to_dict() == pytest.approx(expected)
 
 
 def test_each_system_searches_once_and_large_columns_are_dropped() -> None:

@@ -22,7 +22,7 @@ from .job import Job
 from .materials import KNOWN_ITEM, Materials, TopicSet
 from .strategies import BM25, COLBERT, FUSION, STRATEGIES
 
-TIMED_QUERIES = 100
+TIMED_QUERIES = 50
 
 
 def measure_job(job: Job, materials: Materials, model: MathAMR, index: MathAMRIndex) -> None:
