@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
 
 from .graph import AmrGraph
@@ -85,17 +86,8 @@ def chunked(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[str
 
 def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[list[str]]:
     """Group sentences as :func:`chunked` does, without joining them."""
-    chunk: list[str] = []
-    size = 0
-    for sentence in sentences:
-        tokens = len(TOKEN.findall(sentence))
-        if chunk and size + tokens > limit:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(sentence)
-        size += tokens
-    if chunk:
-        yield chunk
+    for run in runs_within((len(TOKEN.findall(sentence)) for sentence in sentences), limit):
+        yield list(sentences[run.start : run.stop])
 
 
 def texts_of_roots(part: Part, sentences: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
 
@@ -90,18 +91,11 @@ def passages_of(graph: MathAMRGraph) -> Passages:
         MissingTextsError: the graph has no texts.
     """
     sentences = row_texts(graph, [VirtualKind.SENTENCE] * len(graph.sentence_texts))
-    groups: list[list[str]] = []
-    numbers, room = [], 0
-    for sentence in sentences:
-        if not groups or len(sentence) > room:
-            groups.append([])
-            room = PASSAGE
-        groups[-1].append(sentence)
-        numbers.append(len(groups) - 1)
-        room -= len(sentence)
-    if len(groups) <= 1:
-        return Passages((_text(graph, VirtualKind.DOCUMENT, 0),), tuple(numbers))
-    return Passages(tuple(" ".join(dict.fromkeys(group)) for group in groups), tuple(numbers))
+    runs = runs_within(map(len, sentences), PASSAGE)
+    numbers = tuple(number for number, run in enumerate(runs) for _ in run)
+    if len(runs) <= 1:
+        return Passages((_text(graph, VirtualKind.DOCUMENT, 0),), numbers)
+    return Passages(tuple(" ".join(dict.fromkeys(sentences[i] for i in run)) for run in runs), numbers)
 
 
 def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
+from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr.graph import GraphBatch
 
 from .batches import Batch
@@ -68,15 +69,7 @@ def divide(batch: Batch, budget: int | None, rank: int = 0, size: int = 1) -> Wo
 
 def _runs(sizes: Sequence[int], budget: int | None) -> list[tuple[int, int]]:
     """Cut neighbours into runs of at most ``budget`` nodes, one graph at the least."""
-    runs: list[tuple[int, int]] = []
-    start = room = 0
-    for i, size in enumerate(sizes):
-        if i == start or (budget is not None and size > room):
-            if i > start:
-                runs.append((start, i))
-            start, room = i, budget or 0
-        room -= size
-    return [*runs, (start, len(sizes))] if sizes else []
+    return [(run.start, run.stop) for run in runs_within(sizes, sum(sizes) if budget is None else budget)]
 
 
 def noise_of(seed: int, epoch: int, batch: int) -> torch.Generator:

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr._common.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -148,16 +149,7 @@ def kind_sums(
 
 def _parts(queries: Sequence[Embeddings], documents: int) -> list[list[int]]:
     """Cut queries into parts whose best matches fit the bound, one query at least."""
-    parts: list[list[int]] = []
-    room = 0
-    for i, query in enumerate(queries):
-        size = len(query) * documents
-        if not parts or size > room:
-            parts.append([])
-            room = _MATCHES
-        parts[-1].append(i)
-        room -= size
-    return parts
+    return [list(run) for run in runs_within((len(query) * documents for query in queries), _MATCHES)]
 
 
 def row_kinds(model: MathAMR, graph: MathAMRGraph, rows: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 
@@ -88,12 +89,5 @@ def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
     Returns:
         Indices of the graphs, the largest first.
     """
-    batches: list[list[int]] = []
-    room = 0
-    for i in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
-        if not batches or sizes[i] > room:
-            batches.append([])
-            room = budget
-        batches[-1].append(i)
-        room -= sizes[i]
-    return batches
+    order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], i))
+    return [[order[at] for at in run] for run in runs_within((sizes[i] for i in order), budget)]
