@@ -142,11 +142,12 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
     become plain objects, which ir_measures walks through twice as fast.
     """
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
+    judged_alone = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     kept = []
     for ranking in rankings.values():
         rows = ranking
-        if all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures):
+        if judged_alone:
             rows = rows[pd.MultiIndex.from_frame(rows[["qid", "docno"]]).isin(judged)]
         elif all(cutoffs):
             scores = rows["score"].astype("float32").groupby(rows["qid"], sort=False)

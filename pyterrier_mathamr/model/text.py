@@ -148,9 +148,7 @@ class TextEncoder:
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
             found = np.asarray(self.model.encode(texts), dtype=np.float32)
-        length = np.linalg.norm(found, axis=1, keepdims=True)
-        unit: npt.NDArray[np.float16] = (found / np.maximum(length, np.finfo(np.float32).tiny)).astype(np.float16)
-        return unit
+        return unit_rows(found).astype(np.float16)
 
     @cached_property
     def _loaded(self) -> Any:
@@ -160,6 +158,17 @@ class TextEncoder:
         transformers = require("sentence_transformers", "text")
         loaded = transformers.SentenceTransformer(local_model(self.model), device=str(choose_device(self.device)))
         return loaded.bfloat16() if self.precision == "bfloat16" else loaded
+
+
+def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Bring rows to unit length; zeros stay.
+
+    Args:
+        rows: float32 ``[n, d]``.
+    """
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
+    return unit
 
 
 def local_model(name: str) -> str:

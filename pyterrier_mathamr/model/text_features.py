@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import MathAMRGraph, Passages, VirtualKind, passages_of, row_texts
 
 from .config import MathAMRConfig
-from .text import TextEncoder
+from .text import TextEncoder, unit_rows
 
 Features = npt.NDArray[np.float16]
 
@@ -97,12 +97,5 @@ def _with_passages(own: Features, kinds: list[int], passages: _Floats, of_senten
     sentences = [row for row, kind in enumerate(kinds) if kind == VirtualKind.SENTENCE]
     documents = [row for row, kind in enumerate(kinds) if kind == VirtualKind.DOCUMENT]
     sums[sentences] += passages[list(of_sentence[: len(sentences)])]
-    sums[documents] += _unit(passages.sum(axis=0, keepdims=True))
-    return _unit(sums).astype(np.float16)
-
-
-def _unit(rows: _Floats) -> _Floats:
-    """Bring rows to unit length; zeros stay."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: _Floats = rows / np.maximum(length, np.finfo(np.float32).tiny)
-    return unit
+    sums[documents] += unit_rows(passages.sum(axis=0, keepdims=True))
+    return unit_rows(sums).astype(np.float16)

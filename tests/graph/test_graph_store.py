@@ -20,11 +20,6 @@ from pyterrier_mathamr.graph import (
 from pyterrier_mathamr.graph.id_table import IdTable
 
 
-@pytest.fixture
-def store(tmp_path):
-    return GraphStore(tmp_path / "graphs.mathamr")
-
-
 def test_what_was_stored_comes_back_in_order(store):
     stored = [{"docno": "b", "graph": whole()}, {"docno": "a", "graph": one_sentence()}]
     assert store.index(stored) is store

@@ -21,11 +21,6 @@ from pyterrier_mathamr.graph import (
 from pyterrier_mathamr.graph.shard import pack, write_shard
 
 
-@pytest.fixture
-def store(tmp_path):
-    return GraphStore(tmp_path / "graphs.mathamr")
-
-
 def test_the_same_graphs_give_the_same_bytes_also_after_a_kill(store, tmp_path):
     store.indexer(shard_size=3).index(rows(*range(10)))
     killed = GraphStore(tmp_path / "killed.mathamr")

@@ -92,7 +92,7 @@ def _speed(systems: Mapping[str, pt.Transformer], topics: pd.DataFrame) -> pd.Da
 
     Args:
         systems: from queries with ``query_embs`` to a ranking.
-        topics: at most the first 50 are used.
+        topics: at most the first :data:`TIMED_QUERIES` are used.
 
     Returns:
         ``system``, ``queries``, ``queries per second``, ``p50 ms``, ``p95 ms``.

@@ -207,17 +207,18 @@ class StudyTables:
 
     def _done(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """Choose the rows whose condition has been measured, and whose baseline too."""
-        done = set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
+        done = self._measured()
         return tuple(row for row in rows if row.key in done and (row.against is None or row.against in done))
 
     def _systems(self) -> list[Key]:
         """Name every system of every condition that has been measured."""
         keys = [(condition.name, system) for condition in self.study.conditions for system in self.study.strategies]
-        return [key for key in keys if key[1] != BM25 and self._measured(key)]
+        done = self._measured()
+        return [key for key in keys if key[1] != BM25 and key in done]
 
-    def _measured(self, key: Key) -> bool:
-        found = self.results.values
-        return bool((found["condition"].eq(key[0]) & found["system"].eq(key[1])).any())
+    def _measured(self) -> set[Key]:
+        """Name all that has values."""
+        return set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
 
 
 def _formula_rows(study: Study) -> tuple[Row, ...]:

@@ -1,0 +1,11 @@
+"""What tests of the graph store begin with."""
+
+import pytest
+
+from pyterrier_mathamr.graph import GraphStore
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store that is not built yet."""
+    return GraphStore(tmp_path / "graphs.mathamr")
