@@ -122,5 +122,4 @@ def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
     """
     visual = qrels["docno"].map(dict(lookup(visual_ids, dict.fromkeys(qrels["docno"]))))
     known = qrels.assign(docno=visual)[visual.notna()]
-    best: pd.DataFrame = known.groupby(["qid", "docno"], as_index=False)["label"].max()
-    return best
+    return known.groupby(["qid", "docno"])["label"].max().reset_index()

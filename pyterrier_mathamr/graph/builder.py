@@ -184,9 +184,10 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
             posts = self._read([""] * len(inp), inp.to_dict("records"), document_post)
             return with_objects(inp, graph=self._build([""] * len(inp), posts))
         rows = inp.drop_duplicates(subset="docno")
-        posts = self._read(rows["docno"], rows.to_dict("records"), document_post)
-        graphs = self._build(list(rows["docno"]), posts)
-        return join_values(inp, "graph", dict(zip(rows["docno"], graphs, strict=True)), key="docno")
+        docnos = list(rows["docno"])
+        posts = self._read(docnos, rows.to_dict("records"), document_post)
+        graphs = self._build(docnos, posts)
+        return join_values(inp, "graph", dict(zip(docnos, graphs, strict=True)), key="docno")
 
     def _read(self, ids: Sequence[str], rows: Sequence[Mapping[Hashable, Any]], reader: _Reader) -> list[MathPost]:
         """Read the posts; one that cannot be read becomes an empty one, with a warning."""
