@@ -1,0 +1,81 @@
+"""What lies on disk, for every artifact of the package; this room knows no mathematics.
+
+::
+
+    Kind ── declares ──▶ what an artifact keeps: arrays, dtypes, shapes, files, how parts are merged
+      │
+    rows ──open_job──▶ whole parts beside the artifact ──commit──▶ the artifact, in one step
+                          │ killed: the next job with the same        │
+                          │ fingerprint and rows goes on              ▼
+                          └──────────────▶                Snapshot: parts by memory map, ids, marks of deleted rows
+
+Three promises hold for each artifact alike. A path holds the old artifact whole or the new one whole, at every instant.
+A job never takes another job's leftovers. What was changed on disk since it was written is found: on opening where it
+could do harm, and every byte by ``verify()``.
+"""
+
+from .artifact import StoredArtifact
+from .changes import compact, delete_rows, faults
+from .errors import (
+    DamagedError,
+    DuplicateIdError,
+    ExistsError,
+    FormatError,
+    IdError,
+    LockedError,
+    NotBuiltError,
+    OtherArtifactError,
+    StoreError,
+    UnfinishedJobError,
+    UnknownIdError,
+    WriteError,
+)
+from .files import Array, writing
+from .fingerprint import file_fingerprint, row_fingerprint
+from .ids import Rows
+from .job import Job, open_job, read_job
+from .kind import META, Content, Field, Kind, Mode
+from .manifest import Manifest, detail
+from .merging import live_ids, merge_ragged, ranges
+from .part import Part
+from .snapshot import Parts, Snapshot
+
+__all__ = [
+    "META",
+    "Array",
+    "Content",
+    "DamagedError",
+    "DuplicateIdError",
+    "ExistsError",
+    "Field",
+    "FormatError",
+    "IdError",
+    "Job",
+    "Kind",
+    "LockedError",
+    "Manifest",
+    "Mode",
+    "NotBuiltError",
+    "OtherArtifactError",
+    "Part",
+    "Parts",
+    "Rows",
+    "Snapshot",
+    "StoreError",
+    "StoredArtifact",
+    "UnfinishedJobError",
+    "UnknownIdError",
+    "WriteError",
+    "compact",
+    "delete_rows",
+    "detail",
+    "faults",
+    "file_fingerprint",
+    "live_ids",
+    "merge_ragged",
+    "open_job",
+    "ranges",
+    "read_job",
+    "row_fingerprint",
+    "writing",
+]

@@ -1,0 +1,213 @@
+"""Durable files: every byte is synced before it is named, and a name changes in one step.
+
+All writing of the package's artifacts goes through these few functions, so that a test can make each of them fail.
+
+Arrays lie in one file of the safetensors format, so that a part is one memory map, and one open file, however many
+arrays it has::
+
+    8 bytes: length of the header │ header: JSON {name: {dtype, shape, data_offsets}} │ array │ array │ …
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DamagedError, WriteError
+
+Array = npt.NDArray[Any]
+
+_CHUNK = 1 << 24
+_MOST_HEADER = 1 << 20
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1",
+}  # fmt: skip
+_CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
+
+
+class FileSum(NamedTuple):
+    """What the manifest says of a file."""
+
+    size: int
+    sha256: str
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about a write into an error that names the artifact.
+
+    Raises:
+        WriteError: the disk is full, read-only or gone, or a permission is missing.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(path, f"it cannot be written ({error.strerror or error})") from error
+    except sqlite3.OperationalError as error:
+        raise WriteError(path, f"it cannot be written ({error})") from error
+
+
+def write_file(path: Path, pieces: Iterable[bytes | memoryview]) -> FileSum:
+    """Write a new file and sync it.
+
+    Args:
+        path: the file; it must not exist.
+        pieces: its content.
+    """
+    digest, size = hashlib.sha256(), 0
+    with open(path, "xb") as out:
+        for piece in pieces:
+            for start in range(0, len(piece), _CHUNK):
+                part = piece[start : start + _CHUNK]
+                out.write(part)
+                digest.update(part)
+            size += len(piece)
+        out.flush()
+        sync_file(out.fileno())
+    return FileSum(size, digest.hexdigest())
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
+    """Write arrays as one new safetensors file and sync it.
+
+    Args:
+        path: the file; it must not exist.
+        arrays: name to array of numbers; wide elements are laid first, so that each array is aligned.
+    """
+    ordered = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    header: dict[str, Any] = {}
+    start = 0
+    for name in ordered:
+        array = arrays[name]
+        offsets = [start, start + array.nbytes]
+        code = _CODES[array.dtype.newbyteorder("<")]
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": offsets}
+        start += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    little = (np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<")) for name in ordered)
+    data = (array.reshape(-1).view(np.uint8).data for array in little if array.size)
+    return write_file(path, (len(text).to_bytes(8, "little"), text, *data))
+
+
+def map_arrays(path: Path) -> dict[str, Array]:
+    """Map the arrays of a safetensors file into memory, copy-on-write.
+
+    Raises:
+        DamagedError: the file is no such file, or an array does not lie inside it.
+        OSError: the file cannot be opened.
+    """
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > _MOST_HEADER:
+            raise DamagedError(path, "its header has an impossible length")
+        header = parse_json(file.read(length), path)
+    data = np.memmap(path, dtype=np.uint8, mode="c")[8 + length :]
+    try:
+        return {name: _array(data, **entry) for name, entry in header.items()}
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise DamagedError(path, f"its header is wrong ({error!s:.200})") from error
+
+
+def _array(data: Array, dtype: str, shape: list[int], data_offsets: list[int]) -> Array:
+    """Cut one array out of the data; numpy refuses what does not lie inside."""
+    start, end = data_offsets
+    kind = np.dtype(_DTYPES[dtype])
+    size = kind.itemsize
+    for extent in shape:
+        size *= check_number(extent)
+    if not 0 <= start <= end <= len(data) or end - start != size:
+        raise ValueError(f"an array of shape {shape} at {start}:{end} of {len(data)} bytes")
+    return np.ndarray(tuple(shape), kind, buffer=data.data, offset=start) if size else np.zeros(shape, kind)
+
+
+def parse_json(data: bytes, path: Path) -> dict[str, Any]:
+    """Read one JSON object, whatever its bytes are.
+
+    Raises:
+        DamagedError: it is none; nested too deep, NaN and numbers of a thousand digits are none, either.
+    """
+    try:
+        found = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(path, f"it is not JSON ({error!s:.200})") from error
+    if not isinstance(found, dict):
+        raise DamagedError(path, "it is not a JSON object")
+    return found
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"the number {name}")
+
+
+def check_number(value: object) -> int:
+    """Take a count or an offset from a file: a whole number from 0 to 2^53.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 53:
+        raise ValueError(f"{value!r:.80} is no count")
+    return value
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put a whole file in place in one step, synced with its folder."""
+    unfinished = path.with_name(f"{path.name}.new")
+    unfinished.unlink(missing_ok=True)
+    write_file(unfinished, (data,))
+    move(unfinished, path)
+
+
+def sync_file(descriptor: int) -> None:
+    """Wait until the data of an open file is on the disk."""
+    os.fsync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    if os.name == "nt":  # Windows opens no folders, and keeps names in its own journal
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file or folder, in one step, and sync the folder that now names it."""
+    os.replace(source, target)
+    sync_folder(target.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder of ours; one that is gone, or that Windows still has open, is no error."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        try:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            return
+
+
+def file_sum(path: Path) -> FileSum:
+    """Size and SHA-256 of a file, read in pieces."""
+    digest, size = hashlib.sha256(), 0
+    with open(path, "rb") as data:
+        while piece := data.read(_CHUNK):
+            digest.update(piece)
+            size += len(piece)
+    return FileSum(size, digest.hexdigest())

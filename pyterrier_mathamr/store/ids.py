@@ -1,0 +1,116 @@
+r"""Ids by row and rows by id: an ``npids`` file, and the few ids that it could not keep as they are.
+
+npids takes its ids for text without NUL, reads numbers without their leading zeros, and pads each to the longest. So an
+id goes in as it is where it is short and plain, and else as a digest of it, with the id itself in two arrays beside::
+
+    plain     "154", "fcla-12-proof"      ids.npids:  154
+    other     "été", "", "x" * 20_000     ids.npids:  \x1f and 24 hexadecimal digits      odd_ids, odd_offsets: the id
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from .files import Array
+
+Rows = npt.NDArray[np.int64]
+
+_PLAIN = re.compile(r"(?:[!-$&-/:-~]|[0-9](?![0-9]{17})){1,64}")  # printable ASCII but %, no number beyond 64 bits
+_ODD = "\x1f"
+_PADDING = ("\x1f-", "\x1f--")  # npids writes no fewer than two ids; they also keep it to its hash table,
+# since its arithmetic for sequences of numbers (0.1.3) loses those that do not begin with 0
+_AT_ONCE = 4096
+
+
+class IdTable:
+    """The ids of the rows of one part.
+
+    Args:
+        path: the file that :meth:`write` made.
+        count: the number of ids.
+        arrays: those that :meth:`write` gave.
+    """
+
+    def __init__(self, path: Path, count: int, arrays: Mapping[str, Array]) -> None:
+        import npids
+
+        self.count = count
+        self._lookup = npids.Lookup(str(path))
+        self._odd = _Odd(arrays["odd_ids"], arrays["odd_offsets"], arrays["odd_rows"])
+
+    @staticmethod
+    def write(path: Path, ids: Sequence[str]) -> dict[str, Array]:
+        """Write ids, all different, in the order of their rows.
+
+        Returns:
+            The arrays ``odd_ids``, ``odd_offsets`` and ``odd_rows`` that are stored with the part.
+        """
+        import npids
+
+        keys = list(map(_key, ids))
+        odd = [row for row, (key, name) in enumerate(zip(keys, ids, strict=True)) if key is not name]
+        texts = [ids[row].encode("utf-8", "surrogatepass") for row in odd]
+        npids.Lookup.build([*keys, *_PADDING], str(path), return_self=False)
+        return {
+            "odd_ids": np.frombuffer(b"".join(texts), dtype=np.uint8),
+            "odd_offsets": np.cumsum([0, *map(len, texts)], dtype=np.int64),
+            "odd_rows": np.asarray(odd, dtype=np.int64),
+        }
+
+    def rows(self, ids: Sequence[str]) -> Rows:
+        """Look up the rows of ids: int64 ``[len(ids)]``, -1 for one that is not there."""
+        if not ids:
+            return np.zeros(0, dtype=np.int64)
+        keys = np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
+        found = np.asarray(self._lookup.inv.lookup(keys), dtype=np.int64)
+        found[(found < 0) | (found >= self.count)] = -1
+        hits = np.flatnonzero(found >= 0)
+        if hits.size:  # npids takes 007 for 7
+            same = self._lookup.fwd.lookup(found[hits], as_bytes=True) == keys[hits]
+            found[hits[~same]] = -1
+        return found
+
+    def texts(self, rows: Rows) -> list[str]:
+        """The ids of some rows."""
+        if not len(rows):
+            return []
+        names: list[str] = self._lookup.fwd.lookup(rows).tolist()
+        if self._odd:
+            for place in [place for place, name in enumerate(names) if name.startswith(_ODD)]:
+                names[place] = self._odd[int(rows[place])]
+        return names
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, self.count, _AT_ONCE):
+            yield from self.texts(np.arange(start, min(start + _AT_ONCE, self.count)))
+
+
+class _Odd:
+    """The ids that npids could not keep, by row."""
+
+    def __init__(self, texts: Array, offsets: Array, rows: Array) -> None:
+        self._texts, self._offsets, self._rows = texts, offsets, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: int) -> str:
+        place = int(np.searchsorted(self._rows, row))
+        start, end = self._offsets[place : place + 2].tolist()
+        return bytes(self._texts[start:end]).decode("utf-8", "surrogatepass")
+
+
+def _key(name: str) -> str:
+    """The id itself where npids keeps it, else a digest of it."""
+    if _PLAIN.fullmatch(name):
+        return name
+    return _ODD + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

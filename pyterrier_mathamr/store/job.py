@@ -1,0 +1,335 @@
+"""Writing an artifact: whole parts accumulate beside it, and it changes in one step at the end.
+
+::
+
+    arqmath.mathamr/           what is there, untouched until the last step
+        pt_meta.json           names the parts that belong to it; swapped in one step
+        part-000000/           never changed after it was named
+    .arqmath.mathamr.job/
+        job.json               what makes the parts (the fingerprint), and which are whole
+        parts/                 the parts
+    .arqmath.mathamr.lock      who is writing
+
+A job that dies leaves its whole parts. The next one goes on after them, provided that its fingerprint is the same and
+that the rows it is given begin with the same rows; anything else is refused, so no job takes another job's leftovers.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+
+from .errors import (
+    DamagedError,
+    DuplicateIdError,
+    ExistsError,
+    FormatError,
+    NotBuiltError,
+    UnfinishedJobError,
+)
+from .files import move, remove, replace_file, sync_folder, writing
+from .ids import Rows
+from .kind import META, Content, Kind, Mode
+from .lock import writer_lock
+from .manifest import Manifest, PartMeta, check_kind, read_manifest, read_parts, read_signed, signed, write_manifest
+from .merging import parts_to_merge
+from .part import Part, write_part
+from .snapshot import Parts
+
+_JOB = "job.json"
+_OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")
+
+
+@contextmanager
+def open_job(
+    path: Path, kind: Kind, mode: Mode = "create", fingerprint: Mapping[str, Any] | None = None, *, resume: bool = True
+) -> Iterator[Job]:
+    """Hold an artifact for writing; :meth:`Job.commit` changes it, and nothing else does.
+
+    Args:
+        path: the artifact's folder.
+        kind: its declaration.
+        mode: ``create`` refuses an artifact that is there, ``overwrite`` replaces it, ``append`` adds to it.
+        fingerprint: what makes the rows, as plain JSON values: sources, options, model. ``overwrite`` discards the work
+            of another fingerprint, the others refuse it.
+        resume: go on after the whole parts of a job that died, and keep them if this one dies.
+
+    Raises:
+        LockedError, OtherArtifactError, ExistsError, UnfinishedJobError, WriteError: nothing was changed.
+    """
+    path = path.absolute()
+    with writer_lock(path):
+        with writing(path):
+            job = Job(path, kind, mode, fingerprint or {}, resume)
+        try:
+            yield job
+        except BaseException as error:
+            job.leave(error)
+            raise
+
+
+class Job:
+    """One job that writes; :func:`open_job` makes it.
+
+    Attributes:
+        base: the manifest of the artifact that is added to, ``None`` for a new one.
+        parts: all parts that the artifact will have.
+        done: those that an earlier run of this job had finished, as they were then.
+    """
+
+    def __init__(self, path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any], resume: bool) -> None:
+        self.path, self.kind, self.mode, self.resume = path, kind, mode, resume
+        self.folder = job_folder(path)
+        self._replaced, self._next = _existing(path, kind, mode)
+        self.base = self._replaced if mode == "append" else None
+        base = self.base.checksum(kind) if self.base else None
+        self._header = {"version": kind.version, "mode": mode, "base": base, "first": self._next, **fingerprint}
+        self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
+        self._standing = len(self.parts)
+        self._noted: list[dict[str, Any]] = []
+        self.done = Parts(self._take_over())
+        self._noted = [asdict(part.meta) for part in self.done.parts]
+        self._again = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
+        self.parts += self.done.parts
+        self._merge(self._standing)
+
+    def _take_over(self) -> list[Part]:
+        """Open the whole parts of an earlier run, or begin with none.
+
+        Raises:
+            UnfinishedJobError: they are of another job.
+        """
+        found = read_job(self.path, self.kind)
+        if found and not found.published_by(self._replaced, self.kind) and self.resume:
+            if found.header == self._header:
+                return self._bring_back(found.parts)
+            if self.mode != "overwrite" and (found.parts or any(self.folder.glob("scratch-*"))):
+                raise UnfinishedJobError(self.path, differences(found.header, self._header))
+        with_work = found is None and any(self.folder.glob("parts/part-*"))
+        if with_work:
+            text = f"{self.folder}: its {_JOB} cannot be read, so its unfinished work is discarded"
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        remove(self.folder)
+        (self.folder / "parts").mkdir(parents=True)
+        self._note()
+        return []
+
+    def _bring_back(self, metas: Sequence[PartMeta]) -> list[Part]:
+        """Open parts, those included that a job had moved in when it died before the manifest was swapped."""
+        parts: list[Part] = []
+        place = self.folder / "parts"
+        for meta in metas:
+            self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
+            if not (place / meta.name).exists() and (self.path / meta.name).exists():
+                move(self.path / meta.name, place / meta.name)
+        for meta in metas:
+            try:
+                part = Part(place, meta, self.kind, self.path)
+                if fault := next(part.faults(), None):
+                    raise fault
+            except (DamagedError, OSError) as error:
+                text = f"{error} This part of the unfinished work, and what follows it, is made again."
+                warnings.warn(MathAMRWarning(text), stacklevel=2)
+                break
+            parts.append(part)
+        return parts
+
+    def _note(self) -> None:
+        """Write down which parts of this job are whole."""
+        self._noted = [asdict(part.meta) for part in self.parts[self._standing :]]
+        self._write_note("")
+
+    def _write_note(self, published: str) -> None:
+        note = {"header": self._header, "parts": self._noted, "published": published}
+        replace_file(self.folder / _JOB, signed(note))
+
+    def rows_done(self, ids: Sequence[str]) -> Rows:
+        """Recognise the rows that an earlier run has done; that they are the same is for the caller to compare.
+
+        Returns:
+            int64 ``[len(ids)]``, rows of :attr:`done`, -1 for what is new.
+
+        Raises:
+            DuplicateIdError: one comes a second time.
+        """
+        rows = self.done.look_up(ids)
+        hits, times = np.unique(rows[rows >= 0], return_counts=True)
+        if len(twice := hits[(times > 1) | self._again[hits]]):
+            raise DuplicateIdError(self.path, self.done.ids(twice))
+        self._again[hits] = True
+        return rows
+
+    def changed(self, name: str) -> UnfinishedJobError:
+        """The error for a row that comes again with another content."""
+        return UnfinishedJobError(self.path, {f"row {name!r:.80}": ("one content", "another")})
+
+    def scratch(self, name: str) -> Path:
+        """A file that is filled over several runs of this job, and goes into a part at the end."""
+        return self.folder / f"scratch-{name}"
+
+    def look_up(self, ids: Sequence[str]) -> Rows:
+        """Which ids are stored already, in what is added to or by this job: -1 for what is not."""
+        return Parts(self.parts).look_up(ids)
+
+    def add(self, content: Content) -> None:
+        """Write one more part; from then on it outlives this process.
+
+        Raises:
+            DuplicateIdError: an id comes twice, or is there already.
+            WriteError: the part cannot be written.
+        """
+        ids = list(content.ids)
+        if again := [name for name, row in zip(ids, self.look_up(ids).tolist(), strict=True) if row >= 0]:
+            raise DuplicateIdError(self.path, again)
+        if len(set(ids)) < len(ids):
+            raise DuplicateIdError(self.path, [name for name, times in Counter(ids).items() if times > 1])
+        with writing(self.path):
+            self.parts.append(self.write(content))
+            self._note()
+            self._merge(self._standing)
+
+    def write(self, content: Content) -> Part:
+        """Write a part without adding it."""
+        place = self.folder / "parts"
+        meta = write_part(place / f"part-{self._next:06d}", content, self.kind)
+        self._next += 1
+        sync_folder(place)
+        return Part(place, meta, self.kind, self.path)
+
+    def _merge(self, first: int) -> None:
+        """Merge the parts of this job that have accumulated; they go when the note names the merged one."""
+        for old in self._merged(first):
+            self._note()
+            for part in old:
+                remove(part.path)
+
+    def _merged(self, first: int) -> Iterator[list[Part]]:
+        """Replace neighbours among the parts from ``first`` on by merged ones; give what was replaced."""
+        while self.kind.merge is not None:
+            sizes = [part.meta.size for part in self.parts[first:]]
+            if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
+                return
+            where = slice(first + run.start, first + run.stop)
+            old, self.parts[where] = self.parts[where], [self.write(self.kind.merge(self.parts[where]))]
+            yield old
+
+    def commit(self, details: Mapping[str, Any], *, whole: bool = True) -> Manifest:
+        """Make what was written the artifact, in one step.
+
+        Args:
+            details: what the kind keeps of it.
+            whole: all rows of an earlier run came again, or else their job was another one.
+
+        Raises:
+            UnfinishedJobError: some did not. WriteError: the artifact is unchanged, unless the message says otherwise.
+        """
+        if whole and not self._again.all():
+            missing = self.done.ids(np.flatnonzero(~self._again)[:5])
+            raise UnfinishedJobError(self.path, {"rows": (f"{missing} and perhaps more", "rows without these")})
+        with writing(self.path):
+            list(self._merged(0))  # the note keeps naming what they were merged from: until the swap that is the job's
+            return self.publish(details)
+
+    def publish(self, details: Mapping[str, Any]) -> Manifest:
+        """Put the parts in place, swap the manifest, and remove what it does not name."""
+        manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
+        self._write_note(manifest.checksum(self.kind))
+        place = self.folder / "parts"
+        if self._replaced is None and not (self.path / META).exists():
+            write_manifest(place, manifest, self.kind)
+            named = {part.name for part in manifest.parts}
+            for stray in place.glob("part-*"):
+                if stray.name not in named:
+                    remove(stray)
+            if self.path.exists():
+                self.path.rmdir()
+            move(place, self.path)
+        else:
+            for part in self.parts:
+                if part.path.parent == place:
+                    move(part.path, self.path / part.meta.name)
+            write_manifest(self.path, manifest, self.kind)
+            clean(self.path, manifest)
+        remove(self.folder)
+        return manifest
+
+    def leave(self, error: BaseException) -> None:
+        """Give up: whole parts stay for a job that goes on, and the error says so; anything else is removed."""
+        rows = sum(map(len, self.parts[self._standing :]))
+        if self.resume and (rows or any(self.folder.glob("scratch-*"))):
+            error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
+        else:
+            remove(self.folder)
+
+
+class Unfinished(NamedTuple):
+    """What lies beside an artifact: the fingerprint of a job, its whole parts, the manifest that it was publishing."""
+
+    header: Mapping[str, Any]
+    parts: tuple[PartMeta, ...]
+    published: str
+
+    def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
+        """Whether the job did finish, and died while it cleaned up."""
+        return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
+
+
+def job_folder(path: Path) -> Path:
+    """Where the unfinished work of an artifact lies."""
+    return path.with_name(f".{path.name}.job")
+
+
+def read_job(path: Path, kind: Kind) -> Unfinished | None:
+    """Read what a job that died left behind; ``None`` where there is nothing, or nothing that can be trusted."""
+    try:
+        note = read_signed(job_folder(path.absolute()) / _JOB)
+        return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
+    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
+    """What two fingerprints disagree on."""
+    names = dict.fromkeys([*kept, *wanted])
+    return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
+
+
+def clean(path: Path, manifest: Manifest) -> None:
+    """Remove what the manifest does not name: parts that were replaced, and those of an older format."""
+    named = {META} | {part.name for part in manifest.parts}
+    named |= {part.deleted.name for part in manifest.parts if part.deleted}
+    for entry in path.iterdir():
+        if entry.name not in named:
+            remove(entry)
+
+
+def _existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
+    """What is at the path before a job, and the number of its next part.
+
+    Raises:
+        ExistsError: ``mode`` is ``create`` and there is an artifact.
+        OtherArtifactError: there is something else, which no mode replaces.
+    """
+    try:
+        check_kind(path, kind)
+        found = read_manifest(path, kind)
+    except NotBuiltError:
+        return None, 0
+    except (DamagedError, FormatError):
+        if mode != "overwrite":
+            raise
+        numbers = [int(match[1]) for entry in path.iterdir() if (match := _OURS.fullmatch(entry.name))]
+        return None, max(numbers, default=-1) + 1
+    if mode == "create":
+        raise ExistsError(path, f"there is a {kind.name} already")
+    return found, found.next

@@ -1,0 +1,149 @@
+"""What a kind of artifact keeps: the declaration that the rest of this room works from.
+
+::
+
+    VECTORS = Kind(
+        type="multi_vector_index",
+        version=3,
+        fields=(
+            Field("rows", "float32 float16", "r d"),              one of two dtypes; r rows of d numbers
+            Field("offsets", "int64", "m+1", cuts="r"),           row i owns rows[offsets[i]:offsets[i + 1]]
+            Field("order", "int32", "r", below="m"),              each value is a row of the part
+        ),
+        merge=merge_vectors,
+        rebuild="mathamr index GRAPHS MODEL -o {path} --fresh",
+    )
+
+``m`` is the number of ids of a part; any other letter is bound where it is first met and must agree from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .files import Array
+
+if TYPE_CHECKING:
+    from .part import Part
+
+Mode = Literal["create", "overwrite", "append"]
+
+PACKAGE = "pyterrier-mathamr"
+META = "pt_meta.json"
+ARRAYS, IDS = "arrays.safetensors", "ids.npids"
+PART_BYTES = 64 << 20
+"""Size of a full part: parts that are smaller are merged as they accumulate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One array of a part.
+
+    Attributes:
+        name: how it is asked for.
+        dtypes: what it may hold, one dtype or several apart by a space.
+        shape: its extents as letters, ``m+1`` for one more.
+        cuts: the values ascend from 0 to this extent.
+        below: the values are at least 0 and below this extent.
+    """
+
+    name: str
+    dtypes: str
+    shape: str
+    cuts: str = ""
+    below: str = ""
+
+    def bind(self, array: Array, extents: dict[str, int]) -> None:
+        """Compare dtype and shape, and learn the extents that are new.
+
+        Raises:
+            ValueError: the array is another than declared.
+        """
+        names = self.shape.split()
+        if array.dtype.name not in self.dtypes.split() or array.ndim != len(names):
+            raise ValueError(f"{self.name} is {array.dtype}{list(array.shape)}, not {self.dtypes} [{self.shape}]")
+        for name, extent in zip(names, array.shape, strict=True):
+            letter, _, more = name.partition("+")
+            if extents.setdefault(letter, extent - int(more or 0)) != extent - int(more or 0):
+                raise ValueError(f"{self.name} has {extent} where {name} is {extents[letter]} (+{more or 0})")
+
+    def check(self, array: Array, extents: Mapping[str, int]) -> None:
+        """Compare values with what is declared of them, so that none of them can lead outside an array.
+
+        Raises:
+            ValueError: they do not fit.
+        """
+        if self.cuts and (array[0] != 0 or array[-1] != extents[self.cuts] or bool(np.any(array[1:] < array[:-1]))):
+            raise ValueError(f"{self.name} does not ascend from 0 to {extents[self.cuts]}")
+        if self.below and array.size and not 0 <= int(array.min()) <= int(array.max()) < extents[self.below]:
+            raise ValueError(f"{self.name} has values outside 0 … {extents[self.below] - 1}")
+
+
+_ODD_IDS = (
+    Field("odd_ids", "uint8", "odd_bytes"),
+    Field("odd_offsets", "int64", "odd+1", cuts="odd_bytes"),
+    Field("odd_rows", "int64", "odd", below="m"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What goes into a part.
+
+    Attributes:
+        ids: of its rows, all different.
+        arrays: by the names of the kind's fields.
+        details: what the manifest says of the part besides.
+        files: further files by name; they are moved into the part.
+    """
+
+    ids: Sequence[str] = ()
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a kind of artifact keeps.
+
+    Attributes:
+        type: PyTerrier's type of the artifact.
+        version: number of the format that is written, and the only one that is read.
+        rebuild: the command or call that builds such an artifact anew; ``{path}`` is replaced.
+        fields: the arrays of a part, besides its ids.
+        files: names of further files of a part.
+        merge: makes one part of several neighbours, without the rows that were deleted; ``None`` where parts are never
+            merged.
+        part_bytes: size of a full part, which is not merged any more.
+        format: PyTerrier's format of the artifact.
+    """
+
+    type: str
+    version: int
+    rebuild: str
+    fields: tuple[Field, ...] = ()
+    files: tuple[str, ...] = ()
+    merge: Callable[[Sequence[Part]], Content] | None = None
+    part_bytes: int = PART_BYTES
+    format: str = "mathamr"
+
+    @property
+    def name(self) -> str:
+        """What PyTerrier calls it: type and format."""
+        return f"{self.type}.{self.format}"
+
+    @property
+    def arrays(self) -> tuple[Field, ...]:
+        """All arrays of a part."""
+        return (*self.fields, *_ODD_IDS) if self.fields else ()
+
+    @property
+    def file_names(self) -> frozenset[str]:
+        """Names of all files of a part."""
+        return frozenset(self.files) | (frozenset({ARRAYS, IDS}) if self.fields else frozenset())

@@ -1,0 +1,226 @@
+"""``pt_meta.json``: what the artifact is and which parts belong to it. Read whole, swapped in one step.
+
+It has PyTerrier's keys, those below, and a checksum of itself. A reader compares it to the byte with what this release
+would have written, so no change of it goes unseen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError
+from .files import FileSum, check_number, parse_json, replace_file
+from .kind import META, PACKAGE, Kind
+
+Value = TypeVar("Value")
+
+_PART = re.compile(r"part-[0-9]{6,12}")
+_MARKS = re.compile(r"deleted-[0-9]{6,12}\.bin")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The file of the rows of a part that were deleted: int64, ascending."""
+
+    name: str
+    count: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartMeta:
+    """One part: its folder, its rows, size and SHA-256 of each file, what the kind says of it, what was deleted."""
+
+    name: str
+    count: int
+    files: Mapping[str, FileSum]
+    details: Mapping[str, Any]
+    deleted: Marks | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files.values())
+
+    @property
+    def live(self) -> int:
+        """Rows that are not deleted."""
+        return self.count - (self.deleted.count if self.deleted else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the artifact is.
+
+    Attributes:
+        details: what the kind keeps of it: options, dimensions, the model.
+        parts: in the order of their rows.
+        next: number of the next part or file of marks; none is given twice, so that no name changes its meaning.
+    """
+
+    details: Mapping[str, Any]
+    parts: tuple[PartMeta, ...] = ()
+    next: int = 0
+
+    @property
+    def count(self) -> int:
+        """Rows that are not deleted."""
+        return sum(part.live for part in self.parts)
+
+    def with_parts(self, parts: tuple[PartMeta, ...], next: int) -> Manifest:
+        """The same artifact with other parts."""
+        return replace(self, parts=parts, next=next)
+
+    def to_bytes(self, kind: Kind) -> bytes:
+        """The content of ``pt_meta.json``."""
+        about = {
+            "type": kind.type,
+            "format": kind.format,
+            "package_hint": PACKAGE,
+            "format_version": kind.version,
+            "count": self.count,
+            **asdict(self),
+        }
+        return signed(about)
+
+    def checksum(self, kind: Kind) -> str:
+        """What identifies the artifact as it is now."""
+        return hashlib.sha256(self.to_bytes(kind)).hexdigest()
+
+
+def signed(content: Mapping[str, Any]) -> bytes:
+    """Write a JSON object with a checksum of itself."""
+    text = json.dumps(content, indent=1)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return (json.dumps({**content, "checksum": digest}, indent=1) + "\n").encode()
+
+
+def read_signed(path: Path) -> dict[str, Any]:
+    """Read what :func:`signed` wrote.
+
+    Raises:
+        DamagedError: it was changed.
+        OSError: it cannot be read.
+    """
+    data = path.read_bytes()
+    content = parse_json(data, path)
+    content.pop("checksum", None)
+    if signed(content) != data:
+        raise DamagedError(path, "its checksum is wrong")
+    return content
+
+
+def read_manifest(path: Path, kind: Kind) -> Manifest:
+    """Read the manifest of the artifact at ``path``.
+
+    Raises:
+        NotBuiltError: there is no finished artifact.
+        OtherArtifactError: something else is there.
+        FormatError: it has a format that this release does not read.
+        DamagedError: it was changed since it was written.
+    """
+    check_kind(path, kind)
+    try:
+        content = parse_json((path / META).read_bytes(), path / META)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotBuiltError(path, f"there is no finished {kind.name} here") from error
+    except OSError as error:
+        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
+    if (found := content.get("format_version", content.get("version"))) != kind.version:
+        command = kind.rebuild.format(path=path)
+        raise FormatError(
+            path, f"it has format {found!r:.40}, this release reads {kind.version}. Rebuild it: {command}"
+        )
+    content = read_signed(path / META)
+    try:
+        if not isinstance(content["details"], dict):
+            raise TypeError("details")
+        return Manifest(content["details"], read_parts(content["parts"], kind), check_number(content["next"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedError(path / META, f"a key is missing or wrong ({error!r:.200})") from error
+
+
+def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:
+    """Read what is said of parts.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: something is missing or wrong.
+    """
+    parts = tuple(_part(entry, kind) for entry in entries)
+    if len({part.name for part in parts}) < len(parts):
+        raise ValueError("a part comes twice")
+    return parts
+
+
+def _part(entry: Mapping[str, Any], kind: Kind) -> PartMeta:
+    """Read one part; no name of it can lead out of the artifact's folder."""
+    files = {
+        _known(name, kind): FileSum(check_number(size), _matched(_SHA256, digest))
+        for name, (size, digest) in entry["files"].items()
+    }
+    marks = entry["deleted"]
+    deleted = marks and Marks(
+        _matched(_MARKS, marks["name"]), check_number(marks["count"]), _matched(_SHA256, marks["sha256"])
+    )
+    if not isinstance(entry["details"], dict):
+        raise TypeError("details of a part")
+    return PartMeta(_matched(_PART, entry["name"]), check_number(entry["count"]), files, entry["details"], deleted)
+
+
+def _known(name: str, kind: Kind) -> str:
+    if name not in kind.file_names:
+        raise ValueError(f"a file named {name!r:.80}")
+    return name
+
+
+def _matched(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"the name or digest {text!r:.80}")
+    return text
+
+
+def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
+    """Put a manifest in place, durably and in one step: a reader sees the old one or the new one."""
+    replace_file(path / META, manifest.to_bytes(kind))
+
+
+def check_kind(path: Path, kind: Kind) -> None:
+    """Refuse a path that holds something else; one where nothing is, or an empty folder, holds nothing.
+
+    Raises:
+        OtherArtifactError: a file is there, a folder of other things, or another artifact.
+        DamagedError: the folder has a manifest that cannot be read.
+    """
+    if not path.is_dir():
+        if path.exists():
+            raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
+        return
+    try:
+        content = parse_json((path / META).read_bytes(), path / META)
+    except FileNotFoundError:
+        if any(path.iterdir()):
+            raise OtherArtifactError(path, f"it holds files but no {META}, so it is no {kind.name}") from None
+        return
+    except OSError as error:
+        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
+    if (found := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
+        raise OtherArtifactError(path, f"it holds a {found}, not a {kind.name}")
+
+
+def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:
+    """Take one of the details that a kind keeps, of the type it must have.
+
+    Raises:
+        DamagedError: it is missing or of another type.
+    """
+    value = details.get(name)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise DamagedError(path / META, f"its {name} is {value!r:.80}, not a {kind.__name__}")
+    return value

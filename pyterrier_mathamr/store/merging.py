@@ -1,0 +1,115 @@
+"""Which parts are merged, and what most kinds merge by.
+
+Small parts are merged as they accumulate, in tiers, as Lucene does it: as soon as the last eight parts are of one tier
+or below, they become one, which may complete the eight of the next tier. So an artifact has about eight parts for each
+power of eight between the smallest and a full part, and one for each full part; each byte is rewritten once a tier::
+
+    1 1 1 1 1 1 1 1  →  8        8 8 8 8 8 8 8 8  →  64        64 8 8 1 1 1
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from .files import Array
+from .ids import Rows
+from .kind import Content, Kind
+from .part import Part
+
+_FACTOR = 8
+_SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
+
+
+def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
+    """Which neighbours are to be merged now.
+
+    Args:
+        sizes: bytes of the parts, in order.
+        full: bytes of a full part.
+
+    Returns:
+        The numbers of at least two parts whose sizes add up to at most ``full``, or ``None``.
+    """
+    last = len(sizes)
+    while last and 2 * sizes[last - 1] < full:
+        first = last - 1
+        while first and 2 * sizes[first - 1] < full and _tier(sizes[first - 1]) <= _tier(sizes[last - 1]):
+            first -= 1
+        if last - first >= _FACTOR and len(run := _within(sizes, first, last, full)) > 1:
+            return run
+        last = first
+    return None
+
+
+def neighbours(sizes: Sequence[int], full: int) -> list[range]:
+    """Cut parts into runs that each become one: as many neighbours as a full part holds, one at the least."""
+    runs: list[range] = []
+    while (start := runs[-1].stop if runs else 0) < len(sizes):
+        runs.append(_within(sizes, start, len(sizes), full))
+    return runs
+
+
+def _within(sizes: Sequence[int], first: int, last: int, full: int) -> range:
+    """The first neighbours of a run that add up to at most ``full``, one at the least."""
+    stop, total = first + 1, sizes[first]
+    while stop < last and total + sizes[stop] <= full:
+        total += sizes[stop]
+        stop += 1
+    return range(first, stop)
+
+
+def _tier(size: int) -> int:
+    return 0 if size < _SMALLEST else 1 + int(math.log(size / _SMALLEST, _FACTOR))
+
+
+def live_ids(parts: Sequence[Part]) -> list[str]:
+    """The ids of several parts without those that were deleted, in order."""
+    return [name for part in parts for name in part.ids.texts(np.flatnonzero(part.alive))]
+
+
+def merge_ragged(parts: Sequence[Part]) -> Content:
+    """Lay parts end to end, without the rows that were deleted.
+
+    For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
+    """
+    kind = parts[0].kind
+    pieces: dict[str, list[Array]] = {field.name: [] for field in kind.fields}
+    for part in parts:
+        for name, array in _live_arrays(part, kind).items():
+            pieces[name].append(array)
+    offsets = {field.name for field in kind.fields if field.cuts}
+    arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
+    return Content(live_ids(parts), arrays, parts[0].meta.details)
+
+
+def _live_arrays(part: Part, kind: Kind) -> Mapping[str, Array]:
+    """The arrays of one part without deleted rows; lengths in place of offsets."""
+    rows = np.flatnonzero(part.alive)
+    arrays: dict[str, Array] = {}
+    taken: dict[str, Rows] = {"m": rows}
+    for field in kind.fields:
+        if field.cuts:
+            offsets = part[field.name]
+            lengths = offsets[rows + 1] - offsets[rows]
+            arrays[field.name] = lengths
+            taken[field.cuts] = ranges(offsets[rows], lengths)
+    for field in kind.fields:
+        if not field.cuts:
+            arrays[field.name] = np.take(part[field.name], taken[field.shape.split()[0]], axis=0)
+    return arrays
+
+
+def _ends(lengths: Sequence[Array]) -> Array:
+    """Offsets of rows of these lengths: int64, one more than there are rows."""
+    return np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths]), dtype=np.int64)
+
+
+def ranges(starts: Rows, lengths: Rows) -> Rows:
+    """The integers of each range ``[start, start + length)``, end to end."""
+    ends = np.cumsum(lengths)
+    steps = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
+    found: Rows = steps + np.repeat(starts - (ends - lengths), lengths)
+    return found
