@@ -257,6 +257,7 @@ class Job:
         else:
             for part in self.parts:
                 if part.path.parent == place:
+                    remove(self.path / part.meta.name)  # moved in by a job that was killed, and named by no manifest
                     move(part.path, self.path / part.meta.name)
             write_manifest(self.path, manifest, self.kind)
             clean(self.path, manifest)

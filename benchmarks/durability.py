@@ -1,0 +1,73 @@
+"""Kill, damage and crowd every artifact, and print what became of it.
+
+::
+
+    python benchmarks/durability.py                        all artifacts, about ??? minutes on two cores
+    python benchmarks/durability.py toy bm25 --flips 500   some of them
+
+Each artifact is killed before each operation on files and at random instants, read with flipped bits, truncated and
+removed files, written by two at a time, on a full disk, in a read-only folder and over the leftovers of another job,
+and appended to a thousand times where 256 files may be open. ``tests/store/battery`` says what is asked of it. Columns
+``lost``, ``silently wrong`` and ``unnamed`` must be 0; the exit code is 1 where they are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[1] / "tests" / "store"
+COLUMNS = ("tried", "old", "new", "named", "harmless", "lost", "silently wrong", "unnamed")
+FAULTS = COLUMNS[-3:]
+
+Found = dict[str, tuple[dict[str, int], list[str]]]
+
+
+def run(name: str, options: list[str]) -> Found:
+    """Try one artifact in a process of its own."""
+    command = [sys.executable, str(TESTS / "battery"), name, *options]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    found: Found = json.loads(ran.stdout)
+    return found
+
+
+def table(found: dict[str, Found]) -> str:
+    """A Markdown table: a row for each artifact and sort of trial."""
+    lines = ["| artifact | trial | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * len(COLUMNS)]
+    for name, tallies in found.items():
+        for sort, (counts, _) in tallies.items():
+            cells = " | ".join(str(counts.get(column, 0)) for column in COLUMNS)
+            lines.append(f"| {name} | {sort} | {cells} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run the battery and print the table."""
+    names = sorted(path.stem for path in (TESTS / "artifacts").glob("[a-z]*.py"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*names, []], default=names, help="artifacts; all of them")
+    parser.add_argument("--step", default="1", help="kill before each so many operations on files")
+    parser.add_argument("--random-kills", default="20", help="for each action of each artifact")
+    parser.add_argument("--flips", default="120", help="for each artifact")
+    parser.add_argument("--appends", default="1000")
+    parser.add_argument("--open-files", default="256")
+    parser.add_argument("--seed", default="0")
+    parser.add_argument("--workers", type=int, default=2, help="artifacts at a time")
+    arguments = vars(parser.parse_args())
+    names, workers = arguments.pop("names") or names, arguments.pop("workers")
+    options = [f"--{option.replace('_', '-')}={value}" for option, value in arguments.items()]
+    with ThreadPoolExecutor(workers) as pool:
+        found = dict(zip(names, pool.map(lambda name: run(name, options), names), strict=True))
+    print(table(found))
+    faults = [(name, sort, fault) for name, of in found.items() for sort, (_, said) in of.items() for fault in said]
+    for name, sort, fault in faults:
+        print(f"{name}, {sort}: {fault}", file=sys.stderr)
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The smallest artifact: ragged rows of numbers by id."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyterrier_mathamr.store import Content, Field, Kind, StoredArtifact, merge_ragged, row_fingerprint
+
+NAME = "toy"
+PART = 2
+
+
+class Toy(StoredArtifact):
+    """Rows by id."""
+
+    KIND = Kind(
+        "toy",
+        3,
+        "build(path)",
+        (
+            Field("rows", "float32", "r d"),
+            Field("offsets", "int64", "m+1", cuts="r"),
+            Field("sources", "uint64", "m"),
+        ),
+        merge=merge_ragged,
+    )
+
+
+def content(ids: list[str], seed: int = 0) -> Content:
+    """Rows that depend on the id and the seed alone."""
+    rows = [
+        np.random.default_rng([seed, *name.encode("utf-8", "surrogatepass")]).random((1 + len(name) % 3, 4), np.float32)
+        for name in ids
+    ]
+    sources = np.array([row_fingerprint({"id": name, "seed": seed}) for name in ids], dtype=np.uint64)
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Content(ids, {"rows": np.concatenate(rows), "offsets": offsets, "sources": sources})
+
+
+def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
+    """Write documents in parts of two; those of a run that died are recognised."""
+    ids = [f"d{i}" for i in rows]
+    with Toy(path).job(mode, {"options": "none"}) as job:
+        for name, row in zip(ids, job.rows_done(ids).tolist(), strict=True):
+            for part, _, local in job.done.by_part(np.array([row] if row >= 0 else [], dtype=np.int64)):
+                if part["sources"][local[0]] != row_fingerprint({"id": name, "seed": seed}):
+                    raise job.changed(name)
+        new = [name for name, row in zip(ids, (job.done.look_up(ids)).tolist(), strict=True) if row < 0]
+        for start in range(0, len(new), PART):
+            job.add(content(new[start : start + PART], seed))
+        job.commit({"made": "by a test"})
+
+
+def read(path: Path) -> object:
+    """All rows by id, in order."""
+    snapshot = Toy(path).snapshot()
+    found = {}
+    for name, row in zip(snapshot, snapshot.live, strict=True):
+        assert snapshot.find([name]).tolist() == [row]
+        for part, _, local in snapshot.by_part(np.array([row])):
+            start, end = part["offsets"][local[0] : local[0] + 2].tolist()
+            found[name] = part["rows"][start:end].round(5).tolist()
+    return [snapshot.manifest.details, list(found), found]
+
+
+def open(path: Path) -> Any:
+    """The artifact."""
+    return Toy(path)

@@ -1,0 +1,60 @@
+"""Ids come back as they went in, whatever they are made of, at the cost of their length."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyterrier_mathamr.store.ids import IdTable
+
+ODD = ["é", "è", "007", "7", "", "A" * 300, "\0", "a\0", "\ud800", "100%", "9" * 30, "\x1f-", " ", "a\n"]
+IDS = st.one_of(
+    st.text(st.characters(codec=None), max_size=30),
+    st.integers(0, 10**20).map(str),
+    st.integers(0, 999).map("{:03d}".format),
+    st.integers(0, 99).map("a%{}".format),
+    st.uuids().map(str),
+    st.binary(max_size=16).map(bytes.hex),
+    st.sampled_from(ODD),
+)
+
+
+def table(folder, ids) -> IdTable:
+    arrays = IdTable.write(folder / "ids", ids)
+    return IdTable(folder / "ids", len(ids), arrays)
+
+
+@given(st.lists(IDS, unique=True, max_size=40), st.lists(IDS, max_size=10))
+def test_ids_come_back_and_are_found(tmp_path_factory, ids, sought) -> None:
+    made = table(tmp_path_factory.mktemp("ids"), ids)
+    assert list(made) == ids
+    assert made.rows(ids).tolist() == list(range(len(ids)))
+    assert made.rows(sought).tolist() == [ids.index(name) if name in ids else -1 for name in sought]
+    order = np.arange(len(ids))[::-1]
+    assert made.texts(order) == ids[::-1]
+
+
+@pytest.mark.parametrize(
+    ("form", "start", "count"), [("{:03d}", 5, 3), ("{}", 100, 5000), ("{:04d}", 0, 3000), ("D{}", 1, 1000)]
+)
+def test_sequences_of_numbers_are_found_where_they_do_not_begin_with_0(tmp_path, form, start, count) -> None:
+    ids = [form.format(i) for i in range(start, start + count)]
+    made = table(tmp_path, ids)
+    assert list(made) == ids
+    assert made.rows(ids).tolist() == list(range(count))
+    assert made.rows([form.format(start + count), f"0{ids[0]}"]).tolist() == [-1, -1]
+
+
+def test_a_long_id_costs_its_length(tmp_path) -> None:
+    ids = [f"d{i}" for i in range(5000)]
+    ids[17] = "x" * 20_000
+    tracemalloc.start()
+    made = table(tmp_path, ids)
+    assert list(made) == ids
+    assert made.rows(ids).tolist() == list(range(5000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000  # padded to the longest they would take 400 MB
+    assert (tmp_path / "ids").stat().st_size < 400_000

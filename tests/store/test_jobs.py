@@ -1,0 +1,237 @@
+"""Jobs: by mode, resumed, refused, two at a time; and what changes without one."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.store import (
+    DuplicateIdError,
+    ExistsError,
+    LockedError,
+    NotBuiltError,
+    UnfinishedJobError,
+    UnknownIdError,
+    open_job,
+)
+
+
+def names(toy, path) -> list[str]:
+    return list(toy.Toy(path).snapshot())
+
+
+def tree(path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+def stop_after(toy, path, ids, fingerprint=None, mode="create") -> KeyboardInterrupt:
+    """Write parts of two, then be interrupted."""
+    with pytest.raises(KeyboardInterrupt) as caught, toy.Toy(path).job(mode, fingerprint or {}) as job:
+        job.rows_done(ids)
+        for start in range(0, len(ids), 2):
+            job.add(toy.content(ids[start : start + 2]))
+        raise KeyboardInterrupt
+    return caught.value
+
+
+def test_modes(toy, path) -> None:
+    toy.build(path, range(5))
+    with pytest.raises(ExistsError, match=r"mode='overwrite'"):
+        toy.build(path, range(5))
+    toy.build(path, range(5, 8), "append")
+    assert names(toy, path) == [f"d{i}" for i in range(8)]
+    toy.build(path, range(2), "overwrite", seed=1)
+    assert names(toy, path) == ["d0", "d1"]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["it"]
+    assert len([entry for entry in path.iterdir() if entry.name.startswith("part-")]) == 1
+
+
+def test_ids_come_once(toy, path) -> None:
+    toy.build(path, range(5))
+    before = tree(path)
+    with pytest.raises(DuplicateIdError, match="'d3'"), toy.Toy(path).job("append", {}) as job:
+        job.add(toy.content(["new"]))
+        job.add(toy.content(["d3"]))
+    with pytest.raises(DuplicateIdError, match="'x'"), toy.Toy(path).job("append", {}, resume=False) as job:
+        job.add(toy.content(["x", "y", "x"]))
+    assert tree(path) == before
+
+
+def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(toy, path, tmp_path) -> None:
+    ids = [f"d{i}" for i in range(40)]
+    error = stop_after(toy, path, ids[:20], {"options": "none"})
+    assert error.__notes__ == [f"20 finished rows are kept in {path.parent / '.it.job'}"]
+    assert toy.Toy(path).unfinished() == 20
+    with pytest.raises(NotBuiltError, match="20 rows"):
+        toy.read(path)
+    toy.build(path, range(40))
+    toy.build(tmp_path / "undisturbed", range(40))
+    assert tree(path) == tree(tmp_path / "undisturbed")
+    assert toy.Toy(path).unfinished() == 0
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "rows", "seed", "says"),
+    [
+        ({"options": "other"}, range(12), 0, "options: other, not none"),
+        ({"options": "none", "sources": ["A"]}, range(12), 0, "sources: "),
+        ({"options": "none"}, range(12), 1, "row 'd0'"),
+        ({"options": "none"}, range(6, 12), 0, "rows: .*'d0'"),
+    ],
+)
+def test_another_jobs_leftovers_are_refused_and_kept(toy, path, fingerprint, rows, seed, says) -> None:
+    stop_after(toy, path, [f"d{i}" for i in range(6)], fingerprint)
+    kept = tree(path.parent / ".it.job")
+    with pytest.raises(UnfinishedJobError, match=says) as caught:
+        toy.build(path, rows, "create", seed)
+    assert "--fresh" in str(caught.value)
+    assert {name for name in tree(path.parent / ".it.job") if "part-" in name} >= {n for n in kept if "part-" in n}
+    toy.Toy(path).discard()
+    toy.build(path, rows, "create", seed)
+    assert names(toy, path) == [f"d{i}" for i in rows]
+
+
+def test_overwrite_discards_what_another_job_left(toy, path) -> None:
+    stop_after(toy, path, ["a", "b"], {"options": "other"})
+    toy.build(path, range(3), "overwrite")
+    assert names(toy, path) == ["d0", "d1", "d2"]
+
+
+def test_an_append_goes_on_only_with_what_it_was_appended_to(toy, path) -> None:
+    toy.build(path, range(3))
+    stop_after(toy, path, ["x", "y"], {"options": "none"}, "append")
+    toy.Toy(path).delete(["d1"])
+    with pytest.raises(UnfinishedJobError, match="base"):
+        toy.build(path, range(3, 6), "append")
+    with pytest.raises(UnfinishedJobError):
+        toy.Toy(path).compact()
+    assert toy.Toy(path).unfinished() == 2
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 100_000, "null"])
+def test_a_note_that_cannot_be_read_counts_as_none(toy, path, text) -> None:
+    stop_after(toy, path, ["d0", "d1"], {"options": "none"})
+    (path.parent / ".it.job" / "job.json").write_text(text)
+    with pytest.warns(MathAMRWarning, match="unfinished work is discarded"):
+        toy.build(path, range(6))
+    assert names(toy, path) == [f"d{i}" for i in range(6)]
+
+
+def test_a_damaged_part_of_unfinished_work_is_made_again(toy, path) -> None:
+    stop_after(toy, path, [f"d{i}" for i in range(6)], {"options": "none"})
+    part = sorted((path.parent / ".it.job" / "parts").iterdir())[1] / "arrays.safetensors"
+    data = bytearray(part.read_bytes())
+    data[-1] ^= 1
+    part.write_bytes(data)
+    with pytest.warns(MathAMRWarning, match="made again"):
+        toy.build(path, range(6))
+    assert names(toy, path) == [f"d{i}" for i in range(6)]
+    toy.Toy(path).verify()
+
+
+def test_a_job_that_keeps_nothing_leaves_nothing(toy, path) -> None:
+    with pytest.raises(ZeroDivisionError), toy.Toy(path).job("create", {}, resume=False) as job:
+        job.add(toy.content(["a"]))
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), toy.Toy(path).job("create", {}):
+        raise ZeroDivisionError
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_second_writer_is_told_who_holds_the_artifact_and_readers_go_on(toy, path) -> None:
+    toy.build(path, range(3))
+    opened = toy.Toy(path).snapshot()
+    with toy.Toy(path).job("overwrite", {}) as job:
+        with pytest.raises(LockedError, match=r"process \d+ on .* for \d+ s"):
+            toy.build(path, range(3, 5), "append")
+        with pytest.raises(LockedError):
+            toy.Toy(path).delete(["d1"])
+        job.add(toy.content(["new"]))
+        job.commit({})
+    assert list(opened) == ["d0", "d1", "d2"]
+    assert opened.parts[0]["rows"].shape[1] == 4
+    assert names(toy, path) == ["new"]
+
+
+def test_deleting_marks_and_compacting_frees(toy, path) -> None:
+    toy.build(path, range(20))
+    whole = toy.read(path)[2]
+    before = sum(map(len, tree(path).values()))
+    with pytest.raises(UnknownIdError, match="'nobody'"):
+        toy.Toy(path).delete(["d3", "nobody"])
+    toy.Toy(path).delete(["d3", "d4"])
+    toy.Toy(path).delete(["d17"])
+    kept = [f"d{i}" for i in range(20) if i not in (3, 4, 17)]
+    assert toy.read(path)[1:] == [kept, {name: whole[name] for name in kept}]
+    artifact = toy.Toy(path)
+    assert (len(artifact), "d3" in artifact, "d5" in artifact) == (17, False, True)
+    toy.build(path, range(3, 4), "append", seed=1)
+    assert names(toy, path) == [*kept, "d3"]
+    artifact.compact()
+    assert names(toy, path) == [*kept, "d3"]
+    assert sum(map(len, tree(path).values())) < before
+    assert len(artifact.snapshot().parts) == 1
+    artifact.verify()
+    artifact.delete([*kept, "d3"])
+    assert (len(artifact), names(toy, path)) == (0, [])
+
+
+def test_merging_keeps_order_content_and_marks(toy, path) -> None:
+    toy.build(path, range(3))
+    for i in range(3, 60):
+        toy.build(path, range(i, i + 1), "append")
+        if i == 30:
+            toy.Toy(path).delete(["d7", "d30"])
+    expected = [f"d{i}" for i in range(60) if i not in (7, 30)]
+    assert names(toy, path) == expected
+    assert len(toy.Toy(path).snapshot().parts) <= 8
+    toy.build(path.parent / "whole", range(60))
+    whole = toy.read(path.parent / "whole")[2]
+    assert toy.read(path)[2] == {name: whole[name] for name in expected}
+
+
+def test_resuming_in_silence_warns_of_nothing(toy, path) -> None:
+    stop_after(toy, path, ["d0", "d1"], {"options": "none"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        toy.build(path, range(4))
+
+
+def test_scratch_files_live_as_long_as_their_job(toy, path) -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, open_job(path, toy.Toy.KIND, "create", {"a": 1}) as job:
+        job.scratch("table").write_text("half")
+        raise KeyboardInterrupt
+    assert str(path.parent / ".it.job") in caught.value.__notes__[0]
+    with open_job(path, toy.Toy.KIND, "create", {"a": 1}) as job:
+        assert job.scratch("table").read_text() == "half"
+        job.add(toy.content(["a"]))
+        job.commit({})
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["it"]
+    with pytest.raises(KeyboardInterrupt), open_job(path.parent / "other", toy.Toy.KIND, "create", {"a": 1}) as job:
+        job.scratch("table").write_text("half")
+        raise KeyboardInterrupt
+    with (
+        pytest.raises(UnfinishedJobError, match="a: 1, not 2"),
+        open_job(path.parent / "other", toy.Toy.KIND, "create", {"a": 2}),
+    ):
+        pass
+
+
+def test_the_manifest_is_plain_json_that_pyterrier_reads(toy, path) -> None:
+    toy.build(path, range(3))
+    meta = json.loads((path / "pt_meta.json").read_text())
+    assert (meta["type"], meta["format"], meta["package_hint"]) == ("toy", "mathamr", "pyterrier-mathamr")
+    assert (meta["count"], meta["format_version"], meta["details"]) == (3, 3, {"made": "by a test"})
+
+
+def test_rows_are_found_across_parts(toy, path) -> None:
+    toy.build(path, range(3))
+    toy.build(path, range(3, 9), "append")
+    snapshot = toy.Toy(path).snapshot()
+    rows = snapshot.find(["d8", "d0", "d8", "d4"])
+    assert snapshot.ids(rows) == ["d8", "d0", "d8", "d4"]
+    assert snapshot.ids(np.array([], dtype=np.int64)) == []
+    with pytest.raises(UnknownIdError, match="'a', 'b'"):
+        snapshot.find(["a", "d1", "b"])
