@@ -10,13 +10,13 @@ power of eight between the smallest and a full part, and one for each full part;
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from .files import Array
 from .ids import Rows
-from .kind import Content, Kind
+from .kind import Content
 from .part import Part
 
 _FACTOR = 8
@@ -76,30 +76,24 @@ def merge_ragged(parts: Sequence[Part]) -> Content:
     For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
     """
     kind = parts[0].kind
-    pieces: dict[str, list[Array]] = {field.name: [] for field in kind.fields}
+    pieces = {field.name: [parts[0][field.name][:0]] for field in kind.fields}
     for part in parts:
-        for name, array in _live_arrays(part, kind).items():
-            pieces[name].append(array)
+        for name, piece in _live_pieces(part):
+            pieces[name].append(piece)
     offsets = {field.name for field in kind.fields if field.cuts}
     arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
     return Content(live_ids(parts), arrays, parts[0].meta.details)
 
 
-def _live_arrays(part: Part, kind: Kind) -> Mapping[str, Array]:
-    """The arrays of one part without deleted rows; lengths in place of offsets."""
-    rows = np.flatnonzero(part.alive)
-    arrays: dict[str, Array] = {}
-    taken: dict[str, Rows] = {"m": rows}
-    for field in kind.fields:
-        if field.cuts:
-            offsets = part[field.name]
-            lengths = offsets[rows + 1] - offsets[rows]
-            arrays[field.name] = lengths
-            taken[field.cuts] = ranges(offsets[rows], lengths)
-    for field in kind.fields:
-        if not field.cuts:
-            arrays[field.name] = np.take(part[field.name], taken[field.shape.split()[0]], axis=0)
-    return arrays
+def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:
+    """What is live of each array of a part, as slices of it by the name of the array; lengths in place of offsets."""
+    runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
+    fields = part.kind.fields
+    cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}
+    for field in fields:
+        array = part[field.name]
+        for start, end in cuts["m" if field.cuts else field.shape.split()[0]].tolist():
+            yield field.name, np.diff(array[start : end + 1]) if field.cuts else array[start:end]
 
 
 def _ends(lengths: Sequence[Array]) -> Array:
