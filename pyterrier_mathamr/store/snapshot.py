@@ -28,6 +28,7 @@ class Parts:
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
         self.bases: Rows = np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
+        self._last = 0  # the part where ids were found last, and where the next ones are likely
 
     def __len__(self) -> int:
         """The number of rows that are not deleted."""
@@ -42,9 +43,15 @@ class Parts:
     def look_up(self, ids: Sequence[str]) -> Rows:
         """The row of each id: int64 ``[len(ids)]``, -1 for one that is not there."""
         rows = np.full(len(ids), -1, dtype=np.int64)
-        for part, base in zip(self.parts, self.bases, strict=False):
-            found = part.find(ids)
-            np.copyto(rows, found + base, where=found >= 0)
+        missing = np.arange(len(ids))
+        for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
+            if not missing.size:
+                break
+            found = self.parts[number].find([ids[i] for i in missing.tolist()])
+            hits = found >= 0
+            if hits.any():
+                rows[missing[hits]] = found[hits] + self.bases[number]
+                missing, self._last = missing[~hits], number
         return rows
 
     def by_part(self, rows: Rows) -> Iterator[tuple[Part, Rows, Rows]]:
