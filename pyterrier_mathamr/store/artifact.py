@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,8 +13,10 @@ from pyterrier_mathamr._common.paths import ByPath
 
 from .changes import compact, delete_rows, faults
 from .errors import NotBuiltError
+from .files import remove
 from .job import Job, job_folder, open_job, read_job
 from .kind import META, PACKAGE, Kind, Mode
+from .lock import writer_lock
 from .snapshot import Snapshot, signature
 
 
@@ -93,8 +94,15 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         return sum(part.count for part in found.parts) if found else 0
 
     def discard(self) -> None:
-        """Remove the work of a job that stopped half way; the artifact itself stays."""
-        shutil.rmtree(job_folder(self.path.absolute()), ignore_errors=True)
+        """Remove the work of a job that stopped half way; the artifact itself stays.
+
+        Raises:
+            LockedError: the job is still running.
+        """
+        path = self.path.absolute()
+        if job_folder(path).exists():
+            with writer_lock(path):
+                remove(job_folder(path))
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove rows by their ids, in one step; :meth:`compact` frees their bytes.
