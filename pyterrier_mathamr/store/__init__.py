@@ -30,7 +30,7 @@ from .errors import (
     UnknownIdError,
     WriteError,
 )
-from .files import Array, writing
+from .files import Array, replacing, writing
 from .fingerprint import file_fingerprint, row_fingerprint
 from .ids import Rows
 from .job import Job, open_job, read_job
@@ -76,6 +76,7 @@ __all__ = [
     "open_job",
     "ranges",
     "read_job",
+    "replacing",
     "row_fingerprint",
     "writing",
 ]

@@ -16,9 +16,9 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +168,27 @@ def replace_file(path: Path, data: bytes) -> None:
     unfinished.unlink(missing_ok=True)
     write_file(unfinished, (data,))
     move(unfinished, path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file of the user's beside its place, and put it there in one step when it is whole.
+
+    Raises:
+        WriteError: it cannot be written; what was there is unchanged.
+    """
+    unfinished = path.with_name(f".{path.name}.new")
+    try:
+        with writing(path):
+            with open(unfinished, "wb") as out:
+                yield out
+                out.flush()
+                sync_file(out.fileno())
+            move(unfinished, path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 def sync_file(descriptor: int) -> None:
