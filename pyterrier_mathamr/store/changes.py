@@ -28,6 +28,8 @@ def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:
         StoreError: another of its kinds; the artifact is unchanged.
     """
     path = path.absolute()
+    if not kind.fields:
+        raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")
     with writer_lock(path):
         snapshot = Snapshot(path, kind)
         metas = {part.meta.name: part.meta for part in snapshot.parts}

@@ -100,12 +100,14 @@ class Content:
         arrays: by the names of the kind's fields.
         details: what the manifest says of the part besides.
         files: further files by name; they are moved into the part.
+        count: of its rows, where the kind has no fields and so no ids.
     """
 
     ids: Sequence[str] = ()
     arrays: Mapping[str, Array] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Kind:
         type: PyTerrier's type of the artifact.
         version: number of the format that is written, and the only one that is read.
         rebuild: the command or call that builds such an artifact anew; ``{path}`` is replaced.
-        fields: the arrays of a part, besides its ids.
+        fields: the arrays of a part, besides its ids; a kind without any keeps no ids either, only files.
         files: names of further files of a part.
         merge: makes one part of several neighbours, without the rows that were deleted; ``None`` where parts are never
             merged.

@@ -50,7 +50,7 @@ class Part:
         if kind.fields:
             self._arrays = map_arrays(self.path / ARRAYS)
             self._bind()
-            self.ids = IdTable(self._sound(IDS), meta.count, {name: self[name] for name in _ODD})
+            self.ids = IdTable(self.sound(IDS), meta.count, {name: self[name] for name in _ODD})
         self.deleted: Rows = _read_marks(root, meta.deleted, meta.count)
 
     def _bind(self) -> None:
@@ -60,8 +60,12 @@ class Part:
         except (KeyError, ValueError) as error:
             raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
 
-    def _sound(self, name: str) -> Path:
-        """A file that is parsed: its checksum is compared first."""
+    def sound(self, name: str) -> Path:
+        """A file that is parsed as a whole: its checksum is compared first.
+
+        Raises:
+            DamagedError: it was changed.
+        """
         if file_sum(self.path / name) != self.meta.files[name]:
             raise DamagedError(self.path / name, "its content was changed since it was written")
         return self.path / name
@@ -96,6 +100,8 @@ class Part:
 
     def find(self, ids: Sequence[str]) -> Rows:
         """The row of each id: int64 ``[len(ids)]``, -1 for one that is not there or was deleted."""
+        if not self.kind.fields:
+            return np.full(len(ids), -1, dtype=np.int64)
         rows = self.ids.rows(ids)
         if len(self.deleted):
             rows[(rows >= 0) & ~self.alive[rows]] = -1
@@ -140,14 +146,16 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
     path.mkdir()
     files: dict[str, FileSum] = {}
     for name, source in content.files.items():
-        files[name] = _settled(source.rename(path / name))
+        files[name] = _settled(source)  # before it is moved: a job that is killed meanwhile still finds it
+        source.rename(path / name)
+    count = len(content.ids) if kind.fields else content.count
     if kind.fields:
         arrays = {**content.arrays, **IdTable.write(path / IDS, content.ids)}
         _check(arrays, kind, len(content.ids))
         files[ARRAYS] = write_arrays(path / ARRAYS, arrays)
         files[IDS] = _settled(path / IDS)
     sync_folder(path)
-    return PartMeta(path.name, len(content.ids), files, dict(content.details))
+    return PartMeta(path.name, count, files, dict(content.details))
 
 
 def _settled(path: Path) -> FileSum:
