@@ -30,11 +30,12 @@ from .errors import (
     UnknownIdError,
     WriteError,
 )
-from .files import Array, replacing, writing
+from .files import Array, file_sum, map_arrays, move, replace_file, replacing, write_arrays, write_file, writing
 from .fingerprint import file_fingerprint, row_fingerprint
 from .ids import Rows
-from .job import Job, open_job, read_job
+from .job import Job, differences, job_folder, open_job, read_job
 from .kind import META, Content, Field, Kind, Mode
+from .lock import new_folder, writer_lock
 from .manifest import Manifest, detail
 from .merging import live_ids, merge_ragged, ranges
 from .part import Part
@@ -69,14 +70,24 @@ __all__ = [
     "compact",
     "delete_rows",
     "detail",
+    "differences",
     "faults",
     "file_fingerprint",
+    "file_sum",
+    "job_folder",
     "live_ids",
+    "map_arrays",
     "merge_ragged",
+    "move",
+    "new_folder",
     "open_job",
     "ranges",
     "read_job",
+    "replace_file",
     "replacing",
     "row_fingerprint",
+    "write_arrays",
+    "write_file",
+    "writer_lock",
     "writing",
 ]

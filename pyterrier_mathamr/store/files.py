@@ -164,8 +164,8 @@ def check_number(value: object) -> int:
 
 def replace_file(path: Path, data: bytes) -> None:
     """Put a whole file in place in one step, synced with its folder."""
-    unfinished = path.with_name(f"{path.name}.new")
-    unfinished.unlink(missing_ok=True)
+    unfinished = path.with_name(f".{path.name}.new")
+    unfinished.unlink(missing_ok=True)  # of a process that was killed here
     write_file(unfinished, (data,))
     move(unfinished, path)
 

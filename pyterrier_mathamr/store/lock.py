@@ -14,12 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .errors import LockedError
-from .files import writing
+from .files import move, remove, sync_folder, writing
 
 
 @contextmanager
-def writer_lock(path: Path) -> Iterator[None]:
-    """Hold the artifact at ``path`` for writing.
+def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the artifact at ``path``, or any other piece of work, for writing.
+
+    Args:
+        path: what is written; its folder is made where it is not there.
+        wait: until another writer is done.
 
     Raises:
         LockedError: another writer holds it; names its process.
@@ -28,7 +32,7 @@ def writer_lock(path: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     file, note = (path.with_name(f".{path.name}.{ending}") for ending in ("lock", "writer"))
-    lock = FileLock(file, timeout=0)
+    lock = FileLock(file, timeout=-1 if wait else 0)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -44,6 +48,32 @@ def writer_lock(path: Path) -> Iterator[None]:
             note.unlink(missing_ok=True)
             file.unlink(missing_ok=True)  # while it is held: who opened it meanwhile finds it gone and opens anew
         lock.release()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Fill a folder of files that appears at ``path`` whole, or not at all.
+
+    Args:
+        path: where; nothing is there yet.
+
+    Yields:
+        An empty folder beside it; whoever fills it syncs each file.
+
+    Raises:
+        LockedError: another process is making it. WriteError: it cannot be written.
+    """
+    path = path.absolute()
+    unfinished = path.with_name(f".{path.name}.new")
+    with writer_lock(path), writing(path):
+        remove(unfinished)  # of a process that was killed here
+        try:
+            unfinished.mkdir()
+            yield unfinished
+            sync_folder(unfinished)
+            move(unfinished, path)
+        finally:
+            remove(unfinished)
 
 
 def _owner(note: Path) -> str:
