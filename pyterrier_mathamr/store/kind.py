@@ -14,7 +14,7 @@
         rebuild="mathamr index GRAPHS MODEL -o {path} --fresh",
     )
 
-``m`` is the number of ids of a part; any other letter is bound where it is first met and must agree from there on.
+``m`` is the number of ids of a part; any other name is bound where it is first met and must agree from there on.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Field:
     Attributes:
         name: how it is asked for.
         dtypes: what it may hold, one dtype or several apart by a space.
-        shape: its extents as letters, ``m+1`` for one more.
+        shape: its extents as letters, ``m+1`` for one more, a number for an extent that is always the same.
         cuts: the values ascend from 0 to this extent.
         below: the values are at least 0 and below this extent.
     """
@@ -69,8 +69,9 @@ class Field:
             raise ValueError(f"{self.name} is {array.dtype}{list(array.shape)}, not {self.dtypes} [{self.shape}]")
         for name, extent in zip(names, array.shape, strict=True):
             letter, _, more = name.partition("+")
-            if extents.setdefault(letter, extent - int(more or 0)) != extent - int(more or 0):
-                raise ValueError(f"{self.name} has {extent} where {name} is {extents[letter]} (+{more or 0})")
+            known = int(letter) if letter.isdigit() else extents.setdefault(letter, extent - int(more or 0))
+            if known != extent - int(more or 0):
+                raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{more or 0})")
 
     def check(self, array: Array, extents: Mapping[str, int]) -> None:
         """Compare values with what is declared of them, so that none of them can lead outside an array.
