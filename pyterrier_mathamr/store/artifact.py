@@ -13,8 +13,7 @@ from pyterrier_mathamr._common.paths import ByPath
 
 from .changes import compact, delete_rows, faults
 from .errors import NotBuiltError
-from .files import remove
-from .job import Job, job_folder, open_job, read_job
+from .job import Job, drop_job, job_folder, open_job, read_job
 from .kind import META, PACKAGE, Kind, Mode
 from .lock import writer_lock
 from .snapshot import Snapshot, signature
@@ -102,7 +101,7 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         path = self.path.absolute()
         if job_folder(path).exists():
             with writer_lock(path):
-                remove(job_folder(path))
+                drop_job(path)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove rows by their ids, in one step; :meth:`compact` frees their bytes.

@@ -78,7 +78,7 @@ class UnfinishedJobError(StoreError):
 
     advice = (
         "Finish that job by running it again as it was, or discard its work: `--fresh` on the command line, "
-        "mode='overwrite', or .discard()."
+        "resume=False, or .discard()."
     )
 
     def __init__(self, path: Path | str, differences: Mapping[str, tuple[object, object]]) -> None:

@@ -60,9 +60,9 @@ def open_job(
         path: the artifact's folder.
         kind: its declaration.
         mode: ``create`` refuses an artifact that is there, ``overwrite`` replaces it, ``append`` adds to it.
-        fingerprint: what makes the rows, as plain JSON values: sources, options, model. ``overwrite`` discards the work
-            of another fingerprint, the others refuse it.
-        resume: go on after the whole parts of a job that died, and keep them if this one dies.
+        fingerprint: what makes the rows, as plain JSON values: sources, options, model.
+        resume: go on after the whole parts of a job that died, and keep them if this one is interrupted; those of a job
+            with another mode or fingerprint are refused. Otherwise they are discarded.
 
     Raises:
         LockedError, OtherArtifactError, ExistsError, UnfinishedJobError, WriteError: nothing was changed.
@@ -113,13 +113,12 @@ class Job:
         if found and not found.published_by(self._replaced, self.kind) and self.resume:
             if found.header == self._header:
                 return self._bring_back(found.parts)
-            if self.mode != "overwrite" and (found.parts or any(self.folder.glob("scratch-*"))):
+            if found.parts or any(self.folder.glob("scratch-*")):
                 raise UnfinishedJobError(self.path, differences(found.header, self._header))
-        with_work = found is None and any(self.folder.glob("parts/part-*"))
-        if with_work:
+        if found is None and any(self.folder.glob("parts/part-*")):
             text = f"{self.folder}: its {_JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
-        remove(self.folder)
+        drop_job(self.path)
         (self.folder / "parts").mkdir(parents=True)
         self._note()
         return []
@@ -128,6 +127,7 @@ class Job:
         """Open parts, those included that a job had moved in when it died before the manifest was swapped."""
         parts: list[Part] = []
         place = self.folder / "parts"
+        place.mkdir(exist_ok=True)
         for meta in metas:
             self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
             if not (place / meta.name).exists() and (self.path / meta.name).exists():
@@ -231,7 +231,7 @@ class Job:
             whole: all rows of an earlier run came again, or else their job was another one.
 
         Raises:
-            UnfinishedJobError: some did not. WriteError: the artifact is unchanged, unless the message says otherwise.
+            UnfinishedJobError: some did not. WriteError: the artifact is unchanged.
         """
         if whole and not self._again.all():
             missing = self.done.ids(np.flatnonzero(~self._again)[:5])
@@ -244,6 +244,17 @@ class Job:
         """Put the parts in place, swap the manifest, and remove what it does not name."""
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
         self._write_note(manifest.checksum(self.kind))
+        try:
+            self._put_in_place(manifest)
+        except OSError as error:
+            if not _is_published(self.path, manifest, self.kind):
+                raise
+            text = f"{self.path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        drop_job(self.path)
+        return manifest
+
+    def _put_in_place(self, manifest: Manifest) -> None:
         place = self.folder / "parts"
         if self._replaced is None and not (self.path / META).exists():
             write_manifest(place, manifest, self.kind)
@@ -261,8 +272,6 @@ class Job:
                     move(part.path, self.path / part.meta.name)
             write_manifest(self.path, manifest, self.kind)
             clean(self.path, manifest)
-        remove(self.folder)
-        return manifest
 
     def leave(self, error: BaseException) -> None:
         """Give up: whole parts stay for a job that goes on, and the error says so; anything else is removed."""
@@ -270,7 +279,7 @@ class Job:
         if self.resume and (rows or any(self.folder.glob("scratch-*"))):
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
         else:
-            remove(self.folder)
+            drop_job(self.path)
 
 
 class Unfinished(NamedTuple):
@@ -290,6 +299,12 @@ def job_folder(path: Path) -> Path:
     return path.with_name(f".{path.name}.job")
 
 
+def drop_job(path: Path) -> None:
+    """Remove unfinished work; its note goes first, so that no half of it is ever taken for a whole."""
+    remove(job_folder(path) / _JOB)
+    remove(job_folder(path))
+
+
 def read_job(path: Path, kind: Kind) -> Unfinished | None:
     """Read what a job that died left behind; ``None`` where there is nothing, or nothing that can be trusted."""
     try:
@@ -303,6 +318,14 @@ def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str,
     """What two fingerprints disagree on."""
     names = dict.fromkeys([*kept, *wanted])
     return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
+
+
+def _is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
+    """Whether this is the manifest that a reader finds."""
+    try:
+        return (path / META).read_bytes() == manifest.to_bytes(kind)
+    except OSError:
+        return False
 
 
 def clean(path: Path, manifest: Manifest) -> None:

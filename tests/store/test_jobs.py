@@ -93,10 +93,34 @@ def test_another_jobs_leftovers_are_refused_and_kept(toy, path, fingerprint, row
     assert names(toy, path) == [f"d{i}" for i in rows]
 
 
-def test_overwrite_discards_what_another_job_left(toy, path) -> None:
-    stop_after(toy, path, ["a", "b"], {"options": "other"})
-    toy.build(path, range(3), "overwrite")
-    assert names(toy, path) == ["d0", "d1", "d2"]
+def test_without_resume_another_jobs_work_is_discarded(toy, path) -> None:
+    toy.build(path, range(2))
+    stop_after(toy, path, ["a", "b"], {"options": "other"}, "overwrite")
+    with pytest.raises(UnfinishedJobError, match="options: other, not none"):
+        toy.build(path, range(3), "overwrite")
+    with toy.Toy(path).job("overwrite", {"options": "none"}, resume=False) as job:
+        job.add(toy.content(["c"]))
+        job.commit({})
+    assert names(toy, path) == ["c"]
+
+
+def test_a_publication_whose_last_sync_fails_is_there(toy, path, monkeypatch) -> None:
+    from pyterrier_mathamr.store import files
+
+    toy.build(path, range(2))
+    with toy.Toy(path).job("append", {}) as job:
+        job.add(toy.content(["x"]))
+        synced = files.sync_folder
+
+        def fail_after_the_swap(folder) -> None:
+            synced(folder)
+            if "part-000001" in (path / "pt_meta.json").read_text():
+                raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(files, "sync_folder", fail_after_the_swap)
+        with pytest.warns(MathAMRWarning, match="a power cut may undo it"):
+            job.commit({})
+    assert names(toy, path) == ["d0", "d1", "x"]
 
 
 def test_an_append_goes_on_only_with_what_it_was_appended_to(toy, path) -> None:

@@ -97,7 +97,7 @@ def kills(subject: Subject, action: str, step: int = 1, random_kills: int = 0, s
 
 
 def leftovers(subject: Subject) -> Tally:
-    """Another job finds the whole parts of one that was killed: it refuses them, or makes its own artifact."""
+    """Another job finds what one that was killed left: it refuses it, or makes its own artifact and nothing else."""
     tally = Tally()
     base, work = subject.actions["create"]
     path = subject.fresh("nothing")
@@ -114,7 +114,7 @@ def leftovers(subject: Subject) -> Tally:
             found, what = subject.state(path), f"{mode} after another job was killed at {point}: {answer}"
             if answer.how == "value":
                 tally.add("new" if found == other else "silently wrong", what)
-            elif answer.how == "named" and mode == "create":
+            elif answer.how == "named":
                 tally.add("named" if found == "nothing" else "lost", what)
             else:
                 tally.add("unnamed", what)
