@@ -42,7 +42,8 @@ class Subject:
         self.module, self.folder = load(name), folder
         self.trial = folder / "trial"
         self.actions: dict[str, tuple[str, Callable[[Path], Any]]] = {}
-        chosen = getattr(self.module, "ACTIONS", ("create", "append", "overwrite", "delete", "compact"))
+        modes = getattr(self.module, "MODES", ("create", "append", "overwrite"))
+        chosen = (*modes, "delete", "compact") if "append" in modes else modes
         every = {
             "create": ("nothing", lambda path: self.module.build(path, ALL)),
             "append": ("old", lambda path: self.module.build(path, range(8, 12), "append")),
