@@ -61,7 +61,9 @@ def test_a_feature_that_would_count_against_is_left_out_and_the_others_fitted_wi
     groups = groups_of([1.0, -0.2], questions=500)
     found = fit_listwise(groups)
     assert found[1] == 0
-    assert found[0] == pytest.approx(fit_listwise([(features[:, :1], right) for features, right in groups])[0])
+    assert found[0] == pytest.approx(
+        fit_listwise([(features[:, :1], right) for features, right in groups])[0], rel=1e-4
+    )
 
 
 def test_a_constant_feature_counts_nothing_and_a_perfect_one_stays_finite() -> None:
@@ -75,7 +77,7 @@ def test_a_constant_feature_counts_nothing_and_a_perfect_one_stays_finite() -> N
 def test_questions_without_right_or_without_wrong_candidates_are_skipped() -> None:
     groups = groups_of([1.0])
     useless = [(np.ones((3, 1)), np.zeros(3, dtype=bool)), (np.ones((3, 1)), np.ones(3, dtype=bool))]
-    assert fit_listwise([*groups, *useless]) == pytest.approx(fit_listwise(groups))
+    assert fit_listwise([*groups, *useless]) == pytest.approx(fit_listwise(groups), rel=1e-4)
     with pytest.raises(NothingToFitError, match="2 question"):
         fit_listwise(useless)
     with pytest.raises(NothingToFitError):

@@ -22,15 +22,15 @@ SCORES = [[0.9, 0.2, -0.3], [0.1, 0.4, 0.6], [-0.8, 0.0, 0.3]]
 
 
 def test_info_nce_equals_its_equation() -> None:
-    assert info_nce(torch.tensor(SCORES), 0.5).item() == pytest.approx(plain_info_nce(SCORES, 0.5))
-    assert info_nce(torch.zeros(4, 4), 0.05).item() == pytest.approx(math.log(4))
+    assert info_nce(torch.tensor(SCORES), 0.5).item() == pytest.approx(plain_info_nce(SCORES, 0.5), rel=1e-5)
+    assert info_nce(torch.zeros(4, 4), 0.05).item() == pytest.approx(math.log(4), rel=1e-5)
 
 
 def test_a_masked_document_counts_neither_in_the_loss_nor_in_the_gradient() -> None:
     allowed = [[True, False, True], [True, True, True], [False, True, False]]  # the diagonal counts all the same
     scores = torch.tensor(SCORES, requires_grad=True)
     loss = info_nce(scores, 0.5, torch.tensor(allowed))
-    assert loss.item() == pytest.approx(plain_info_nce(SCORES, 0.5, allowed))
+    assert loss.item() == pytest.approx(plain_info_nce(SCORES, 0.5, allowed), rel=1e-5)
     loss.backward()
     assert scores.grad[0, 1] == 0
     assert scores.grad[2, 0] == 0
@@ -49,7 +49,7 @@ def test_the_temperature_s_gradient_is_the_slope_with_and_without_masked_documen
 
 def test_the_temperature_learns_and_stays_positive() -> None:
     loss = ContrastiveLoss(MathAMRConfig(temperature=0.05))
-    assert loss.temperature.item() == pytest.approx(0.05)
+    assert loss.temperature.item() == pytest.approx(0.05, rel=1e-5)
     with torch.no_grad():
         loss.log_temperature.fill_(-30.0)
     assert loss.temperature > 0
@@ -80,4 +80,4 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         info_nce(torch.ones(3, 2), 1.0)
     with pytest.raises(ShapeError, match="allowed"):
         info_nce(torch.ones(2, 2), 1.0, torch.ones(2, 3, dtype=torch.bool))
-    assert info_nce(torch.ones(2, 3), 1.0).item() == pytest.approx(math.log(3))
+    assert info_nce(torch.ones(2, 3), 1.0).item() == pytest.approx(math.log(3), rel=1e-5)

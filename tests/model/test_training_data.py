@@ -180,7 +180,7 @@ def test_a_node_budget_changes_no_loss_of_all_of_it(small, pairs, graphs, everyt
     _, whole = fit(config, pairs, graphs, **everything)
     _, parted = fit(config.replace(node_budget=150), pairs, graphs, **everything)
     for one, other in zip(parted.history, whole.history, strict=True):
-        assert (one.loss, one.validation_loss) == pytest.approx((other.loss, other.validation_loss), abs=1e-4)
+        assert (one.loss, one.validation_loss) == pytest.approx((other.loss, other.validation_loss), abs=1e-3)
 
 
 def test_no_known_answer_is_ever_a_negative_in_training(small, pairs, graphs, everything, never, monkeypatch) -> None:

@@ -53,7 +53,7 @@ def test_two_processes_train_as_one_does_with_batches_of_twice_the_size_even_if_
     options = {"processes": 2, "batch_size": 4, "node_budget": 60}
     assert start(tmp_path, die=[1, 3], **options) != 0
     assert start(tmp_path, **options) == 0
-    assert losses_of(tmp_path) == [pytest.approx(values, abs=1e-5) for values in losses_of(undisturbed)]
+    assert losses_of(tmp_path) == [pytest.approx(values, abs=1e-3) for values in losses_of(undisturbed)]
 
 
 def test_two_processes_share_hard_negatives_and_the_losses_of_formulas(tmp_path) -> None:
@@ -61,4 +61,4 @@ def test_two_processes_share_hard_negatives_and_the_losses_of_formulas(tmp_path)
     assert start(tmp_path / "one", **options) == 0
     assert start(tmp_path / "two", processes=2, **{"batch_size": 4, **options}) == 0
     losses = [losses_of(tmp_path / name) for name in ("one", "two")]
-    assert losses[0] == [pytest.approx(values, abs=1e-4) for values in losses[1]]
+    assert losses[0] == [pytest.approx(values, abs=1e-3) for values in losses[1]]

@@ -56,7 +56,7 @@ def test_maxsim_with_weights_and_blend_equals_the_loop() -> None:
     weights = torch.tensor([0.5, -1.0, 2.0, 3.0])
     found = maxsim(query, rows, offsets, weights, 1.5)
     parts = [rows[a:b] for a, b in itertools.pairwise(offsets)]
-    assert found.tolist() == pytest.approx([plain(query, weights.tolist(), 1.5, part) for part in parts], abs=1e-6)
+    assert found.tolist() == pytest.approx([plain(query, weights.tolist(), 1.5, part) for part in parts], abs=1e-5)
 
 
 def test_the_weighted_matrix_has_the_loop_s_values_and_exact_gradients() -> None:
@@ -78,7 +78,7 @@ def test_best_matches_are_those_of_the_loop_in_any_chunks(monkeypatch) -> None:
     found = best_matches(queries, rows, offsets)
     for i, (a, b) in enumerate(itertools.pairwise(offsets)):
         wanted = [max((float(q @ row) for row in rows[a:b]), default=float("-inf")) for q in queries]
-        assert found[:, i].tolist() == pytest.approx(wanted, abs=1e-6)
+        assert found[:, i].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
@@ -92,7 +92,7 @@ def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
         [plain(queries[a:b], of_rows[a:b], 4.0, part) / int(b - a) for part in (rows[:3], rows[3:])]
         for a, b in ((0, 2), (2, 5))
     ]
-    assert found.item() == pytest.approx(info_nce(torch.tensor(table), 0.5).item(), abs=1e-6)
+    assert found.item() == pytest.approx(info_nce(torch.tensor(table), 0.5).item(), abs=1e-5)
     learning = ContrastiveLoss(config.replace(kind_weights="learned", document_blend="learned"))
     learning(queries, query_offsets, rows, offsets, None, kinds).backward()
     assert learning.weights.log_kinds.grad.abs().min() > 0
@@ -172,10 +172,10 @@ def test_queries_carry_their_weights_to_the_index_and_both_scorers_agree(model, 
     found = index.colbert()(queries).set_index(["qid", "docno"])["score"]
     text = weighted.text_scorer()(frame.merge(documents, how="cross").assign(score=0.0, rank=0))
     for row in text.itertuples():
-        assert row.score == pytest.approx(found[row.qid, row.docno], abs=1e-5)
+        assert row.score == pytest.approx(found[row.qid, row.docno], abs=1e-4)
         embs = index.vec_loader()(pd.DataFrame({"docno": [row.docno]}))["doc_embs"][0]
         query = queries.set_index("qid").loc[row.qid]
-        assert row.score == pytest.approx(plain(query["query_embs"], query["query_weights"], 4.0, embs), abs=1e-5)
+        assert row.score == pytest.approx(plain(query["query_embs"], query["query_weights"], 4.0, embs), abs=1e-4)
 
 
 def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
@@ -190,7 +190,7 @@ def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
         for m, rows in enumerate(documents):
             best = (query @ rows.T).max(axis=1)
             sums = [sum(x for x, kind in zip(best, of_row, strict=True) if kind == wanted) for wanted in range(3)]
-            assert found[b, m].tolist() == pytest.approx([*sums, query[-1] @ rows[-1]], abs=1e-6)
+            assert found[b, m].tolist() == pytest.approx([*sums, query[-1] @ rows[-1]], abs=1e-5)
 
 
 def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs) -> None:

@@ -146,7 +146,7 @@ def test_the_fitted_weight_of_a_fusion_is_the_ratio_of_what_both_sides_tell() ->
     ranking, qrels, table = questions(400)
     weight = fit_fusion_weight(ranking, table(ranking), qrels)
     assert weight == pytest.approx(0.75, abs=0.07)
-    assert fit_fusion_weight(table(ranking), ranking, qrels) == pytest.approx(1 - weight, abs=1e-6)
+    assert fit_fusion_weight(table(ranking), ranking, qrels) == pytest.approx(1 - weight, abs=1e-4)
     ZScoreFusion(pt.Transformer.identity(), pt.Transformer.identity(), weight=weight)
     assert fuse_rankings(ranking, table(ranking), weight)["qid"].nunique() == 400
 

@@ -76,7 +76,7 @@ def test_scores_are_those_of_bm25s_own_index(index: BM25Index, k1: float, b: flo
 def test_a_repeated_query_token_counts_by_its_logarithm(index: BM25Index) -> None:
     once = index.retriever()(queries("harmonic")).score[0]
     thrice = index.retriever()(queries("harmonic $x$ harmonic $x$ harmonic")).score[0]
-    assert thrice == pytest.approx(once * (1 + np.log(3)), rel=1e-6)
+    assert thrice == pytest.approx(once * (1 + np.log(3)), rel=1e-5)
 
 
 def test_title_and_body_are_the_query_where_they_are_present(index: BM25Index) -> None:
