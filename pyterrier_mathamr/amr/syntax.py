@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.threads import one_blas_thread
+
 from .trees import tree_heads
 from .words import feature_ids
 
@@ -110,7 +112,8 @@ class SyntaxNet:
         Returns:
             One analysis each; the heads form a tree with one root.
         """
-        return [analysis for window in _windows(sentences) for analysis in self._analyse(window)]
+        with one_blas_thread():
+            return [analysis for window in _windows(sentences) for analysis in self._analyse(window)]
 
     def _analyse(self, sentences: list[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])

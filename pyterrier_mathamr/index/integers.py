@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyterrier_mathamr._common.threads import one_torch_thread
+
 from .scan import BLOCK_ROWS
 
 if TYPE_CHECKING:
@@ -91,13 +93,12 @@ def exactly() -> Iterator[None]:
     """Let torch compute on one thread for each of ours (more would wait for each other) and in whole float32."""
     import torch
 
-    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
-    torch.set_num_threads(1)
+    precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
-        yield
+        with one_torch_thread():
+            yield
     finally:
-        torch.set_num_threads(threads)
         torch.set_float32_matmul_precision(precision)
 
 

@@ -18,13 +18,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.threads import one_blas_thread
+
 from .arrays import Numbers, Rows, Scores, StoredRows, Weights
 
 BLOCK_ROWS = 4096
 """Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
-
-_ONE_THREAD = 1 << 18
-"""Multiplications up to which OpenBLAS computes a product on one thread."""
 
 _WIDE = 64
 """Columns from which numpy finds the greatest over rows at full speed."""
@@ -118,21 +117,13 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Iterator[tu
 
 
 def multiply(rows: npt.NDArray[Real], columns: npt.NDArray[Real]) -> npt.NDArray[Real]:
-    """The product ``[r, d] @ [d, T]`` in pieces so small that BLAS computes each on this thread.
+    """The product ``[r, d] @ [d, T]`` on this thread.
 
-    Its threads save little on rows this short, and where other programs run they wait for each other many times longer
-    than they compute.
+    Others save little on rows this short, and where other programs run they wait for each other many times longer than
+    they compute.
     """
-    piece = max(1, _ONE_THREAD // max(1, columns.size))
-    whole = len(rows) - len(rows) % piece
-    products = np.empty((len(rows), columns.shape[1]), dtype=rows.dtype)
-    np.matmul(
-        rows[:whole].reshape(-1, piece, len(columns)),
-        columns,
-        out=products[:whole].reshape(-1, piece, columns.shape[1]),
-    )
-    np.matmul(rows[whole:], columns, out=products[whole:])
-    return products
+    with one_blas_thread():
+        return rows @ columns
 
 
 def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int]]:

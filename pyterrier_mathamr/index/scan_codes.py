@@ -20,7 +20,6 @@ from pyterrier_mathamr._common.processes import usable_cores
 from .arrays import Codes, Numbers, Scores
 from .codes import CodedQueries, encode_queries
 from .files import IndexFile
-from .integers import exactly
 from .products import ALIGNED, CodeScan, Memory
 from .scan import QueryBatch, blocks
 from .shard import Shard
@@ -68,7 +67,7 @@ def scan_codes(
 def scan_shards(
     shards: Sequence[Shard], queries: QueryBatch, device: str | None = None
 ) -> Iterator[tuple[Scores, CodedQueries]]:
-    """Score all documents of some shards.
+    """Score all documents of some shards; the caller holds :func:`.integers.exactly` until it has taken them all.
 
     Args:
         shards: shards of documents.
@@ -83,16 +82,15 @@ def scan_shards(
 
     memory = Memory(device or "cpu")
     if device is not None:
-        with exactly():
-            for shard in shards:
-                codes = shard.kept(device, partial(on_card, shard[IndexFile.CODES], device))
-                scan, scores, coded = _prepare(shard, queries, codes, memory, card=True)
-                scan.fill(0, len(shard), scores)
-                yield scores, coded
+        for shard in shards:
+            codes = shard.kept(device, partial(on_card, shard[IndexFile.CODES], device))
+            scan, scores, coded = _prepare(shard, queries, codes, memory, card=True)
+            scan.fill(0, len(shard), scores)
+            yield scores, coded
         return
     cores = usable_cores()
     waiting: deque[tuple[list[Future[None]], Scores, CodedQueries]] = deque()
-    with exactly(), ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for shard in shards:
             scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard[IndexFile.CODES]), memory)
             pieces = blocks(scan.offsets, _PIECE_ROWS)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import Field, Numbers, Scores, Weights
-from .integers import usable
+from .integers import exactly, usable
 from .scan import QueryBatch, document_scores, scan
 from .scan_codes import QUERY_ROWS, scan_shards
 from .searched import Searched
@@ -82,9 +82,10 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int, device: str | N
     """For each query, the documents among which its best ``k`` are, by a scan over bytes."""
     best = [_Best(k) for _ in range(len(queries))]
     bases = snapshot.bases.tolist()
-    for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries, device), strict=False):
-        for of_query, found, error in zip(best, scores, coded.errors.tolist(), strict=True):
-            of_query.add(base, found, error)
+    with exactly():
+        for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries, device), strict=False):
+            for of_query, found, error in zip(best, scores, coded.errors.tolist(), strict=True):
+                of_query.add(base, found, error)
     return best
 
 

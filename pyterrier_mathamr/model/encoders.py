@@ -19,6 +19,7 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.threads import one_torch_thread
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .identity import vectors_by
@@ -193,13 +194,14 @@ class TextScorer(_GraphTransformer):
             rows = [documents[name] for name in inp["docno"].iloc[places]]
             offsets = torch.from_numpy(np.cumsum([0, *map(len, rows)]))
             of_rows = self._row_weights(graphs[qid], len(query))
-            found = maxsim(
-                torch.from_numpy(query),
-                torch.from_numpy(np.concatenate(rows)),
-                offsets,
-                None if of_rows is None else torch.from_numpy(of_rows),
-                weights.blend or None if weights else None,
-            )
+            with one_torch_thread():
+                found = maxsim(
+                    torch.from_numpy(query),
+                    torch.from_numpy(np.concatenate(rows)),
+                    offsets,
+                    None if of_rows is None else torch.from_numpy(of_rows),
+                    weights.blend or None if weights else None,
+                )
             scores[places] = found.numpy()
         order = inp["qid"].map({qid: i for i, qid in enumerate(queries)})
         frame = inp.assign(score=scores, _order=order)

@@ -188,13 +188,6 @@ def test_a_card_that_is_not_there_is_refused(monkeypatch, index):
         index.colbert(device="cuda")
 
 
-def test_a_product_in_pieces_is_the_product():
-    rng = np.random.default_rng(0)
-    for r, d, q in ((1, 8, 3), (5000, 32, 13), (4097, 32, 128), (0, 8, 2), (3, 700, 900)):
-        left, right = rng.standard_normal((r, d)), rng.standard_normal((d, q))
-        np.testing.assert_allclose(scan.multiply(left, right), left @ right, atol=1e-10)
-
-
 @pytest.mark.parametrize("columns", [16, 32, 160])
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 17])
 def test_the_greatest_products_are_found_whether_or_not_rows_are_paired(columns, length):

@@ -1,0 +1,69 @@
+"""Limits on the threads of libraries: held for a piece of work, and gone after it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+import torch
+from threadpoolctl import ThreadpoolController
+
+from pyterrier_mathamr._common.threads import one_blas_thread, one_torch_thread
+from pyterrier_mathamr.amr import DependencyAmrParser
+from pyterrier_mathamr.amr.syntax import SyntaxNet
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in ThreadpoolController().select(threading_layer="pthreads").info()]
+
+
+def test_matrix_products_are_made_on_one_thread_within_and_on_as_many_as_before_after_it():
+    before = blas_threads()
+    with one_blas_thread():
+        assert set(blas_threads()) <= {1}
+        with one_blas_thread():
+            pass
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        raise ZeroDivisionError
+    assert blas_threads() == before
+
+
+def test_threads_that_are_limited_at_once_leave_the_limit_as_it_was():
+    before, together = blas_threads(), Barrier(2)
+
+    def enter_and_leave(first: bool) -> None:
+        if not first:
+            together.wait()  # the other is in
+        with one_blas_thread():
+            if first:
+                together.wait()
+            together.wait()  # both are in
+            assert set(blas_threads()) <= {1}
+            together.wait()
+            if not first:
+                together.wait()  # the other is out
+        if first:
+            together.wait()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(enter_and_leave, [True, False]))
+    assert blas_threads() == before
+
+
+def test_torch_computes_on_one_thread_within_and_on_as_many_as_before_after_it():
+    before = torch.get_num_threads()
+    with one_torch_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+    with pytest.raises(ZeroDivisionError), one_torch_thread():
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == before
+
+
+def test_the_parser_takes_one_thread_and_gives_the_others_back(monkeypatch):
+    before, seen, real = blas_threads(), [], SyntaxNet._hidden
+    monkeypatch.setattr(SyntaxNet, "_hidden", lambda self, *rest: (seen.append(blas_threads()), real(self, *rest))[1])
+    DependencyAmrParser().parse_sentences(["FORMULA_0 converges."])
+    assert seen == [[1] * len(before)]
+    assert blas_threads() == before
