@@ -12,6 +12,8 @@ cd "$(dirname "$0")/.."
 python=$1
 shift
 
+export OMP_WAIT_POLICY=passive  # threads that wait leave the processor to those that compute
+
 failed=()
 with() {
   echo "== $*"

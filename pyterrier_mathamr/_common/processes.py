@@ -1,4 +1,4 @@
-"""Work spread over processes, its results in order: the same results for any number of processes.
+"""Work spread over processes, its results in order, as one process would give them.
 
 The processes are started afresh (``spawn``), so nothing of the caller's threads, devices or Java comes along; a script
 therefore keeps its own work under ``if __name__ == "__main__":``. Each uses one core. They leave Ctrl-C to the process

@@ -209,8 +209,8 @@ def document_scores(
 ) -> Scores:
     """Score documents against one query, in double precision unless told, rounded once to float32.
 
-    In double precision the result depends on the query and the document alone, not on what else was scored with them,
-    so that retrievers and scorers give the same document the same score, in any batch.
+    In double precision what else is scored with a document changes its sum too little to be seen in float32, so that
+    retrievers and scorers give the same document the same score, in any batch (docs/exactness.md).
 
     Args:
         rows: float32 ``[r, d]``.

@@ -2,7 +2,7 @@
 
 A scan rounds, so it only chooses. Its greatest possible error is known; every document that can be among the best ``k``
 by it is left. Of those the most promising are scored from their rows, then all others that can still be better, and the
-best of these in double precision. Equal scores (as float32) are ordered by docno, rising.
+best of these in double precision. Equal scores (as float32) are in ascending order of docno; see docs/exactness.md.
 """
 
 from __future__ import annotations

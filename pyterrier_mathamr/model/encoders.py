@@ -158,7 +158,8 @@ class TextScorer(_GraphTransformer):
     """Score each row's ``graph`` against its ``query_graph`` by MaxSim (MathAMR+, eq. 3.4), without an index.
 
     A model with score weights scores with them. Each query and each document is encoded once. Rows come out by query,
-    best first, equal scores by docno.
+    best first, equal scores by docno; of documents with the same graph, rounding may set the scores apart
+    (docs/exactness.md).
 
     Args:
         model: the model.

@@ -193,7 +193,7 @@ class MathAMR:
     def encode(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode posts; each one's vectors do not depend on the others.
+        """Encode posts; what a post is batched with changes its vectors by less than 1e-5 (docs/exactness.md).
 
         Args:
             graphs: of posts.

@@ -1,7 +1,8 @@
 """Contrastive training on question-answer pairs (MathAMR+, section 3.4).
 
-Same data, configuration and number of threads give the same bytes on a CPU: the shuffle, masks and drops of an epoch
-come from a generator seeded by (seed, epoch, batch), so a run that was killed goes on to the same result.
+Same data, configuration and number of threads give the same bytes on a CPU of the same kind (docs/exactness.md): the
+shuffle, masks and drops of an epoch come from a generator seeded by (seed, epoch, batch), so a run that was killed goes
+on to the same result.
 
 Started by ``torchrun``, several processes train one model on batches that are as many times larger; the first of them
 writes the checkpoint, in a folder that all of them see::
