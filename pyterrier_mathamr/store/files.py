@@ -182,8 +182,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with writing(path):
             with open(unfinished, "wb") as out:
                 yield out
-                out.flush()
-                sync_file(out.fileno())
+            with open(unfinished, "rb+") as written:
+                sync_file(written.fileno())
             move(unfinished, path)
     except BaseException:
         with suppress(OSError):
