@@ -100,6 +100,7 @@ class Job:
         self.done = Parts(self._take_over())
         self._noted = [asdict(part.meta) for part in self.done.parts]
         self._again = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
+        self._missing = len(self._again)
         self.parts += self.done.parts
         self._merge(self._standing)
 
@@ -162,11 +163,14 @@ class Job:
         Raises:
             DuplicateIdError: one comes a second time.
         """
+        if not self._missing:  # nothing is left to recognise: what comes twice is found when its part is added
+            return np.full(len(ids), -1, dtype=np.int64)
         rows = self.done.look_up(ids)
         hits, times = np.unique(rows[rows >= 0], return_counts=True)
         if len(twice := hits[(times > 1) | self._again[hits]]):
             raise DuplicateIdError(self.path, self.done.ids(twice))
         self._again[hits] = True
+        self._missing -= len(hits)
         return rows
 
     def changed(self, name: str) -> UnfinishedJobError:
@@ -233,7 +237,7 @@ class Job:
         Raises:
             UnfinishedJobError: some did not. WriteError: the artifact is unchanged.
         """
-        if whole and not self._again.all():
+        if whole and self._missing:
             missing = self.done.ids(np.flatnonzero(~self._again)[:5])
             raise UnfinishedJobError(self.path, {"rows": (f"{missing} and perhaps more", "rows without these")})
         with writing(self.path):
