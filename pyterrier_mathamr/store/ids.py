@@ -70,10 +70,6 @@ class IdTable:
         keys = np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
         found = np.asarray(self._lookup.inv.lookup(keys), dtype=np.int64)
         found[(found < 0) | (found >= self.count)] = -1
-        hits = np.flatnonzero(found >= 0)
-        if hits.size:  # npids takes 007 for 7
-            same = self._lookup.fwd.lookup(found[hits], as_bytes=True) == keys[hits]
-            found[hits[~same]] = -1
         return found
 
     def texts(self, rows: Rows) -> list[str]:
