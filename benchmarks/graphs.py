@@ -41,7 +41,7 @@ def main() -> None:
         store = GraphStore(Path(folder) / "graphs.mathamr")
         written = rate(lambda: store.index({"docno": graph.id, "graph": graph} for graph in graphs))
         ids = random.Random(0).sample(store.ids(), POSTS)
-        size = sum(file.stat().st_size for file in Path(store.path).glob("shard-*")) / POSTS
+        size = sum(file.stat().st_size for file in store.path.rglob("*") if file.is_file()) / POSTS
         in_order = rate(lambda: [None for _ in store.get_corpus_iter()])
         at_random = rate(lambda: [None for name in ids if store[name] is None])
     decoded = rate(lambda: [None for text in texts if MathAMRGraph.from_penman(zlib.decompress(text).decode()) is None])

@@ -127,7 +127,7 @@ def report_split(documents: list[dict[str, str]], folder: Path) -> None:
     times.append(time.process_time())
     records = [record_of_row({"docno": graph.id, "graph": graph}) for graph in graphs]
     times.append(time.process_time())
-    GraphStore(folder / "split.mathamr").indexer().index_records(records)
+    GraphStore(folder / "split.mathamr").indexer().index_records(records, {})
     times.append(time.process_time())
     names = ("reading HTML", "parsing", "formula trees and attaching them", "packing", "writing shards")
     spent = [after - before for before, after in pairwise(times)]
@@ -156,7 +156,7 @@ def report_workers(shared: Path) -> None:
             here, there = (late - early for early, late in zip(before, cpu_seconds(), strict=True))
             print(f"{workers} processes: CPU time of this one {here:.1f} s, of its workers together {there:.1f} s "
                   f"(about 2 s to start each); {wall:.1f} s by the clock, load {os.getloadavg()[0]:.1f}")  # fmt: skip
-            stores.add(b"".join(file.read_bytes() for file in sorted(Path(store.path).iterdir())))
+            stores.add(b"".join(file.read_bytes() for file in sorted(store.path.rglob("*")) if file.is_file()))
         print(f"the same bytes: {len(stores) == 1}")
 
 

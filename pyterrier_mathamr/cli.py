@@ -80,12 +80,14 @@ def demo(quiet: bool) -> None:
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes, by default all usable cores; the graphs are the same."
 )
+@click.option("--fresh", is_flag=True, help="Discard what a job that was stopped has done.")
 @_quiet
 def graphs(
     sources: tuple[Path, ...],
     output: Path,
     formulas: FormulaMode,
     workers: int | None,
+    fresh: bool,
     quiet: bool,
     **parser: Any,
 ) -> None:
@@ -95,12 +97,14 @@ def graphs(
     between dollars). The official formula trees of a folder are used where it has them.
 
     The neural parsers need environments of their own: see `mathamr doctor`. What they have parsed is kept in
-    OUTPUT.parses, so a job that was stopped does not parse it again.
+    OUTPUT.parses, so a job that was stopped does not parse it again. A job of other sources or options than the one
+    that was stopped is refused; --fresh discards what that one has done.
     """
     from .experiments import build_graphs
 
     chosen = chosen_parser(output, **parser)
-    store = build_graphs(sources, output, parser=chosen, formulas=formulas, workers=workers, verbose=not quiet)
+    options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
+    store = build_graphs(sources, output, **options, verbose=not quiet)
     click.echo(f"{output}: {len(store):,} graphs")
     if embedded := getattr(chosen, "embedded_count", 0):
         click.echo(f"The embedded parser had to parse {embedded:,} of the texts; their graphs say '# ::parser'.")

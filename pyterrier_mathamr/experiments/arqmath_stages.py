@@ -94,7 +94,7 @@ class ARQMathStages:
             "graphs",
             store.path,
             {**self._source, "builder": _described(builder)},
-            lambda: complete_store(read_documents(self.collection.path), builder, store, verbose=self.verbose),
+            lambda: complete_store([self.collection.path], builder, store, verbose=self.verbose),
         )
         return store
 

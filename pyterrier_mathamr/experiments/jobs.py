@@ -15,7 +15,7 @@ from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, buil
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, vectors_by
 
-from .sources import TrainingPairs, read_documents
+from .sources import TrainingPairs, read_documents, source_fingerprints
 
 Index = TypeVar("Index", MathAMRIndex, MathAMRFormulaIndex)
 
@@ -35,6 +35,7 @@ def build_graphs(
     parser: str | AmrParser = "dependency",
     formulas: FormulaMode = "both",
     workers: int | None = 1,
+    fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
     """Build the graphs of all posts of several sources.
@@ -45,10 +46,14 @@ def build_graphs(
         parser: the AMR parser, or its name; one with workers of its own gets as many posts at once as keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`complete_store`; the store is the same for any number.
+        fresh: discard what a job that stopped half way has done.
         verbose: show progress.
 
     Returns:
         The store.
+
+    Raises:
+        UnfinishedJobError: a job that stopped half way had other sources or options.
     """
     collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
     slt = tuple(table for collection in collections for table in collection.slt_tables)
@@ -56,38 +61,49 @@ def build_graphs(
     trees = None
     if slt or opt:
         path = output.with_name(f"{output.name}.formulas.sqlite")
-        trees = FormulaStore(path) if path.exists() else FormulaStore.build(path, slt, opt, verbose=verbose)
+        trees = FormulaStore.build(path, slt, opt, verbose=verbose, overwrite=True)
     made = get_parser(parser)
     batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
     builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
-    documents = itertools.chain.from_iterable(map(read_documents, sources))
-    return complete_store(documents, builder, GraphStore(output), workers=workers, verbose=verbose)
+    return complete_store(sources, builder, GraphStore(output), workers=workers, fresh=fresh, verbose=verbose)
 
 
 def complete_store(
-    documents: Iterable[dict[str, Any]],
+    sources: Sequence[Path],
     builder: GraphBuilder,
     store: GraphStore,
     *,
     workers: int | None = 1,
+    fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
-    """Build graphs into a store; one that a stopped job left half way is completed.
+    """Build the graphs of the posts of sources into a store; one that a stopped job left half way is completed.
 
     Args:
-        documents: ``{docno, title, html}`` or ``{docno, text}``.
-        builder: makes the graphs.
+        sources: ARQMath folders and pair files, each post in one of them.
+        builder: makes the graphs, with trees of the same sources.
         store: where they are kept; a finished one is replaced once the new one is whole.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other.
+        fresh: discard what a job that stopped half way has done.
         verbose: show progress.
 
     Returns:
         ``store``.
+
+    Raises:
+        UnfinishedJobError: a job that stopped half way had other sources or options.
     """
-    mode: Literal["create", "overwrite"] = "overwrite" if store.built() else "create"
-    done = set(store.unfinished_ids())
-    rest = (document for document in documents if document["docno"] not in done)
-    return build_store(rest, builder, store, mode=mode, workers=workers, verbose=verbose)
+    if fresh:
+        store.discard()
+    return build_store(
+        itertools.chain.from_iterable(map(read_documents, sources)),
+        builder,
+        store,
+        sources=source_fingerprints(sources),
+        mode="overwrite" if store.built() else "create",
+        workers=workers,
+        verbose=verbose,
+    )
 
 
 def train_on_pairs(

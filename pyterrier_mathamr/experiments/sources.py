@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, split_pairs
+from pyterrier_mathamr.store import file_fingerprint
 
 from .errors import SourceError
 
@@ -76,6 +77,32 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
         return TrainingPairs([(pair["qid"], pair["aid"]) for pair in _read_pair_file(path)], [])
     pairs = list(ARQMathCollection(path).pairs())
     return TrainingPairs(split_pairs(pairs, "train"), split_pairs(pairs, "validation"))
+
+
+def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
+    """What identifies the content of sources, so that graphs of others are not taken for theirs.
+
+    Args:
+        sources: ARQMath folders, of which the posts and the tables of formula trees are read, and pair files.
+
+    Returns:
+        The fingerprint of each file by number of the source and name of the file.
+
+    Raises:
+        SourceError: a source is neither; ARQMathError: a file of a folder is missing.
+    """
+    found: dict[str, object] = {}
+    for number, path in enumerate(map(Path, sources), 1):
+        if path.is_dir():
+            collection = ARQMathCollection(path)
+            files = [collection.posts_file, *collection.slt_tables, *collection.opt_tables]
+        elif path.is_file():
+            files = [path]
+        else:
+            raise SourceError(path)
+        for file in files:
+            found[f"source {number}, {file.relative_to(path.parent)}"] = file_fingerprint(file)
+    return found
 
 
 def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:

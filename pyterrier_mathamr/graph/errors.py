@@ -1,4 +1,4 @@
-"""What can go wrong with graphs, their vocabulary and their stores."""
+"""What can go wrong with graphs and their vocabulary; with stores of them: see `pyterrier_mathamr.store`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GraphError(MathAMRError):
-    """Something about a graph, a vocabulary or a store of graphs."""
+    """Something about a graph or a vocabulary."""
 
 
 class MissingPlaceholderError(GraphError):
@@ -110,103 +110,7 @@ class TensorsError(GraphError):
         return f"{self.where}: {self.reason}."
 
 
-class StoreError(GraphError):
-    """Something about a store of graphs or tensors on disk."""
-
-
-class StoreFormatError(StoreError):
-    """The store was written in a format this release does not read."""
-
-    def __init__(self, path: Path, found: object, readable: range) -> None:
-        super().__init__(path, found, readable)
-        self.path, self.found, self.readable = path, found, readable
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: store format {self.found}, but this release reads {self.readable[0]} to "
-            f"{self.readable[-1]}. Build it again (unfinished work goes with discard()), or write it with to_penman "
-            f"under a release that reads format {self.found} and read that file here with from_penman."
-        )
-
-
-class DamagedStoreError(StoreError):
-    """A file of the store is missing, cut short or not what the metadata says."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}. Build the store again, or copy it again from where it came."
-
-
-class StoreExistsError(StoreError):
-    """There is a store already, and the mode does not replace it."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path} exists already. Use mode='overwrite' to replace it or mode='append' to add to it."
-
-
-class NotBuiltError(StoreError):
-    """There is no finished store at the path."""
-
-    def __init__(self, path: Path, unfinished: int = 0) -> None:
-        super().__init__(path, unfinished)
-        self.path, self.unfinished = path, unfinished
-
-    def __str__(self) -> str:
-        if self.unfinished:
-            return (
-                f"{self.path}: a job stopped after {self.unfinished} graphs. Run it again in the same mode and it goes "
-                f"on from there, or call discard() to begin anew."
-            )
-        return f"{self.path}: no store has been built here. Build one with .indexer().index(...)."
-
-
-class UnfinishedJobError(StoreError):
-    """A job of another mode stopped half way and its work is still there."""
-
-    def __init__(self, path: Path, found: str, wanted: str) -> None:
-        super().__init__(path, found, wanted)
-        self.path, self.found, self.wanted = path, found, wanted
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: a job with mode={self.found!r} stopped half way, so mode={self.wanted!r} cannot begin. "
-            f"Run mode={self.found!r} again to finish it, or call discard() to drop its work."
-        )
-
-
-class DuplicateIdError(StoreError):
-    """An id came twice."""
-
-    def __init__(self, path: Path, duplicate: str) -> None:
-        super().__init__(path, duplicate)
-        self.path, self.duplicate = path, duplicate
-
-    def __str__(self) -> str:
-        return f"{self.path}: the id {self.duplicate!r} came twice. Each id has one graph; remove the second."
-
-
-class ChangedGraphError(StoreError):
-    """A job goes on with the work of an earlier run, but its input is another."""
-
-    def __init__(self, path: Path, changed: str) -> None:
-        super().__init__(path, changed)
-        self.path, self.changed = path, changed
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: the unfinished job has another graph of {self.changed!r}. Run it with the input it began "
-            "with, or call discard() to begin anew."
-        )
-
-
-class NothingImportedError(StoreError):
+class NothingImportedError(GraphError):
     """A file of graphs holds none that can be stored.
 
     Attributes:
@@ -226,15 +130,3 @@ class NothingImportedError(StoreError):
             f"{self.path}: {refused}{first}. Nothing was written. Give Penman records with '# ::id', "
             "or a table of ids and graphs."
         )
-
-
-class UnknownIdError(StoreError, KeyError):
-    """Ids that the store does not have."""
-
-    def __init__(self, path: Path, ids: Sequence[str]) -> None:
-        super().__init__(path, ids)
-        self.path, self.ids = path, ids
-
-    def __str__(self) -> str:
-        shown = ", ".join(map(repr, self.ids[:5])) + (", …" if len(self.ids) > 5 else "")
-        return f"{self.path} has no graph for {len(self.ids)} of the ids: {shown}. Add them with mode='append'."

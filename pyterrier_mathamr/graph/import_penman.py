@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.store import Mode, file_fingerprint
 
 from .attach import attach_formulas
 from .errors import FormulaMapError, MissingPlaceholderError, NothingImportedError, TextMetadataError
 from .layout import layout_of
 from .mathamr import MathAMRGraph
 from .record_files import RawRecord, iter_raw_records
-from .store_index import Record, record_of_row
-from .store_job import StoreMode
+from .store_index import record_of_row
+from .stored import Record
 
 if TYPE_CHECKING:
     from .store import GraphStore
@@ -91,7 +93,7 @@ def import_penman(
     file: str | Path,
     store: GraphStore,
     *,
-    mode: StoreMode = "create",
+    mode: Mode = "create",
     allow_empty: bool = True,
     verbose: bool = False,
 ) -> ImportReport:
@@ -114,7 +116,7 @@ def import_penman(
         was repaired or none stored, a summary are also given as a ``MathAMRWarning``.
 
     Raises:
-        StoreError: see :meth:`GraphStoreIndexer.index`.
+        StoreError: see :meth:`GraphStoreIndexer.index`; OSError: the file cannot be read.
         NothingImportedError: the file holds no graph, and ``allow_empty`` is false; nothing is written. What is in the
             file is a reason for no other error.
     """
@@ -126,7 +128,8 @@ def import_penman(
         if first is None and _KNOWN not in reader.reasons:
             raise NothingImportedError(Path(file), reader.report())
         records = chain(() if first is None else (first,), records)
-    store.indexer(mode, verbose=verbose).index_records(records)
+    shown = progress(records, "storing graphs", "graph", verbose=verbose)
+    store.indexer(mode).index_records(shown, {"file": file_fingerprint(file)})
     report = reader.report()
     if not report.stored or report.repaired or report.refused > SHOWN:
         warnings.warn(f"{file}: {report}", MathAMRWarning, stacklevel=2)

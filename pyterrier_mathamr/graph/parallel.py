@@ -1,26 +1,32 @@
 """Documents straight into a :class:`GraphStore`, over all cores: the same bytes for any number of processes.
 
-documents ──batches──▶ process: read, parse, attach, pack ──records in order──▶ this process: shards on disk
+documents ──batches by position──▶ process: read, parse, attach, pack ──records in order──▶ this process: parts on disk
+                └── batches that an earlier run has done whole: their documents are compared, and that is all
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
-from pyterrier_mathamr.amr import DependencyAmrParser, WorkerParser, get_parser
+from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
+from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
 from .builder import GraphBuilder
 from .store import GraphStore
-from .store_index import Record, record_of_row
-from .store_job import StoreMode
+from .store_index import record_of_row
+from .stored import Record
+
+Batch = list[dict[str, Any]]
 
 
 class Built(NamedTuple):
@@ -40,7 +46,8 @@ def build_store(
     builder: GraphBuilder,
     store: GraphStore,
     *,
-    mode: StoreMode = "create",
+    sources: Mapping[str, Any] | None = None,
+    mode: Mode = "create",
     workers: int | None = 1,
     shard_size: int = 1000,
     verbose: bool = False,
@@ -48,8 +55,10 @@ def build_store(
 ) -> GraphStore:
     """Build graphs of documents or queries in several processes and store them.
 
-    The same as ``(builder >> store.indexer(mode)).index(documents)``, to the byte, also after a kill. Memory holds a
-    few batches for each process and one shard, whatever the number of documents.
+    The graphs are those of ``(builder >> store.indexer(mode)).index(documents)``, and the store is the same to the byte
+    for any number of processes, also after a kill. A job that goes on after one is given the same documents; it
+    compares them and builds only the graphs that are missing. Memory holds a few batches for each process and one
+    shard, whatever the number of documents.
 
     Example::
 
@@ -60,10 +69,12 @@ def build_store(
         documents: what the builder takes, in batches of ``builder.batch_size``.
         builder: makes the graphs; with several workers it is pickled.
         store: where they go.
+        sources: what documents and formula trees are read from, by name, as plain JSON values such as
+            ``file_fingerprint`` gives; a job that stopped half way is gone on with only where they are the same.
         mode: see :meth:`GraphStore.indexer`.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
             may have processes or devices of its own.
-        shard_size: graphs in a shard.
+        shard_size: a job that is killed loses at most so many finished graphs.
         verbose: show progress.
         total: the number of documents, for the progress bar.
 
@@ -72,18 +83,44 @@ def build_store(
 
     Raises:
         ConfigError: ``workers`` is no positive number, or more than one with a parser that has processes of its own.
-        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. What is in whole shards
-            is kept and the next run goes on after it.
+        UnfinishedJobError: a job that stopped half way had other documents, sources, parser or trees.
+        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. What is stored is kept
+            and the next run goes on after it.
     """
     parser = get_parser(builder.parser)
     if workers is None:
         workers = usable_cores() if isinstance(parser, DependencyAmrParser) else 1
     if workers > 1 and isinstance(parser, WorkerParser):
         raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own, one a device")
-    batches = _batches(iter(documents), builder.batch_size)
+    if sources is None:
+        sources = {"trees": _trees(builder)}
     indexer = store.indexer(mode, shard_size=shard_size, verbose=verbose, total=total)
-    with closing(map_in_processes(BuildBatch(builder), batches, workers)) as built:
-        return indexer.index_records(_told(built))
+    with store.job(mode, {**_made_by(builder, parser), **sources}) as job:
+        batches = _batches(iter(indexer.shown(documents, "building graphs")), builder.batch_size)
+        with closing(map_in_processes(BuildBatch(builder), _pending(job, batches), workers)) as built:
+            indexer.write(job, _told(built))
+        job.commit({})
+    return store
+
+
+def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
+    """What a builder makes graphs with, besides trees: plain JSON values."""
+    made = [parser.model, parser.unit, dict(parser.options)] if isinstance(parser, WorkerParser) else []
+    return {
+        "release": __version__,
+        "parser": [parser.name, *made],
+        "formulas": builder.formulas,
+        "side": builder.side,
+        "queries": builder.queries,
+    }
+
+
+def _trees(builder: GraphBuilder) -> object:
+    """What identifies the official trees of a builder."""
+    if builder.store is None:
+        return None
+    path = builder.store.path
+    return file_fingerprint(path / META if path.is_dir() else path)
 
 
 class BuildBatch:
@@ -96,18 +133,39 @@ class BuildBatch:
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
 
-    def __call__(self, batch: list[dict[str, Any]]) -> Built:
+    def __call__(self, batch: Batch) -> Built:
         """Build the graphs of a batch of documents or queries."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             frame = self.builder.transform(pd.DataFrame(batch))
-            records = [record_of_row(row) for row in frame.to_dict("records")]
+            rows = zip(frame.to_dict("records"), batch, strict=True)
+            records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
         return Built(records, [(str(warning.message), warning.category) for warning in caught])
 
 
-def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
     while batch := list(islice(documents, size)):
         yield batch
+
+
+def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Leave out the batches that an earlier run has done whole.
+
+    Raises:
+        UnfinishedJobError: a document is another than the one that was built at its place.
+    """
+    sources = np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in job.done.parts)])
+    start = 0
+    for batch in batches:
+        done = np.arange(start, min(start + len(batch), len(sources)))
+        start += len(batch)
+        for row, document in zip(done.tolist(), batch, strict=False):
+            if sources[row] != row_fingerprint(document):
+                raise job.changed(job.done.ids(np.asarray([row]))[0])
+        if len(done) == len(batch):
+            job.rows_done(job.done.ids(done))
+        else:
+            yield batch
 
 
 def _told(batches: Iterable[Built]) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""A graph as one line of JSON, the form in which a store keeps it: read about ten times faster than Penman text.
+"""A graph as one line of JSON, the form in which a store keeps it, compressed: read ten times faster than Penman text.
 
 Every field of ``MathAMRGraph`` and ``AmrGraph`` is kept by its name, and left out where it has its default, so a field
 that is added with a default changes neither this file nor the records of graphs that do not use it. What every graph
@@ -17,12 +17,29 @@ tree and falls by one at each mention of a node that is written already.
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import fields
 from typing import Any
 
 from pyterrier_mathamr.amr import AmrEdge, AmrGraph
 
 from .mathamr import MathAMRGraph
+
+_LEVEL = 6
+
+
+def pack(text: str) -> bytes:
+    """Compress the text of one graph's record; the same bytes each time."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
+
+
+def unpack(data: bytes) -> str:
+    """Read what :func:`pack` wrote.
+
+    Raises:
+        zlib.error, ValueError: the bytes are damaged.
+    """
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
 def record_of(graph: MathAMRGraph) -> str:

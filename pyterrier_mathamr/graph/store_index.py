@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.artifacts import META
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.store import Job, Mode
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
-from .record import record_of
-from .shard import pack
-from .store_job import StoreJob, StoreMode
+from .record import pack, record_of
+from .stored import GRAPHS, Record, content_of, packed_records
 
 if TYPE_CHECKING:
     from .store import GraphStore
-
-Record = tuple[str, bytes]
-"""A graph's id and its packed record."""
 
 _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
 
@@ -42,7 +36,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
     Args:
         store: where the graphs go.
         mode: ``create``, ``overwrite`` or ``append``.
-        shard_size: graphs in a shard.
+        shard_size: a job that is killed loses at most so many graphs.
         verbose: show progress.
         total: the number of graphs, for the progress bar.
 
@@ -55,19 +49,19 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
     def __init__(
         self,
         store: GraphStore,
-        mode: StoreMode = "create",
+        mode: Mode = "create",
         *,
         shard_size: int = 1000,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
         super().__init__()
-        if mode not in get_args(StoreMode):
-            raise ConfigError("mode", mode, "one of " + ", ".join(map(repr, get_args(StoreMode))))
+        if mode not in get_args(Mode):
+            raise ConfigError("mode", mode, "one of " + ", ".join(map(repr, get_args(Mode))))
         if shard_size < 1:
             raise ConfigError("shard_size", shard_size, "a positive number")
         self.store = store
-        self.mode: StoreMode = mode
+        self.mode: Mode = mode
         self.shard_size = shard_size
         self.verbose = verbose
         self.total = total
@@ -77,45 +71,59 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         return [list(names) for names in _INPUTS]
 
     def index(self, iter: Iterable[dict[str, Any]]) -> GraphStore:
-        """Store graphs, after those of a job of this mode that stopped half way.
+        """Store graphs. A job of this mode that stopped half way is gone on with, and must be given the same graphs.
 
         Args:
-            iter: dicts with an id and a graph; those that the earlier job has stored may be left out.
+            iter: dicts with an id and a graph.
 
         Returns:
             The store, which then holds all of them.
 
         Raises:
-            StoreExistsError: there is a store already and the mode is ``create``.
+            ExistsError: there is a store already and the mode is ``create``.
             DuplicateIdError: an id came twice.
-            ChangedGraphError: a graph differs from that of the unfinished job.
-            UnfinishedJobError: a job of another mode stopped half way.
+            UnfinishedJobError: what lies beside the store was made from something else.
+            StoreError: the store cannot be written.
         """
-        return self.index_records(self._records(iter))
+        return self.index_records(self._records(self.shown(iter, "storing graphs")), {})
 
-    def index_records(self, records: Iterable[Record]) -> GraphStore:
+    def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
         """Store graphs that are packed already; otherwise as :meth:`index`.
 
         Args:
-            records: ids and what :func:`record_of_row` made of their graphs.
+            records: what :func:`record_of_row` made of the graphs.
+            sources: what they are made from, as plain JSON values; see :func:`~pyterrier_mathamr.store.open_job`.
         """
-        path = Path(self.store.path)
-        base, base_ids = {}, frozenset[str]()
-        if self.mode == "append" and self.store.built():
-            base_ids = frozenset(self.store.ids())  # also checks the store
-            base = json.loads((path / META).read_text())
-        job = StoreJob(path, self.mode, self.shard_size, base, base_ids)
-        for name, record in progress(records, "storing graphs", "graph", verbose=self.verbose, total=self.total):
-            job.add(name, record)
-        job.finish(
-            {
-                "type": self.store.ARTIFACT_TYPE,
-                "format": self.store.ARTIFACT_FORMAT,
-                "package_hint": self.store.ARTIFACT_PACKAGE_HINT,
-            }
-        )
-        self.store._reopen()
+        with self.store.job(self.mode, sources) as job:
+            self.write(job, records)
+            job.commit({})
         return self.store
+
+    def write(self, job: Job, records: Iterable[Record]) -> None:
+        """Write the records that an earlier run of the job has not written, in parts of ``shard_size`` at most.
+
+        Raises:
+            UnfinishedJobError: a record is another than that of the earlier run.
+        """
+        part: list[Record] = []
+        size = 0
+        for record in records:
+            if _is_done(job, record):
+                continue
+            if part and size + len(record.data) > GRAPHS.part_bytes:
+                job.add(content_of(part))
+                part, size = [], 0
+            part.append(record)
+            size += len(record.data)
+            if len(part) == self.shard_size:
+                job.add(content_of(part))
+                part, size = [], 0
+        if part:
+            job.add(content_of(part))
+
+    def shown(self, items: Iterable[dict[str, Any]], what: str) -> Iterable[dict[str, Any]]:
+        """Show the progress through some documents or graphs, where that is wanted."""
+        return progress(items, what, "graph", verbose=self.verbose, total=self.total)
 
     def _records(self, iter: Iterable[dict[str, Any]]) -> Iterator[Record]:
         """Check the first row and pack all, one at a time."""
@@ -127,8 +135,22 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         yield from map(record_of_row, rows)
 
 
-def record_of_row(row: Mapping[Hashable, Any]) -> Record:
+def _is_done(job: Job, record: Record) -> bool:
+    """Whether an earlier run has stored a record; it must have been the same."""
+    row = job.rows_done([record.name])
+    if row[0] < 0:
+        return False
+    if packed_records(job.done, row) != [record.data]:
+        raise job.changed(record.name)
+    return True
+
+
+def record_of_row(row: Mapping[Hashable, Any], source: int = 0) -> Record:
     """Make the record of a dict with an id and a graph; the same bytes each time.
+
+    Args:
+        row: the dict.
+        source: fingerprint of the document that the graph was built from.
 
     Raises:
         GraphError: there is no id with a graph.
@@ -137,7 +159,7 @@ def record_of_row(row: Mapping[Hashable, Any]) -> Record:
     name, graph = _id_and_graph(row)
     graph = replace(graph, id=name)
     graph.to_penman()
-    return name, pack(record_of(graph))
+    return Record(name, pack(record_of(graph)), source)
 
 
 def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
@@ -145,8 +167,6 @@ def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
         if isinstance(graph, MathAMRGraph) and not is_missing(name):
-            if "\0" in str(name):
-                raise GraphError(f"the id {name!r} holds a NUL character, which no table of ids can keep.")
             return str(name), graph
     columns = sorted(map(str, row))
     raise GraphError(f"a row with the columns {columns} has no id with a MathAMRGraph; build it with GraphBuilder.")

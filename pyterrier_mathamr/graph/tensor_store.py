@@ -1,85 +1,69 @@
 """`TensorStore`: the tensors of many graphs in ragged, memory-mapped arrays on disk.
 
-Each file is one array end to end over all graphs; ``counts.npy`` says how much of each belongs to whom::
-
-    nodes             uint16 or int32  vocabulary ids
-    sources, targets  uint16 or int32  edges
-    relations         int16            their relations
-    virtual           uint16 or int32  nodes of the retrieval vectors
-    kinds             int8             their VirtualKinds
-    features          float16          text features of the vectors, where the graphs have any
-    counts            int64 [m, 4]     nodes, edges, vectors, mirrored
-
 Where the second half of a graph's edges is the first turned round, with relations one higher, as ``graph_tensors``
-makes them, only the first half is kept (``mirrored`` is 1). A column begins narrow and is widened when a value asks
-for it.
+makes them, only the first half is kept. A part keeps numbers in two bytes where all of them fit.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyterrier as pt
 
-from pyterrier_mathamr._common.artifacts import OtherArtifactError, check_writable
-
-from .errors import (
-    DamagedStoreError,
-    NotBuiltError,
-    StoreExistsError,
-    StoreFormatError,
-    UnknownIdError,
+from pyterrier_mathamr.store import (
+    Content,
+    DamagedError,
+    Field,
+    FormatError,
+    Kind,
+    OtherArtifactError,
+    Part,
+    Snapshot,
+    StoredArtifact,
+    merge_ragged,
 )
-from .id_table import IdTable
-from .tensor_files import COLUMN_OF, COUNTS, FEATURES, IDS, META, READABLE_TENSOR_FORMATS, TensorFile, write_tensors
+
+from .errors import TensorsError
 from .tensors import GraphTensors
 
+TENSORS = Kind(
+    type="tensor_store",
+    version=3,  # 1 and 2 had no pt_meta.json
+    fields=(
+        Field("nodes", "uint16 int32", "n"),  # vocabulary ids, the nodes of all graphs end to end
+        Field("sources", "uint16 int32", "e"),  # edges, numbers of the graph's own nodes
+        Field("targets", "uint16 int32", "e"),
+        Field("relations", "int16", "e"),
+        Field("virtual", "uint16 int32", "v"),  # nodes of the retrieval vectors
+        Field("kinds", "int8", "v"),  # their VirtualKinds
+        Field("features", "float16", "v f"),  # their text features; f is 0 where the graphs have none
+        Field("node_offsets", "int64", "m+1", cuts="n"),
+        Field("edge_offsets", "int64", "m+1", cuts="e"),
+        Field("virtual_offsets", "int64", "m+1", cuts="v"),
+        Field("mirrored", "uint8", "m"),  # 1: half of the edges are kept
+    ),
+    merge=merge_ragged,
+    rebuild="remove {path}; training makes it again, and so does TensorStore.build",
+)
 
-class TensorStore:
+_OLD_META = "meta.json"  # of formats 1 and 2
+_OFFSETS = {"node_offsets": "nodes", "edge_offsets": "relations", "virtual_offsets": "virtual"}
+
+
+class TensorStore(StoredArtifact):
     """Tensors by row or by id, read from disk as they are asked for.
 
     Args:
         path: a folder that :meth:`build` made.
-
-    Raises:
-        NotBuiltError: there is no store.
-        StoreFormatError: it has a format that this release does not read.
-        DamagedStoreError: a file has not its length.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if not (self.path / META).is_file():
-            raise NotBuiltError(self.path)
-        meta = json.loads((self.path / META).read_text())
-        if meta.get("version") not in READABLE_TENSOR_FORMATS:
-            raise StoreFormatError(self.path, meta.get("version"), READABLE_TENSOR_FORMATS)
-        self._counts: npt.NDArray[np.int64] = np.load(self.path / COUNTS)
-        if len(self._counts) != meta["count"]:
-            raise DamagedStoreError(self.path / COUNTS, f"{len(self._counts)} graphs, not {meta['count']}")
-        stored = self._counts[:, :3].copy()
-        stored[:, 1] >>= self._counts[:, 3]  # a mirrored graph keeps half of its edges
-        self._starts = np.concatenate([np.zeros((1, 3), dtype=np.int64), np.cumsum(stored, axis=0)])
-        ends = self._starts[-1].tolist()
-        self._arrays = [
-            self._map(file.value[0], meta["dtypes"][file.name], ends[column])
-            for file, column in zip(TensorFile, COLUMN_OF, strict=True)
-        ]
-        self._width = int(meta.get("features", 0))  # stores of format 1 have none
-        self._features = self._map(*FEATURES, ends[2] * self._width) if self._width else None
-
-    def __reduce__(self) -> tuple[type[TensorStore], tuple[Path]]:
-        return TensorStore, (self.path,)
-
-    def __repr__(self) -> str:
-        return f"TensorStore({str(self.path)!r})"
+    ARTIFACT_TYPE = "tensor_store"
+    ARTIFACT_FORMAT = "mathamr"
+    KIND = TENSORS
 
     @classmethod
     def build(
@@ -93,26 +77,29 @@ class TensorStore:
             overwrite: replace a store that is there.
 
         Raises:
-            StoreExistsError: there is something at ``path`` and ``overwrite`` is not set.
-            OtherArtifactError: what is there is no such store. NotWritableError: nothing can be written there.
+            ExistsError: there is a store at ``path`` and ``overwrite`` is not set.
+            OtherArtifactError: what is there is no such store. WriteError: nothing can be written there.
             DuplicateIdError: an id came twice.
             TensorsError: some graphs have text features and others none, or wider ones.
         """
-        path = Path(path).absolute()
-        if path.exists() and not overwrite:
-            raise StoreExistsError(path)
-        if path.exists() and not (path / META).is_file():
-            raise OtherArtifactError(path, f"no {META}", "store of tensors")
-        check_writable(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with pt.io.finalized_directory(str(path)) as folder:
-            write_tensors(Path(folder), path, items)
-            if path.exists():
-                shutil.rmtree(path)
-        return cls(path)
+        store = cls(path)
+        with store.job("overwrite" if overwrite else "create", {}, resume=False) as job:
+            for content in _contents(store.path, items):
+                job.add(content)
+            job.commit({})
+        return store
 
-    def __len__(self) -> int:
-        return len(self._counts)
+    def open_snapshot(self) -> Snapshot:
+        """Open the store; one of an earlier format is named as such."""
+        try:
+            return super().open_snapshot()
+        except OtherArtifactError as error:
+            if (self.path / _OLD_META).is_file():
+                rebuild = TENSORS.rebuild.format(path=self.path)
+                raise FormatError(
+                    self.path, f"it has a format before {TENSORS.version}. Rebuild it: {rebuild}"
+                ) from error
+            raise
 
     def __getitem__(self, key: int | str) -> GraphTensors:
         """Read one graph by row or id.
@@ -120,77 +107,138 @@ class TensorStore:
         Raises:
             IndexError: no such row.
             UnknownIdError: no such id.
+            DamagedError: an array is not what it must be.
         """
-        row = self.row(key) if isinstance(key, str) else key + len(self) * (key < 0)
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {key} of {len(self)} graphs")
-        nodes, sources, targets, relations, virtual, kinds = (
-            array[self._starts[row, column] : self._starts[row + 1, column]]
-            for array, column in zip(self._arrays, COLUMN_OF, strict=True)
-        )
-        edges = np.stack([sources, targets]).astype(np.int32)
-        relations = np.asarray(relations, dtype=np.int16)
-        if self._counts[row, 3]:
-            edges = np.concatenate([edges, edges[::-1]], axis=1)
-            relations = np.concatenate([relations, relations + np.int16(1)])
-        return GraphTensors(
-            nodes=nodes.astype(np.int32),
-            edges=edges,
-            relations=relations,
-            virtual=virtual.astype(np.int32),
-            kinds=np.array(kinds, dtype=np.int8),
-            features=self._features_of(row),
-        )
+        if isinstance(key, str):
+            return self.get_many([key])[0]
+        snapshot = self.snapshot()
+        if not -len(snapshot) <= key < len(snapshot):
+            raise IndexError(f"row {key} of {len(snapshot)} graphs")
+        return _read(snapshot, int(snapshot.live[key]))
 
-    def __iter__(self) -> Iterator[GraphTensors]:
-        return (self[row] for row in range(len(self)))
-
-    def row(self, id: str) -> int:
-        """Find the row of an id.
+    def get_many(self, ids: Sequence[str]) -> list[GraphTensors]:
+        """Read graphs in the order of ``ids``, which are looked up together.
 
         Raises:
-            UnknownIdError: the store does not have it.
+            UnknownIdError: the store does not have some of them; all are named.
+            DamagedError: an array is not what it must be.
         """
-        row = int(self._table.rows([id])[0])
-        if row < 0:
-            raise UnknownIdError(self.path, [id])
-        return row
+        snapshot = self.snapshot()
+        return [_read(snapshot, row) for row in snapshot.find(ids).tolist()]
+
+    def __iter__(self) -> Iterator[GraphTensors]:
+        snapshot = self.snapshot()
+        return (_read(snapshot, row) for row in snapshot.live.tolist())
 
     @property
     def ids(self) -> list[str]:
         """The ids in the order of the rows."""
-        return list(self._table)
+        return list(self.snapshot())
 
     @property
     def node_counts(self) -> npt.NDArray[np.int64]:
         """Nodes of each graph, virtual ones included: int64 ``[m]``."""
-        return self._counts[:, 0]
+        return self._joined(lambda part: np.diff(part["node_offsets"]))
 
     @property
     def edge_counts(self) -> npt.NDArray[np.int64]:
         """Edges of each graph, inverse ones included: int64 ``[m]``."""
-        return self._counts[:, 1]
+        return self._joined(lambda part: np.diff(part["edge_offsets"]) * np.where(part["mirrored"], 2, 1))
 
     @property
     def virtual_counts(self) -> npt.NDArray[np.int64]:
         """Retrieval vectors of each graph: int64 ``[m]``."""
-        return self._counts[:, 2]
+        return self._joined(lambda part: np.diff(part["virtual_offsets"]))
 
-    @cached_property
-    def _table(self) -> IdTable:
-        return IdTable(self.path / IDS, len(self))
+    def _joined(self, values: Callable[[Part], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Join a number of each graph over the parts, without those of deleted graphs."""
+        parts = self.snapshot().parts
+        return np.concatenate([np.zeros(0, dtype=np.int64), *(values(part)[part.alive] for part in parts)])
 
-    def _features_of(self, row: int) -> npt.NDArray[np.float16] | None:
-        """Read the text features of one graph, or ``None`` where the store has none."""
-        if self._features is None:
-            return None
-        start, end = self._starts[row : row + 2, 2].tolist()
-        return np.array(self._features[start * self._width : end * self._width]).reshape(-1, self._width)
 
-    def _map(self, name: str, dtype: str, total: int) -> npt.NDArray[Any]:
-        """Map one array, after comparing its length with the counts."""
-        path = self.path / name
-        wanted = total * np.dtype(dtype).itemsize
-        if not path.is_file() or path.stat().st_size != wanted:
-            raise DamagedStoreError(path, f"the file is missing or has not its {wanted} bytes")
-        return np.memmap(path, dtype=dtype, mode="r", shape=(total,)) if total else np.zeros(0, dtype=dtype)
+def _read(snapshot: Snapshot, row: int) -> GraphTensors:
+    """Read one graph."""
+    number = bisect_right(snapshot.bases, row) - 1
+    part, row = snapshot.parts[number], row - int(snapshot.bases[number])
+    nodes, edges, virtual = (slice(*part[name][row : row + 2].tolist()) for name in _OFFSETS)
+    pairs = np.stack([part["sources"][edges], part["targets"][edges]]).astype(np.int32)
+    relations = np.array(part["relations"][edges])
+    if part["mirrored"][row]:
+        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+        relations = np.concatenate([relations, relations + np.int16(1)])
+    features = part["features"]
+    found = GraphTensors(
+        nodes=part["nodes"][nodes].astype(np.int32),
+        edges=pairs,
+        relations=relations,
+        virtual=part["virtual"][virtual].astype(np.int32),
+        kinds=np.array(part["kinds"][virtual]),
+        features=np.array(features[virtual]) if features.shape[1] else None,
+    )
+    for named in (found.edges, found.virtual):
+        if named.size and int(named.view(np.uint32).max()) >= len(found.nodes):  # so a negative one is too large
+            raise DamagedError(part.path, f"graph {row} of it names nodes that it does not have")
+    return found
+
+
+def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]]) -> Iterator[Content]:
+    """Lay tensors end to end, in parts that are bounded in bytes."""
+    ids: list[str] = []
+    rows: list[Mapping[str, npt.NDArray[Any]]] = []
+    widths: set[int] = set()
+    size = 0
+    for name, graph in items:
+        row = _row(graph)
+        widths.add(row["features"].shape[1])
+        if len(widths) > 1:
+            raise TensorsError(str(path), f"{name!r} has text features of another width than the graphs before it")
+        needed = sum(array.nbytes for array in row.values())
+        if ids and size + needed > TENSORS.part_bytes:
+            yield _content(ids, rows)
+            ids, rows, size = [], [], 0
+        ids.append(name)
+        rows.append(row)
+        size += needed
+    if ids:
+        yield _content(ids, rows)
+
+
+def _row(graph: GraphTensors) -> dict[str, npt.NDArray[Any]]:
+    """What is stored of a graph, by the name of the array."""
+    mirrored = _is_mirrored(graph)
+    kept = len(graph.relations) >> mirrored
+    sources, targets = graph.edges[:, :kept]
+    features = np.zeros((len(graph.virtual), 0), np.float16) if graph.features is None else graph.features
+    return {
+        "nodes": _narrow(graph.nodes),
+        "sources": _narrow(sources),
+        "targets": _narrow(targets),
+        "relations": graph.relations[:kept].astype(np.int16),
+        "virtual": _narrow(graph.virtual),
+        "kinds": graph.kinds.astype(np.int8),
+        "features": features.astype(np.float16),
+        "mirrored": np.asarray([mirrored], dtype=np.uint8),
+    }
+
+
+def _narrow(values: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+    """Numbers in two bytes where all of them fit, else in four; numpy joins both kinds to the wider one."""
+    fits = not values.size or (values.min() >= 0 and values.max() <= 0xFFFF)
+    return values.astype(np.uint16 if fits else np.int32)
+
+
+def _content(ids: list[str], rows: list[Mapping[str, npt.NDArray[Any]]]) -> Content:
+    arrays = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    for offsets, name in _OFFSETS.items():
+        arrays[offsets] = np.cumsum([0, *(len(row[name]) for row in rows)], dtype=np.int64)
+    return Content(ids, arrays)
+
+
+def _is_mirrored(graph: GraphTensors) -> bool:
+    """Tell whether the second half of the edges is the first turned round, with relations one higher."""
+    half, odd = divmod(len(graph.relations), 2)
+    return (
+        not odd
+        and np.array_equal(graph.edges[:, half:], graph.edges[::-1, :half])
+        and np.array_equal(graph.relations[half:], graph.relations[:half] + 1)
+    )

@@ -74,7 +74,7 @@ class BatchMaker:
             noise: the source of chance in training; ``None`` for validation.
         """
         names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
-        posts = [self.tensors[name] for name in names]
+        posts = self.tensors.get_many(names)
         graphs = collate(posts)
         if noise is None:
             return Batch(pairs, list(others), graphs)

@@ -2,7 +2,7 @@
 
 ::
 
-    <checkpoint>/tensors-<16 digits>/    a TensorStore; the digits stand for vocabulary, conditions and ids
+    <checkpoint>/tensors-<16 digits>.mathamr    a TensorStore; the digits stand for vocabulary, conditions and ids
 
 Where there is no checkpoint, the store is a temporary one, and gone with the process.
 """
@@ -33,9 +33,13 @@ class Graphs(Protocol):
 
 
 class Tensors(Protocol):
-    """The arrays of graphs by id: a ``TensorStore`` or a mapping."""
+    """The arrays of graphs by id: a ``TensorStore``."""
 
     def __getitem__(self, key: str, /) -> GraphTensors: ...
+
+    def get_many(self, ids: Sequence[str], /) -> list[GraphTensors]:
+        """Read graphs in the order of ``ids``."""
+        ...
 
 
 class TrainingFiles:
@@ -76,15 +80,17 @@ class TrainingFiles:
         if config.features == "text":
             conditions += [text.name if text else config.text_model]
         digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
-        path = self._folder / f"tensors-{digest[:16]}"
+        store = TensorStore(self._folder / f"tensors-{digest[:16]}.mathamr")
 
         def build() -> None:
-            if not path.exists():
-                made = stream_tensors((graphs[name] for name in names), vocabulary, config, len(names), verbose, text)
-                TensorStore.build(path, zip(names, made, strict=True))
+            if store.built():
+                store.verify()  # a wrong byte would be trained on, or end a GPU
+                return
+            made = stream_tensors((graphs[name] for name in names), vocabulary, config, len(names), verbose, text)
+            TensorStore.build(store.path, zip(names, made, strict=True))
 
         self._ranks.first(build)
-        return TensorStore(path)
+        return store
 
     def __enter__(self) -> TrainingFiles:
         return self

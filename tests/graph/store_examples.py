@@ -18,4 +18,5 @@ def dies_after(items):
 
 
 def files(path):
-    return {file.name: file.read_bytes() for file in path.iterdir()}
+    """Every file of a store by its place in the folder."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}

@@ -8,10 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+from store_examples import dies_after, files
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, StoreExistsError, build_store
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.store import ExistsError, LockedError, UnfinishedJobError
 
 DOCUMENTS = [
     {"docno": f"d{i}", "title": f"Number {i}", "text": f"We know that $x_{i} = {i}$ is odd."} for i in range(140)
@@ -25,11 +28,13 @@ class Parser:
 
     def __init__(self, dies=()):
         self.dies = dies
+        self.parsed = 0
 
     def parse_sentences(self, sentences):
         return ["(a / b)" for _ in sentences]
 
     def parse_post(self, post):
+        self.parsed += 1
         number = int(post.text.split()[1].rstrip("."))
         if number in self.dies:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -39,25 +44,28 @@ class Parser:
         return [self.parse_post(post) for post in posts]
 
 
-def files(path):
-    return {file.name: file.read_bytes() for file in Path(path).iterdir()}
-
-
 def builder(parser="dependency"):
     return GraphBuilder(parser, batch_size=7)
 
 
-def test_any_number_of_processes_gives_the_bytes_and_warnings_of_the_pipeline(tmp_path):
+def contents(store):
+    return [(row["docno"], row["graph"]) for row in store.get_corpus_iter()]
+
+
+def test_any_number_of_processes_gives_the_bytes_and_the_graphs_and_warnings_of_the_pipeline(tmp_path):
     documents = [{**document, "text": 13} if i in (13, 60) else document for i, document in enumerate(DOCUMENTS[:70])]
     piped = GraphStore(tmp_path / "piped.mathamr")
     with pytest.warns(MathAMRWarning):
         (builder() >> piped.indexer(shard_size=20)).index(dict(document) for document in documents)
+    stores = []
     for workers in (1, 3):
         store = GraphStore(tmp_path / f"{workers}.mathamr")
         with pytest.warns(MathAMRWarning) as caught:
             assert build_store(documents, builder(), store, workers=workers, shard_size=20) is store
         assert [str(warning.message).partition(":")[0] for warning in caught] == ["post 'd13'", "post 'd60'"]
-        assert files(store.path) == files(piped.path)
+        assert contents(store) == contents(piped)
+        stores.append(files(store.path))
+    assert stores[0] == stores[1]
 
 
 def test_topics_are_stored_by_qid(tmp_path):
@@ -69,13 +77,95 @@ def test_topics_are_stored_by_qid(tmp_path):
 def test_nothing_is_read_or_replaced_where_it_must_not_be(tmp_path):
     store = build_store(DOCUMENTS[:3], builder(), GraphStore(tmp_path / "store.mathamr"))
     before = files(store.path)
-    with pytest.raises(StoreExistsError):
+    with pytest.raises(ExistsError):
         build_store(DOCUMENTS[3:], builder(), store)
     with pytest.raises(ConfigError, match="workers=0"):
         build_store(DOCUMENTS, builder(), store, mode="overwrite", workers=0)
     with pytest.raises(ConfigError, match="processes of its own"):
         build_store(DOCUMENTS, builder(TransitionAmrParser(python=sys.executable)), store, mode="overwrite", workers=2)
     assert files(store.path) == before
+
+
+def stopped(store, documents=DOCUMENTS, made=None, **options):
+    """A job that stops after 100 documents, 98 of which are built, 95 of them stored."""
+    with pytest.raises(KeyboardInterrupt):
+        build_store(dies_after(documents[:100]), made or builder(Parser()), store, shard_size=5, **options)
+    assert store.unfinished() == 95
+    return store
+
+
+def changed(number):
+    return [{**document, "text": "Other."} if i == number else document for i, document in enumerate(DOCUMENTS)]
+
+
+@pytest.mark.parametrize("number", [0, 3, 93])
+def test_another_document_under_the_same_id_is_refused(tmp_path, number):
+    store = stopped(GraphStore(tmp_path / "store.mathamr"))
+    with pytest.raises(UnfinishedJobError, match=f"row 'd{number}': one content, not another"):
+        build_store(changed(number), builder(Parser()), store, shard_size=5)
+    build_store(DOCUMENTS, builder(Parser()), store, shard_size=5)
+    assert len(store) == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    "documents", [DOCUMENTS[1:], DOCUMENTS[::-1], DOCUMENTS[7:14] + DOCUMENTS[:7] + DOCUMENTS[14:]]
+)
+def test_documents_that_do_not_come_again_in_their_places_are_refused(tmp_path, documents):
+    store = stopped(GraphStore(tmp_path / "store.mathamr"))
+    with pytest.raises(UnfinishedJobError, match="row 'd0'"):
+        build_store(documents, builder(Parser()), store, shard_size=5)
+
+
+def test_fewer_documents_than_an_earlier_run_stored_are_refused(tmp_path):
+    store = stopped(GraphStore(tmp_path / "store.mathamr"))
+    with pytest.raises(UnfinishedJobError, match=r"'d7'.*rows without these"):
+        build_store(DOCUMENTS[:7], builder(Parser()), store, shard_size=5)
+
+
+def test_other_makers_and_sources_are_refused_by_name(tmp_path):
+    store = stopped(GraphStore(tmp_path / "store.mathamr"), sources={"posts.xml": [3, "abc"]})
+    same = {"sources": {"posts.xml": [3, "abc"]}, "shard_size": 5}
+    with pytest.raises(UnfinishedJobError, match="formulas: both, not opt"):
+        build_store(DOCUMENTS, GraphBuilder(Parser(), "opt", batch_size=7), store, **same)
+    with pytest.raises(UnfinishedJobError, match=r"parser: \['test'\], not \['dependency'\]"):
+        build_store(DOCUMENTS, builder(), store, **same)
+    with pytest.raises(UnfinishedJobError, match=r"posts.xml: \[3, 'abc'\], not \[4, 'def'\]"):
+        build_store(DOCUMENTS, builder(Parser()), store, sources={"posts.xml": [4, "def"]}, shard_size=5)
+    with pytest.raises(UnfinishedJobError, match=r"parser: .* not None"):
+        (builder(Parser()) >> store.indexer()).index(DOCUMENTS)
+    build_store(DOCUMENTS, builder(Parser()), store, **same)
+    assert len(store) == len(DOCUMENTS)
+
+
+def test_other_formula_trees_are_refused(tmp_path):
+    header = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
+    makers = []
+    for name in ("one", "two"):
+        table = tmp_path / f"{name}.tsv"
+        table.write_text(header + f"{len(name)}\t1\t1\tquestion\t\t1\t1\t\t<math><mi>{name}</mi></math>\n")
+        made = FormulaStore.build(tmp_path / name, [table], [])
+        makers.append(GraphBuilder(Parser(), store=made, batch_size=7))
+    store = stopped(GraphStore(tmp_path / "store.mathamr"), made=makers[0])
+    with pytest.raises(UnfinishedJobError, match="trees"):
+        build_store(DOCUMENTS, makers[1], store, shard_size=5)
+    build_store(DOCUMENTS, makers[0], store, shard_size=5)
+
+
+def test_work_of_a_running_job_is_neither_taken_nor_discarded(tmp_path):
+    store = GraphStore(tmp_path / "store.mathamr")
+    refused = []
+
+    def documents():
+        for i, document in enumerate(DOCUMENTS):
+            if i == 50:
+                for attempt in (lambda: build_store(DOCUMENTS, builder(), GraphStore(store.path)), store.discard):
+                    with pytest.raises(LockedError):
+                        attempt()
+                    refused.append(i)
+            yield document
+
+    build_store(documents(), builder(Parser()), store, shard_size=5)
+    assert (refused, len(store)) == ([50, 50], len(DOCUMENTS))
 
 
 SCRIPT = """
@@ -133,10 +223,11 @@ def test_a_stopped_job_leaves_no_process_and_is_completed_to_the_same_bytes(tmp_
     assert until(lambda: not alive(process.pid))
     assert error.count("KeyboardInterrupt") == (1 if whole_group else 0), error
     store = GraphStore(tmp_path / "stopped.mathamr")
-    done = store.unfinished_ids()
-    assert 0 < len(done) < len(DOCUMENTS)
-    rest = [document for document in DOCUMENTS if document["docno"] not in done]
-    build_store(rest, builder(Parser()), store, shard_size=5)
+    done = store.unfinished()
+    assert 0 < done < len(DOCUMENTS)
+    parser = Parser()
+    build_store(DOCUMENTS, builder(parser), store, shard_size=5)
+    assert parser.parsed == len(DOCUMENTS) - done // 7 * 7  # whole batches of 7 are not built again
     undisturbed = build_store(DOCUMENTS, builder(Parser()), GraphStore(tmp_path / "whole.mathamr"), shard_size=5)
     assert files(store.path) == files(undisturbed.path)
 

@@ -1,27 +1,27 @@
 """Tensors on disk: narrow where they can be, the same when they come back."""
 
 import dataclasses
-import json
 import pickle
-import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from graph_examples import one_sentence, whole
+from store_examples import files
 
-from pyterrier_mathamr.graph import (
-    DamagedStoreError,
+from pyterrier_mathamr.graph import GraphTensors, TensorsError, TensorStore, Vocabulary, graph_tensors
+from pyterrier_mathamr.graph.tensor_store import TENSORS
+from pyterrier_mathamr.store import (
+    DamagedError,
     DuplicateIdError,
-    GraphTensors,
+    ExistsError,
+    FormatError,
     NotBuiltError,
-    StoreExistsError,
-    StoreFormatError,
-    TensorsError,
-    TensorStore,
+    OtherArtifactError,
     UnknownIdError,
-    Vocabulary,
-    graph_tensors,
 )
+
+DATA = Path(__file__).parent.parent / "data"
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()])
 ITEMS = [
@@ -54,6 +54,7 @@ def test_what_was_written_comes_back_by_row_and_by_id(tmp_path):
     assert (len(store), store.ids) == (3, ["a", "b", "c"])
     assert list(store) == [item for _, item in ITEMS]
     assert store["b"] == ITEMS[1][1]
+    assert store.get_many(["c", "a", "c"]) == [ITEMS[2][1], ITEMS[0][1], ITEMS[2][1]]
     assert store[-1] == ITEMS[2][1]
     assert store["a"].nodes.dtype == np.int32
     assert store["a"].relations.dtype == np.int16
@@ -68,15 +69,40 @@ def test_the_sizes_of_all_graphs_are_known_without_reading_them(tmp_path):
 
 def test_small_numbers_take_two_bytes_and_half_of_the_edges_is_kept(tmp_path):
     store = TensorStore.build(tmp_path / "t", ITEMS)
-    total_edges, total_nodes = int(store.edge_counts.sum()), int(store.node_counts.sum())
-    assert (tmp_path / "t" / "sources.bin").stat().st_size == total_edges // 2 * 2
-    assert (tmp_path / "t" / "nodes.bin").stat().st_size == total_nodes * 2
+    [part] = store.snapshot().parts
+    assert part["sources"].nbytes == int(store.edge_counts.sum()) // 2 * 2
+    assert part["nodes"].nbytes == int(store.node_counts.sum()) * 2
 
 
-def test_a_large_number_widens_the_column_with_all_that_it_holds(tmp_path):
+def test_a_large_number_widens_the_array_with_all_that_it_holds(tmp_path):
     wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
     store = TensorStore.build(tmp_path / "t", [ITEMS[0], ("wide", wide), ITEMS[1]])
     assert list(store) == [ITEMS[0][1], wide, ITEMS[1][1]]
+
+
+def test_parts_are_bounded_in_bytes_and_read_as_one(tmp_path, monkeypatch):
+    small = dataclasses.replace(TENSORS, part_bytes=600)
+    monkeypatch.setattr("pyterrier_mathamr.graph.tensor_store.TENSORS", small)
+    monkeypatch.setattr(TensorStore, "KIND", small)
+    wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
+    items = [*((f"{name}{i}", graph) for i in range(10) for name, graph in ITEMS), ("wide", wide)]
+    store = TensorStore.build(tmp_path / "t", items)
+    assert len(store.snapshot().parts) > 3
+    assert all(sum(part[field.name].nbytes for field in TENSORS.fields) < 1000 for part in store.snapshot().parts)
+    assert list(store) == [graph for _, graph in items]
+    assert store.get_many(["wide", "a7", "c0"]) == [wide, ITEMS[0][1], ITEMS[2][1]]
+    assert store.edge_counts.tolist() == [len(graph.relations) for _, graph in items]
+
+
+def test_deleted_graphs_are_gone_and_merging_keeps_the_others(tmp_path):
+    wide = tensors([70_000, 1], [[0, 1], [1, 0]], [4, 5])
+    store = TensorStore.build(tmp_path / "t", [*ITEMS, ("wide", wide)])
+    store.delete(["b"])
+    for _ in range(2):
+        assert (store.ids, list(store)) == (["a", "c", "wide"], [ITEMS[0][1], ITEMS[2][1], wide])
+        assert store[1] == ITEMS[2][1]
+        assert store.node_counts.tolist() == [len(ITEMS[0][1].nodes), len(ITEMS[2][1].nodes), 2]
+        store.compact()
 
 
 def test_edges_without_mirror_images_are_kept_as_they_are(tmp_path):
@@ -111,7 +137,7 @@ def test_a_build_that_fails_leaves_what_was_there(tmp_path):
 
 def test_a_store_is_replaced_only_on_demand(tmp_path):
     TensorStore.build(tmp_path / "t", ITEMS)
-    with pytest.raises(StoreExistsError):
+    with pytest.raises(ExistsError):
         TensorStore.build(tmp_path / "t", ITEMS[:1])
     assert TensorStore.build(tmp_path / "t", ITEMS[:1], overwrite=True).ids == ["a"]
 
@@ -119,49 +145,52 @@ def test_a_store_is_replaced_only_on_demand(tmp_path):
 def test_the_same_tensors_give_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         TensorStore.build(tmp_path / name, ITEMS)
-    for file in (tmp_path / "one").iterdir():
-        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+    assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
-@pytest.mark.parametrize("name", ["nodes.bin", "targets.bin", "relations.bin", "kinds.bin"])
-def test_a_file_cut_short_is_reported_on_opening(tmp_path, name):
-    TensorStore.build(tmp_path / "t", ITEMS)
-    file = tmp_path / "t" / name
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(DamagedStoreError, match=name):
-        TensorStore(tmp_path / "t")
-
-
-def test_what_is_no_store_or_of_another_format_is_refused(tmp_path):
+def test_what_is_no_store_or_damaged_is_refused(tmp_path):
     with pytest.raises(NotBuiltError):
-        TensorStore(tmp_path / "nothing")
-    TensorStore.build(tmp_path / "t", ITEMS)
-    shutil.copytree(tmp_path / "t", tmp_path / "u")
-    (tmp_path / "u" / "meta.json").write_text('{"version": 7}')
-    with pytest.raises(StoreFormatError, match="format 7"):
-        TensorStore(tmp_path / "u")
+        len(TensorStore(tmp_path / "nothing"))
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "thesis.tex").write_text("chapter 1")
+    with pytest.raises(OtherArtifactError, match="holds files"):
+        TensorStore.build(tmp_path / "u", ITEMS, overwrite=True)
+    store = TensorStore.build(tmp_path / "t", ITEMS)
+    file = tmp_path / "t" / "part-000000" / "arrays.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DamagedError, match="arrays"):
+        len(TensorStore(store.path))
+
+
+def test_an_edge_to_a_node_that_is_not_there_is_reported(tmp_path):
+    wrong = tensors([1, 2], [[0, 9], [1, 0]], [4, 5])
+    negative = tensors([1, 2], [[0, -1], [1, 0]], [4, 7])
+    store = TensorStore.build(tmp_path / "t", [("wrong", wrong), ("negative", negative)])
+    for name in ("wrong", "negative"):
+        with pytest.raises(DamagedError, match="names nodes that it does not have"):
+            store[name]
+
+
+def test_a_store_of_the_format_before_is_refused_by_name():
+    with pytest.raises(FormatError, match=r"format before 3.*training makes it again"):
+        len(TensorStore(DATA / "tensor-store-format-2"))
+
+
+def test_a_store_of_this_format_opens():
+    store = TensorStore(DATA / "tensor-store-format-3")
+    store.verify()
+    assert store.ids == ["1", "2", "3"]
+    assert store.node_counts.tolist() == [len(graph.nodes) for graph in store]
 
 
 def test_text_features_come_back_and_a_store_without_them_has_none(tmp_path):
     assert TensorStore.build(tmp_path / "none", ITEMS)["a"].features is None
-    assert not (tmp_path / "none" / "features.bin").exists()
     items = [(name, with_features(tensors, 5)) for name, tensors in ITEMS]
     store = TensorStore.build(tmp_path / "some", items)
     assert [store[name] for name, _ in items] == [tensors for _, tensors in items]
     assert store["b"] != ITEMS[1][1]
     with pytest.raises(TensorsError, match="another width"):
         TensorStore.build(tmp_path / "mixed", [*items, ("d", ITEMS[0][1])])
-    (tmp_path / "some" / "features.bin").write_bytes(b"")
-    with pytest.raises(DamagedStoreError, match=r"features\.bin"):
-        TensorStore(tmp_path / "some")
-
-
-def test_a_store_of_the_first_format_is_read(tmp_path):
-    TensorStore.build(tmp_path / "t", ITEMS)
-    meta = json.loads((tmp_path / "t" / "meta.json").read_text())
-    del meta["features"]
-    (tmp_path / "t" / "meta.json").write_text(json.dumps({**meta, "version": 1}))
-    assert list(TensorStore(tmp_path / "t")) == [tensors for _, tensors in ITEMS]
 
 
 def test_a_store_survives_a_worker_process(tmp_path):

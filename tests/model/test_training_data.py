@@ -34,6 +34,13 @@ EVERYTHING = {
 }
 
 
+class Arrays(dict):
+    """Arrays in memory, read as those of a ``TensorStore``."""
+
+    def get_many(self, ids):
+        return [self[name] for name in ids]
+
+
 @pytest.fixture
 def negatives() -> dict[str, list[str]]:
     """Of each question the answers of the next four; the next but seven is of the same topic."""
@@ -90,7 +97,7 @@ def unit_rows(count: int, seed: int = 0) -> torch.Tensor:
 def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(small, graphs, vocabulary) -> None:
     config = small.replace(hard_negatives=1, beta=0.5, temperature=0.5)
     names = ["q0", "q1", "a0", "a1", "a5", "a8"]
-    tensors = {name: graph_tensors(graphs[name], vocabulary) for name in names}
+    tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
     batch = BatchMaker(config, vocabulary, tensors).make([("q0", "a0"), ("q1", "a1")], ["a5", "a8"])
     assert len(batch.graphs) == 6
     assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
@@ -108,7 +115,7 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
 def test_the_loss_of_a_batch_is_the_weighted_sum_of_its_parts(small, pairs, graphs, vocabulary) -> None:
     plain = small.replace(node_mask=0.0, edge_dropout=0.0)
     config = plain.replace(formula_contrast=0.7, subexpression=0.2)
-    tensors = {name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()}
+    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
     chosen, answers = pairs[:6], Answers(pairs)
     made = BatchMaker(config, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
     alone = BatchMaker(plain, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
@@ -130,7 +137,7 @@ def test_the_loss_of_a_batch_is_the_weighted_sum_of_its_parts(small, pairs, grap
 
 def test_keys_stay_with_their_rows_where_sentences_are_dropped(small, pairs, graphs, vocabulary) -> None:
     config = small.replace(formula_contrast=1.0, sentence_dropout=0.5)
-    tensors = {name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()}
+    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
     made = BatchMaker(config, vocabulary, tensors).make(pairs[:8], (), torch.Generator().manual_seed(0))
     whole = BatchMaker(config, vocabulary, tensors).make(pairs[:8])
     assert len(made.keys) == len(made.graphs.virtual) < len(whole.graphs.virtual)
