@@ -20,6 +20,7 @@ from pyterrier_mathamr.store import (
     Field,
     FormatError,
     Kind,
+    Mode,
     OtherArtifactError,
     Part,
     Snapshot,
@@ -67,24 +68,26 @@ class TensorStore(StoredArtifact):
 
     @classmethod
     def build(
-        cls, path: str | Path, items: Iterable[tuple[str, GraphTensors]], *, overwrite: bool = False
+        cls, path: str | Path, items: Iterable[tuple[str, GraphTensors]], *, mode: Mode = "create"
     ) -> TensorStore:
         """Write tensors in the order in which they come; the store appears when it is whole.
 
         Args:
             path: the folder to make.
             items: ids and tensors, in a stream.
-            overwrite: replace a store that is there.
+            mode: ``create`` a store where there is none, ``overwrite`` what is there once the new one is whole, or
+                ``append`` to it.
 
         Raises:
-            ExistsError: there is a store at ``path`` and ``overwrite`` is not set.
+            ExistsError: there is a store at ``path``, and the mode is ``create``.
             OtherArtifactError: what is there is no such store. WriteError: nothing can be written there.
             DuplicateIdError: an id came twice.
             TensorsError: some graphs have text features and others none, or wider ones.
         """
         store = cls(path)
-        with store.job("overwrite" if overwrite else "create", {}, resume=False) as job:
-            for content in _contents(store.path, items):
+        with store.job(mode, {}, resume=False) as job:
+            widths = {part["features"].shape[1] for part in job.parts}
+            for content in _contents(store.path, items, widths):
                 job.add(content)
             job.commit({})
         return store
@@ -181,11 +184,10 @@ def _read(snapshot: Snapshot, row: int) -> GraphTensors:
     return found
 
 
-def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]]) -> Iterator[Content]:
-    """Lay tensors end to end, in parts that are bounded in bytes."""
+def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]], widths: set[int]) -> Iterator[Content]:
+    """Lay tensors end to end, in parts that are bounded in bytes; all must have text features of one width."""
     ids: list[str] = []
     rows: list[Mapping[str, npt.NDArray[Any]]] = []
-    widths: set[int] = set()
     size = 0
     for name, graph in items:
         row = _row(graph)

@@ -10,14 +10,12 @@ import pytest
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.artifacts import NotWritableError, OtherArtifactError, check_artifact, check_writable
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph import TensorStore
 
 DOCUMENTS = [{"docno": "1", "text": "Why is $x^2$ not negative?"}]
 
 BUILDS: dict[str, Callable[[Path, str], Any]] = {
     "bm25": lambda path, mode: mathamr.BM25Index(path).indexer(mode).index(DOCUMENTS),
     "tangent": lambda path, mode: mathamr.TangentIndex(path).indexer(mode).index(DOCUMENTS),
-    "graphs": lambda path, mode: (mathamr.GraphBuilder() >> mathamr.GraphStore(path).indexer(mode)).index(DOCUMENTS),
 }
 
 
@@ -63,28 +61,17 @@ def test_no_mode_replaces_a_folder_of_other_things(tmp_path: Path, build: str, m
     assert (tmp_path / "thesis.tex").read_text() == "chapter 1"
 
 
-def test_a_store_of_tensors_replaces_no_folder_of_other_things(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("chapter 1")
-    with pytest.raises(OtherArtifactError, match="not a store of tensors"):
-        TensorStore.build(tmp_path, [], overwrite=True)
-    assert (tmp_path / "thesis.tex").read_text() == "chapter 1"
-
-
 def test_an_artifact_of_another_kind_is_not_opened_and_its_own_kind_is_named(tmp_path: Path) -> None:
-    graphs = BUILDS["graphs"](tmp_path / "graphs", "create")
+    graphs = (mathamr.GraphBuilder() >> mathamr.GraphStore(tmp_path / "graphs").indexer()).index(DOCUMENTS)
     with pytest.raises(OtherArtifactError, match=r"a graph_store\.mathamr, not a sparse_index\.mathamr_bm25"):
         len(mathamr.BM25Index(graphs.path))
     with pytest.raises(OtherArtifactError, match=r"a graph_store\.mathamr, not a sparse_index\.mathamr_tangent"):
         len(mathamr.TangentIndex(graphs.path))
-    bm25 = BUILDS["bm25"](tmp_path / "bm25", "create")
-    with pytest.raises(OtherArtifactError, match=r"a sparse_index\.mathamr_bm25, not a graph_store\.mathamr"):
-        len(mathamr.GraphStore(bm25.path))
 
 
 WRITES: dict[str, Callable[[Path], Any]] = {
     **{name: lambda path, build=build: build(path, "create") for name, build in BUILDS.items()},
     "formulas": lambda path: FormulaStore.build(path, [], []),
-    "tensors": lambda path: TensorStore.build(path, []),
     "model": lambda path: mathamr.MathAMR.from_pretrained("mathamr-plus-mini").save(path),
 }
 

@@ -1,5 +1,6 @@
 """Sources of posts and pairs: ARQMath folders and pair files."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import known_item_split
-from pyterrier_mathamr.experiments import SourceError, read_documents, read_training_pairs
+from pyterrier_mathamr.experiments import SourceError, build_graphs, read_documents, read_training_pairs
+from pyterrier_mathamr.experiments.sources import source_fingerprints
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 LINE = '{"qid": "q", "question": "Is $x$?", "aid": "a", "answer": "Yes."}\n'
@@ -37,3 +39,31 @@ def test_test_questions_of_a_folder_are_never_among_the_training_pairs() -> None
     pairs = read_training_pairs(SAMPLE)
     assert {known_item_split(question) for question, _ in pairs.train} == {"train"}
     assert {known_item_split(question) for question, _ in pairs.validation} == {"validation"}
+
+
+def test_each_file_that_graphs_are_made_from_is_identified_by_its_content(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(LINE, encoding="utf-8")
+    found = source_fingerprints([file, folder])
+    table = "source 2, sample/slt_representation_v3/1.tsv"
+    assert list(found) == ["source 1, pairs.jsonl", "source 2, sample/Posts.V1.3.xml", table]
+    moved = Path(shutil.copytree(folder, tmp_path / "elsewhere" / "sample"))
+    assert source_fingerprints([file, moved]) == found
+    with open(folder / "slt_representation_v3" / "1.tsv", "a", encoding="utf-8") as out:
+        out.write("\n")
+    again = source_fingerprints([file, folder])
+    assert [name for name in found if found[name] != again[name]] == [table]
+    with pytest.raises(SourceError, match="nowhere"):
+        source_fingerprints([tmp_path / "nowhere"])
+
+
+def test_trees_of_other_tables_are_never_reused(tmp_path: Path) -> None:
+    other = Path(shutil.copytree(SAMPLE, tmp_path / "other"))
+    table = other / "slt_representation_v3" / "1.tsv"
+    table.write_text(table.read_text(encoding="utf-8").replace("<mi>x</mi>", "<mi>q</mi>"), encoding="utf-8")
+    store = build_graphs([SAMPLE], tmp_path / "out")
+    ids, before = store.ids(), store.get_many(store.ids())
+    after = build_graphs([other], tmp_path / "out").get_many(ids)
+    assert after != before
+    assert after == build_graphs([other], tmp_path / "anew").get_many(ids)

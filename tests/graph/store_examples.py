@@ -19,4 +19,6 @@ def dies_after(items):
 
 def files(path):
     """Every file of a store by its place in the folder."""
+    if path.is_file():
+        return {"": path.read_bytes()}
     return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}

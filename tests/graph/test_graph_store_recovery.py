@@ -9,10 +9,17 @@ from store_examples import dies_after, files, graph, rows
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import AmrError
-from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, TensorStore
 from pyterrier_mathamr.graph.record import pack
 from pyterrier_mathamr.graph.stored import Record
-from pyterrier_mathamr.store import DamagedError, FormatError, NotBuiltError, UnfinishedJobError
+from pyterrier_mathamr.store import (
+    DamagedError,
+    FormatError,
+    NotBuiltError,
+    OtherArtifactError,
+    UnfinishedJobError,
+    WriteError,
+)
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -103,6 +110,32 @@ def test_a_store_of_this_format_opens():
     assert store.ids() == ["1", "2", "3"]
     assert store["2"].text == "The sum FORMULA_0 is even."
     assert store["2"].latex == ("a + b",)
+
+
+PLACES = {
+    "a folder of other things": lambda path: (path.mkdir(), (path / "thesis.tex").write_text("chapter 1")),
+    "a file": lambda path: path.write_text("chapter 1"),
+    "another artifact": lambda path: TensorStore.build(path, []),
+}
+
+
+@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_graph_store_is_neither_read_nor_replaced(store, place, mode):
+    PLACES[place](store.path)
+    before = files(store.path)
+    with pytest.raises(OtherArtifactError, match=r"not a graph_store|no graph_store"):
+        store.indexer(mode).index(rows(1))
+    with pytest.raises(OtherArtifactError):
+        len(store)
+    assert files(store.path) == before
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for build in (lambda path: GraphStore(path).index(rows(1)), lambda path: TensorStore.build(path, [])):
+        with pytest.raises(WriteError, match=r"file/new.*cannot be written"):
+            build(tmp_path / "file" / "new")
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_unknown_rows_and_ids_are_errors(tmp_path):
 def test_a_build_that_fails_leaves_what_was_there(tmp_path):
     TensorStore.build(tmp_path / "t", ITEMS)
     with pytest.raises(DuplicateIdError, match="'a'"):
-        TensorStore.build(tmp_path / "t", [ITEMS[0], ITEMS[0]], overwrite=True)
+        TensorStore.build(tmp_path / "t", [ITEMS[0], ITEMS[0]], mode="overwrite")
     assert TensorStore(tmp_path / "t").ids == ["a", "b", "c"]
     assert [file.name for file in tmp_path.iterdir()] == ["t"]
 
@@ -139,7 +139,7 @@ def test_a_store_is_replaced_only_on_demand(tmp_path):
     TensorStore.build(tmp_path / "t", ITEMS)
     with pytest.raises(ExistsError):
         TensorStore.build(tmp_path / "t", ITEMS[:1])
-    assert TensorStore.build(tmp_path / "t", ITEMS[:1], overwrite=True).ids == ["a"]
+    assert TensorStore.build(tmp_path / "t", ITEMS[:1], mode="overwrite").ids == ["a"]
 
 
 def test_the_same_tensors_give_the_same_bytes(tmp_path):
@@ -154,7 +154,7 @@ def test_what_is_no_store_or_damaged_is_refused(tmp_path):
     (tmp_path / "u").mkdir()
     (tmp_path / "u" / "thesis.tex").write_text("chapter 1")
     with pytest.raises(OtherArtifactError, match="holds files"):
-        TensorStore.build(tmp_path / "u", ITEMS, overwrite=True)
+        TensorStore.build(tmp_path / "u", ITEMS, mode="overwrite")
     store = TensorStore.build(tmp_path / "t", ITEMS)
     file = tmp_path / "t" / "part-000000" / "arrays.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
@@ -191,6 +191,10 @@ def test_text_features_come_back_and_a_store_without_them_has_none(tmp_path):
     assert store["b"] != ITEMS[1][1]
     with pytest.raises(TensorsError, match="another width"):
         TensorStore.build(tmp_path / "mixed", [*items, ("d", ITEMS[0][1])])
+    with pytest.raises(TensorsError, match="another width"):
+        TensorStore.build(store.path, [("d", ITEMS[0][1])], mode="append")
+    assert TensorStore.build(store.path, [("d", items[0][1])], mode="append").ids == ["a", "b", "c", "d"]
+    assert (store["d"], len(store)) == (items[0][1], 4)
 
 
 def test_a_store_survives_a_worker_process(tmp_path):
