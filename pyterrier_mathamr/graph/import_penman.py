@@ -97,7 +97,7 @@ def import_penman(
     allow_empty: bool = True,
     verbose: bool = False,
 ) -> ImportReport:
-    """Store the graphs of a file, repaired where they must be; memory holds one record and one shard.
+    """Store the graphs of a file, repaired where they must be; memory holds the records of one part.
 
     A record that is Penman notation is read as it says, except that the habits of lower-cased files are undone
     (``:arg0``, ``formula_0``). Where brackets, quotation marks, variables or roles are wrong or missing they are

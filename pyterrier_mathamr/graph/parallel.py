@@ -57,8 +57,8 @@ def build_store(
 
     The graphs are those of ``(builder >> store.indexer(mode)).index(documents)``, and the store is the same to the byte
     for any number of processes, also after a kill. A job that goes on after one is given the same documents; it
-    compares them and builds only the graphs that are missing. Memory holds a few batches for each process and one
-    shard, whatever the number of documents.
+    compares them and builds only the graphs that are missing. Memory holds a few batches for each process and the
+    records of one part, whatever the number of documents.
 
     Example::
 
