@@ -66,12 +66,12 @@ def compact(path: Path, kind: Kind) -> None:
     with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job:
         old, parts = job.parts, []
         sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
-        for run in neighbours(sizes, kind.part_bytes):
-            some = old[run.start : run.stop]
-            whole = len(some) == 1 and not len(some[0].deleted)
-            parts.append(some[0] if whole else job.write(kind.merge(some)))
-        job.parts = parts
         with writing(path):
+            for run in neighbours(sizes, kind.part_bytes):
+                some = old[run.start : run.stop]
+                whole = len(some) == 1 and not len(some[0].deleted)
+                parts.append(some[0] if whole else job.write(kind.merge(some)))
+            job.parts = parts
             job.publish(job.base.details if job.base else {})
 
 
