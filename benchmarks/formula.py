@@ -66,7 +66,11 @@ def store(data: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         built = FormulaStore.build(Path(folder) / "mini.formulas", [slt], [opt])
-        seconds, count, size = time.perf_counter() - start, len(built), built.path.stat().st_size
+        seconds, count, size = (
+            time.perf_counter() - start,
+            len(built),
+            sum(file.stat().st_size for file in built.path.rglob("*")),
+        )
         table = data / "arqmath-mini/latex_representation_v3/1.tsv"
         ids = [formula.id for formula in read_formula_table(table)][:20_000]
         start = time.perf_counter()

@@ -46,7 +46,7 @@ class ARQMathCollection(ByPath):
     Example::
 
         collection = ARQMathCollection("ARQMath")
-        store = FormulaStore.build("formulas.sqlite", collection.slt_tables, collection.opt_tables)
+        store = FormulaStore.build("official.formulas", collection.slt_tables, collection.opt_tables)
         topics = list(collection.topics(2022, task=1))
     """
 

@@ -2,8 +2,8 @@
 
 The folder of a run::
 
-    formulas.sqlite         official trees of the collection's formulas
-    topic-formulas.sqlite   and of the topics'
+    official.formulas       official trees of the collection's formulas
+    topics.formulas         and of the topics'
     graphs.mathamr          graphs of all posts
     model                   weights, vocabulary, configuration (until then training/ keeps the state of each epoch)
     answers.mathamr         vectors of the answers
@@ -65,21 +65,21 @@ class ARQMathStages:
 
     def formulas(self) -> FormulaStore:
         """Make the store of the collection's official formula trees."""
-        return self._formula_store("formulas", self.collection.slt_tables, self.collection.opt_tables)
+        return self._formula_store("formulas", "official", self.collection.slt_tables, self.collection.opt_tables)
 
     def topic_formulas(self) -> FormulaStore:
         """Make the store of the official formula trees of the year's topics."""
         tables = self.collection.topic_tables(self.year)
-        return self._formula_store("topic-formulas", tables.slt, tables.opt)
+        return self._formula_store("topic-formulas", "topics", tables.slt, tables.opt)
 
-    def _formula_store(self, name: str, slt: tuple[Path, ...], opt: tuple[Path, ...]) -> FormulaStore:
-        path = self.workdir / f"{name}.sqlite"
+    def _formula_store(self, stage: str, name: str, slt: tuple[Path, ...], opt: tuple[Path, ...]) -> FormulaStore:
+        path = self.workdir / f"{name}.formulas"
         files = [file.name for file in (*slt, *opt)]
         self.stages.run(
-            name,
+            stage,
             path,
             {**self._source, "tables": files},
-            lambda: FormulaStore.build(path, slt, opt, verbose=self.verbose, overwrite=True),
+            lambda: FormulaStore.build(path, slt, opt, verbose=self.verbose, reuse=True),
         )
         return FormulaStore(path)
 

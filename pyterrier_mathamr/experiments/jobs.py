@@ -42,7 +42,7 @@ def build_graphs(
 
     Args:
         sources: ARQMath folders, whose official formula trees are used where they have them, and pair files.
-        output: the new store; the trees of the formulas lie beside it as ``<output>.formulas.sqlite``.
+        output: the new store; the trees of the formulas lie beside it as ``<output>.formulas``.
         parser: the AMR parser, or its name; one with workers of its own gets as many posts at once as keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`complete_store`; the store is the same for any number.
@@ -60,8 +60,8 @@ def build_graphs(
     opt = tuple(table for collection in collections for table in collection.opt_tables)
     trees = None
     if slt or opt:
-        path = output.with_name(f"{output.name}.formulas.sqlite")
-        trees = FormulaStore.build(path, slt, opt, verbose=verbose, overwrite=True)
+        path = output.with_name(f"{output.name}.formulas")
+        trees = FormulaStore.build(path, slt, opt, verbose=verbose, reuse=True)
     made = get_parser(parser)
     batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
     builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)

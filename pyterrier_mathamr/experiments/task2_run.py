@@ -4,7 +4,7 @@ The folder of a run is that of ``run_arqmath``, which it can share, with further
 
     formulas.mathamr                        the vector of each formula virtual node
     formulas.tangent                        the symbol pairs of each formula
-    topics/<year>/topic-formulas.sqlite     official trees of a year's topics
+    topics/<year>/topics.formulas           official trees of a year's topics
     task-2/report.md, report.json, *.csv    what was found
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .errors import FormulaError, FormulaStoreError, FormulaTableError
+from .errors import FormulaError, FormulaTableError
 from .latex import opt_from_latex, slt_from_latex, trees_from_latex
 from .opt import opt_from_mathml
 from .slt import slt_from_mathml
@@ -16,7 +16,6 @@ __all__ = [
     "FormulaPair",
     "FormulaRow",
     "FormulaStore",
-    "FormulaStoreError",
     "FormulaTableError",
     "FormulaTree",
     "definitions",

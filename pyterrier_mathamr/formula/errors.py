@@ -1,4 +1,4 @@
-"""What can go wrong with a formula, a table of formulas or the store of their trees."""
+"""What can go wrong with a formula or a table of formulas."""
 
 from __future__ import annotations
 
@@ -45,19 +45,3 @@ class FormulaTableError(MathAMRError):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.message}"
-
-
-class FormulaStoreError(MathAMRError):
-    """A file is not a formula store that this release reads, or it cannot be built there.
-
-    Args:
-        path: the file.
-        message: what is wrong and what to do.
-    """
-
-    def __init__(self, path: Path, message: str) -> None:
-        super().__init__(path, message)
-        self.path, self.message = path, message
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"

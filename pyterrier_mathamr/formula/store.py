@@ -1,4 +1,4 @@
-"""The trees of a collection's official MathML by formula id, in one SQLite file.
+"""The trees of a collection's official MathML by formula id, an artifact that holds one SQLite file.
 
 Two tables; a tree that many formulas share is stored once, under a number made of its digest::
 
@@ -9,41 +9,40 @@ Two tables; a tree that many formulas share is stored once, under a number made 
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
 
-from pyterrier_mathamr._common.paths import ByPath
 from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.store import (
+    DamagedError,
+    FormatError,
+    NotBuiltError,
+    OtherArtifactError,
+    Snapshot,
+    StoredArtifact,
+)
 
-from .errors import FormulaStoreError
-from .store_build import build_store
-from .store_format import FORMAT_VERSION, decode, number_of
-from .tree import FormulaPair, FormulaTree
-
-T = TypeVar("T")
-
-_BATCH = 500  # values of one query; SQLite allows 999 in its older releases
+from .store_build import build_store, fingerprint, rows_done
+from .store_file import StoreFile
+from .store_format import FILE, KIND
+from .tree import FormulaPair
 
 
-class FormulaStore(ByPath):
+class FormulaStore(StoredArtifact):
     """The official trees of a collection, looked up by formula id.
 
-    A store opens its file when it is first used and can be pickled: a worker process opens the file again.
+    A store is opened when it is first used and can be pickled: a worker process opens it again.
 
     Args:
-        path: a file that :meth:`build` made.
+        path: a folder that :meth:`build` made.
 
     Raises:
-        FormulaStoreError: on first use: there is no such file, or it is no store that this release reads.
+        StoreError: on first use: :class:`NotBuiltError`, :class:`FormatError` or another of its kinds.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._connection: sqlite3.Connection | None = None
+    KIND = KIND
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     @classmethod
     def build(
@@ -54,6 +53,7 @@ class FormulaStore(ByPath):
         *,
         verbose: bool = False,
         overwrite: bool = False,
+        reuse: bool = False,
     ) -> FormulaStore:
         """Build a store from official tables, in a stream of bounded memory.
 
@@ -61,19 +61,24 @@ class FormulaStore(ByPath):
         and goes on from there when it is called again with the same tables.
 
         Args:
-            path: the file to make.
+            path: the folder to make.
             slt_tables: tables of Presentation MathML, of the collection or of topics.
             opt_tables: tables of Content MathML.
             verbose: show progress.
-            overwrite: replace a file that is there already.
+            overwrite: replace a store that is there already, and discard the work of a build of other tables.
+            reuse: as ``overwrite``, but keep a store that was made from the same tables.
 
         Raises:
-            FormulaStoreError: there is a file already, and ``overwrite`` is not set.
-            NotWritableError: nothing can be written there.
+            StoreError: there is a store already (:class:`ExistsError`), something else (:class:`OtherArtifactError`),
+                unfinished work from other tables (:class:`UnfinishedJobError`), another process that builds it
+                (:class:`LockedError`), or nothing can be written there (:class:`WriteError`).
             FormulaTableError: a table cannot be read; names file and line.
         """
-        build_store(Path(path), [*map(Path, slt_tables)], [*map(Path, opt_tables)], verbose, overwrite)
-        return cls(path)
+        store = cls(path)
+        tables = [*map(Path, slt_tables)], [*map(Path, opt_tables)]
+        if not (reuse and store._made_from(*tables)):
+            build_store(store.path, *tables, verbose, overwrite or reuse)
+        return store
 
     def get_many(self, ids: Iterable[FormulaId]) -> dict[FormulaId, FormulaPair]:
         """Look up the trees of many formulas in a few queries.
@@ -83,9 +88,13 @@ class FormulaStore(ByPath):
 
         Returns:
             A pair of trees for each id, in the order asked; a tree is ``None`` where the table had none.
+
+        Raises:
+            DamagedError: a tree is not as it was written; names the formula.
         """
-        rows = {fid: (slt, opt) for fid, slt, opt, _ in self._rows(ids)}
-        trees = self._trees({number for pair in rows.values() for number in pair if number is not None})
+        file = self._file()
+        rows = {fid: (slt, opt) for fid, slt, opt, _ in file.rows(ids)}
+        trees = file.trees({number: fid for fid, pair in rows.items() for number in pair if number is not None})
         return {fid: FormulaPair(trees.get(slt), trees.get(opt)) for fid, (slt, opt) in rows.items()}
 
     def visual_ids(self, ids: Iterable[FormulaId]) -> dict[FormulaId, str]:
@@ -94,17 +103,10 @@ class FormulaStore(ByPath):
         Args:
             ids: formula ids; one that the store does not have, or without a visual id, is left out of the answer.
         """
-        return {fid: visual for fid, _, _, visual in self._rows(ids) if visual}
-
-    def __len__(self) -> int:
-        """Count the formulas."""
-        return int(self._open().execute("SELECT count(*) FROM formula").fetchone()[0])
+        return {fid: visual for fid, _, _, visual in self._file().rows(ids) if visual}
 
     def __contains__(self, formula_id: object) -> bool:
-        return isinstance(formula_id, str) and any(True for _ in self._rows([formula_id]))
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path, "_connection": None}
+        return isinstance(formula_id, str) and any(True for _ in self._file().rows([formula_id]))
 
     def __enter__(self) -> FormulaStore:
         return self
@@ -116,53 +118,45 @@ class FormulaStore(ByPath):
 
     def close(self) -> None:
         """Close the file; it is opened again when the store is used."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._snapshot is not None:
+            self._snapshot.caches["file"].close()
+            self._snapshot = None
 
-    def _open(self) -> sqlite3.Connection:
-        """Open the file for reading and check that it is a store of this format."""
-        if self._connection is None:
-            if not self.path.is_file():
-                raise FormulaStoreError(self.path, "no such formula store; make it with FormulaStore.build")
-            # Threads may share the connection: SQLite serialises them, and nothing is written.
-            connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    def open_snapshot(self) -> Snapshot:
+        """Open the store with its file; where it was replaced in between, the new one."""
+        while True:
+            snapshot = self._opened()
+            if len(snapshot.parts) != 1:
+                raise DamagedError(self.path, "it has another number of parts than one")
             try:
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-            except sqlite3.DatabaseError as error:
-                raise FormulaStoreError(self.path, f"not a formula store ({error})") from error
-            if version != FORMAT_VERSION:
-                message = f"store format {version}, but this release reads {FORMAT_VERSION}; build it again"
-                raise FormulaStoreError(self.path, message)
-            self._connection = connection
-        return self._connection
+                snapshot.caches["file"] = StoreFile(snapshot.parts[0].path / FILE)
+            except DamagedError:
+                if self._opened().manifest == snapshot.manifest:
+                    raise
+            else:
+                return snapshot
 
-    def _rows(self, ids: Iterable[FormulaId]) -> Iterator[tuple[FormulaId, int | None, int | None, str]]:
-        """Look up formulas, each once, in the order asked."""
-        for batch in _batches(dict.fromkeys(ids)):
-            query = f"SELECT id, slt, opt, visual_id FROM formula WHERE id IN ({_marks(batch)})"
-            found = {str(row[0]): row for row in self._open().execute(query, [number_of(fid) for fid in batch])}
-            for fid in batch:
-                if fid in found:
-                    _, slt, opt, visual = found[fid]
-                    yield fid, slt, opt, "" if visual is None else str(visual)
+    def unfinished(self) -> int:
+        """Count the rows of tables that a build which was broken off has read."""
+        return super().unfinished() or rows_done(self.path)
 
-    def _trees(self, numbers: Iterable[int]) -> dict[int | None, FormulaTree]:
-        """Look up trees by number."""
-        trees: dict[int | None, FormulaTree] = {}
-        for batch in _batches(sorted(numbers)):
-            query = f"SELECT number, body FROM tree WHERE number IN ({_marks(batch)})"
-            trees.update((number, decode(body)) for number, body in self._open().execute(query, batch))
-        return trees
+    def _opened(self) -> Snapshot:
+        try:
+            return super().open_snapshot()
+        except OtherArtifactError as error:
+            if not self.path.is_file():
+                raise
+            rebuild = KIND.rebuild.format(path=self.path)
+            reason = f"it is a file, as formula stores of format 1 were, not a folder. Remove it and rebuild: {rebuild}"
+            raise FormatError(self.path, reason) from error
 
+    def _file(self) -> StoreFile:
+        file: StoreFile = self.snapshot().caches["file"]
+        return file
 
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Cut a stream into lists of bounded length."""
-    stream = iter(items)
-    while batch := list(islice(stream, _BATCH)):
-        yield batch
-
-
-def _marks(batch: Sequence[object]) -> str:
-    """Give the place holders of a query with so many values."""
-    return ",".join("?" * len(batch))
+    def _made_from(self, slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> bool:
+        """Tell whether there is a store of these tables that can be opened."""
+        try:
+            return bool(self.snapshot().manifest.details.get("tables") == fingerprint(slt_tables, opt_tables))
+        except (NotBuiltError, FormatError, DamagedError):
+            return False

@@ -1,23 +1,22 @@
-"""Building a formula store: a stream from tables to a file beside the final one, in steps that resume."""
+"""Building a formula store: a stream from tables to a file beside the store, in steps that resume."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
-from pyterrier_mathamr._common.artifacts import check_writable
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.store import Content, DamagedError, file_fingerprint, job_folder, open_job, writing
 
-from .errors import FormulaError, FormulaStoreError
+from .errors import FormulaError, FormulaTableError
 from .opt import opt_from_mathml
 from .slt import slt_from_mathml
-from .store_format import FORMAT_VERSION, SCHEMA, encode, number_of, tree_number
+from .store_format import FILE, KIND, SCHEMA, encode, number_of, tree_number
 from .tables import FormulaRow, read_formula_table
 from .tree import FormulaTree
 
@@ -37,20 +36,64 @@ ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
 
 def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verbose: bool, overwrite: bool) -> None:
     """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
-    if path.exists() and not overwrite:
-        raise FormulaStoreError(path, "there is a file already; pass overwrite=True to replace it")
-    check_writable(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
     tables = _interleave(slt_tables, opt_tables)
-    with closing(_take_up(part, [table for table, _ in tables])) as connection:
+    made_from = {"tables": fingerprint(slt_tables, opt_tables)}
+    with open_job(path, KIND, "overwrite" if overwrite else "create", made_from) as job:
+        if not job.done.parts:  # those of a build that died while it put them in place
+            scratch = job.scratch(FILE)
+            with writing(path), _reading(scratch):
+                count = _fill(scratch, tables, verbose)
+            job.add(Content(files={FILE: scratch}, count=count))
+        job.commit(made_from, whole=False)
+
+
+def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[list[object]]:
+    """What identifies the tables of a store: column, name and content of each, in the order they are read.
+
+    Raises:
+        FormulaTableError: a table cannot be read.
+    """
+    found: list[list[object]] = []
+    for table, column in _interleave(slt_tables, opt_tables):
+        try:
+            found.append([column, table.name, *file_fingerprint(table)])
+        except OSError as error:
+            raise FormulaTableError(table, 1, str(error)) from error
+    return found
+
+
+def rows_done(path: Path) -> int:
+    """Count the rows of tables that an unfinished store holds."""
+    scratch = job_folder(path.absolute()) / f"scratch-{FILE}"
+    if not scratch.exists():
+        return 0
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(scratch)) as connection:
+        return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
+    return 0
+
+
+@contextmanager
+def _reading(scratch: Path) -> Iterator[None]:
+    """Name the file where it was changed since an earlier run wrote it."""
+    try:
+        yield
+    except sqlite3.OperationalError:  # it cannot be written
+        raise
+    except sqlite3.DatabaseError as error:
+        raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
+
+
+def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
+    """Put into the file what an earlier run has not, and give the number of its formulas."""
+    with closing(_take_up(scratch, len(tables))) as connection:
         for place, (table, column) in enumerate(tables):
             _add_table(connection, place, table, column, verbose)
-        _finish(connection, part)
-    os.replace(part, path)
+        if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(found)
+        return int(connection.execute("SELECT count(*) FROM formula").fetchone()[0])
 
 
-def _interleave(slt_tables: list[Path], opt_tables: list[Path]) -> list[tuple[Path, str]]:
+def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
     """Order tables so that both tables of the same formulas follow each other: their rows are then near in the file."""
     pairs: list[tuple[Path, str]] = []
     for i in range(max(len(slt_tables), len(opt_tables))):
@@ -59,27 +102,21 @@ def _interleave(slt_tables: list[Path], opt_tables: list[Path]) -> list[tuple[Pa
     return pairs
 
 
-def _take_up(part: Path, tables: list[Path]) -> sqlite3.Connection:
-    """Open the unfinished store of the same tables, or begin one."""
-    wanted = [(place, table.name, table.stat().st_size) for place, table in enumerate(tables)]
-    try:
-        connection = _connect(part)
-        if connection.execute("SELECT place, name, bytes FROM progress ORDER BY place").fetchall() == wanted:
-            return connection
-        connection.close()
-    except sqlite3.DatabaseError:
-        connection.close()
-    part.unlink(missing_ok=True)
-    connection = _connect(part)
-    connection.executescript(SCHEMA)
+def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
+    """Open the unfinished store, or begin one."""
+    connection = _connect(scratch)
     with connection:
-        connection.executemany("INSERT INTO progress VALUES (?, ?, ?, 0, 0)", wanted)
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            connection.execute("BEGIN")
+            for table in SCHEMA:
+                connection.execute(table)
+            connection.executemany("INSERT INTO progress VALUES (?, 0, 0)", [(place,) for place in range(tables)])
     return connection
 
 
-def _connect(part: Path) -> sqlite3.Connection:
+def _connect(scratch: Path) -> sqlite3.Connection:
     """Open a file for building."""
-    connection = sqlite3.connect(part)
+    connection = sqlite3.connect(scratch)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the store
     return connection
@@ -148,12 +185,3 @@ def _remembering(convert: Converter) -> Converter:
         return tree
 
     return remembered
-
-
-def _finish(connection: sqlite3.Connection, part: Path) -> None:
-    """Check the whole file and give it the number of its format."""
-    found = connection.execute("PRAGMA integrity_check").fetchone()[0]
-    if found != "ok":
-        raise FormulaStoreError(part, f"the store is damaged ({found}); delete the file and build again")
-    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-    connection.commit()

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+
+from pyterrier_mathamr.store import Kind
 
 from .tree import FormulaTree
 
-FORMAT_VERSION = 1
-"""Number of the format, kept as SQLite's ``user_version``; a store under construction has 0."""
+FILE = "formulas.sqlite"
+KIND = Kind(
+    type="formula_store",
+    version=2,
+    files=(FILE,),
+    rebuild="FormulaStore.build('{path}', slt_tables, opt_tables, overwrite=True)",
+)
 
-SCHEMA = """
-CREATE TABLE formula (id PRIMARY KEY, slt INTEGER, opt INTEGER, visual_id) WITHOUT ROWID;
-CREATE TABLE tree (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
-CREATE TABLE progress (place INTEGER PRIMARY KEY, name TEXT NOT NULL, bytes INTEGER NOT NULL, rows INTEGER NOT NULL,
-                       done INTEGER NOT NULL);
-"""
+SCHEMA = (
+    "CREATE TABLE formula (id PRIMARY KEY, slt INTEGER, opt INTEGER, visual_id) WITHOUT ROWID",
+    "CREATE TABLE tree (number INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    "CREATE TABLE progress (place INTEGER PRIMARY KEY, rows INTEGER NOT NULL, done INTEGER NOT NULL)",
+)
+"""The tables; ``progress`` says which rows of the official tables a build has put in."""
 
 _UNIT, _FIELD = "\x1f", "\x1e"  # between labels, between parts: neither can occur in XML
 
@@ -32,15 +38,29 @@ def encode(tree: FormulaTree) -> bytes:
     return _FIELD.join(parts).encode("utf-8", "surrogatepass")
 
 
-def decode(body: bytes) -> FormulaTree:
-    """Read what :func:`encode` wrote."""
-    head, nodes, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
+def decode(body: bytes, number: int) -> FormulaTree:
+    """Read what :func:`encode` wrote.
+
+    Args:
+        body: the bytes of a tree.
+        number: what it is stored under.
+
+    Raises:
+        ValueError: they are not those that were stored under this number, or make no tree.
+    """
+    if tree_number(body) != number:
+        raise ValueError("another tree")
+    head, text, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
+    nodes = tuple(text.split(_UNIT))
     steps = [int(distance or 1) for distance in distances.split(_UNIT)] if labels else []
+    if not len(nodes) - 1 == len(labels) == len(steps) or any(
+        not 1 <= step <= child for child, step in enumerate(steps, 1)
+    ):
+        raise ValueError("no tree")
     edges = tuple(
-        (child - step, child, label)
-        for child, step, label in zip(range(1, len(labels) + 1), steps, labels, strict=True)
+        (child - step, child, label) for child, (step, label) in enumerate(zip(steps, labels, strict=True), 1)
     )
-    return FormulaTree(tuple(nodes.split(_UNIT)), edges, head[3:] == "!", "", "slt" if head[:3] == "slt" else "opt")
+    return FormulaTree(nodes, edges, head[3:] == "!", "", "slt" if head[:3] == "slt" else "opt")
 
 
 def tree_number(body: bytes) -> int:
@@ -51,10 +71,17 @@ def tree_number(body: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> 1
 
 
-def number_of(text: str) -> Any:
+def number_of(text: str) -> int | str | bytes:
     """Give an id as SQLite keeps it: as an integer where that loses nothing, half the bytes of text."""
-    return (
-        int(text)
-        if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19
-        else text
-    )
+    if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19:
+        return int(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character, which SQLite has no text for
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def text_of(value: object) -> str:
+    """Give the id that :func:`number_of` was given."""
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)

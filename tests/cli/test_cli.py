@@ -98,7 +98,7 @@ def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_p
 def test_official_trees_of_a_folder_are_used_and_answers_can_be_chosen(tmp_path: Path) -> None:
     graphs = tmp_path / "graphs.mathamr"
     assert "319 graphs" in run("graphs", SAMPLE, "-o", graphs, "-q").output
-    assert (tmp_path / "graphs.mathamr.formulas.sqlite").is_file()
+    assert (tmp_path / "graphs.mathamr.formulas").is_dir()
 
 
 def test_the_demo_prints_the_five_systems() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.artifacts import NotWritableError, OtherArtifactError, check_artifact, check_writable
-from pyterrier_mathamr.formula import FormulaStore
 
 DOCUMENTS = [{"docno": "1", "text": "Why is $x^2$ not negative?"}]
 
@@ -71,7 +70,6 @@ def test_an_artifact_of_another_kind_is_not_opened_and_its_own_kind_is_named(tmp
 
 WRITES: dict[str, Callable[[Path], Any]] = {
     **{name: lambda path, build=build: build(path, "create") for name, build in BUILDS.items()},
-    "formulas": lambda path: FormulaStore.build(path, [], []),
     "model": lambda path: mathamr.MathAMR.from_pretrained("mathamr-plus-mini").save(path),
 }
 

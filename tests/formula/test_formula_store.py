@@ -2,12 +2,24 @@ import pickle
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.formula import FormulaStore, FormulaStoreError, opt_from_mathml, slt_from_mathml, store_build
+from pyterrier_mathamr.formula import FormulaStore, FormulaTableError, opt_from_mathml, slt_from_mathml, store_build
+from pyterrier_mathamr.store import (
+    DamagedError,
+    ExistsError,
+    FormatError,
+    LockedError,
+    NotBuiltError,
+    OtherArtifactError,
+    UnfinishedJobError,
+)
+
+DATA = Path(__file__).parent.parent / "data"
 
 HEAD = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\n"
 X_SLT, Y_SLT = "<math><mi>x</mi></math>", "<math><mi>y</mi></math>"
@@ -18,6 +30,11 @@ def table(path, *rows):
     lines = (f'{fid}\t1\t1\tanswer\t\t9\t{visual}\t\t"{formula}"\n' for fid, visual, formula in rows)
     path.write_text(HEAD + "".join(lines), encoding="utf-8")
     return path
+
+
+def file_of(path):
+    (file,) = path.glob("part-*/formulas.sqlite")
+    return file
 
 
 @pytest.fixture
@@ -60,7 +77,7 @@ def test_visual_ids_where_the_table_gives_one(store):
 
 def test_each_distinct_tree_is_stored_once(store):
     assert len(store) == 4
-    with sqlite3.connect(store.path) as connection:
+    with sqlite3.connect(file_of(store.path)) as connection:
         assert connection.execute("SELECT count(*) FROM tree").fetchone() == (3,)
 
 
@@ -76,12 +93,60 @@ def test_a_store_survives_pickling_and_equals_one_of_the_same_path(store):
     assert repr(store) == f"FormulaStore({str(store.path)!r})"
 
 
-def test_an_existing_file_is_kept_unless_overwrite_is_asked(store, tables):
-    before = store.path.read_bytes()
-    with pytest.raises(FormulaStoreError, match="overwrite=True"):
+def test_an_existing_store_is_kept_unless_overwrite_is_asked(store, tables, tmp_path):
+    before = file_of(store.path).read_bytes()
+    with pytest.raises(ExistsError, match="mode='overwrite'"):
         FormulaStore.build(store.path, tables[:1], tables[1:])
-    assert store.path.read_bytes() == before
-    assert len(FormulaStore.build(store.path, tables[:1], [], overwrite=True)) == 4
+    assert file_of(store.path).read_bytes() == before
+    assert "007" in store
+    other = table(tmp_path / "other.tsv", ("50", "", Y_SLT))
+    assert len(FormulaStore.build(store.path, [other], [], overwrite=True)) == 1
+    assert "007" not in store  # which sees the new one
+
+
+@pytest.mark.parametrize("foreign", ["file", "folder", "artifact"])
+def test_what_is_no_formula_store_is_never_replaced(tmp_path, tables, foreign):
+    path = tmp_path / "it"
+    if foreign == "file":
+        path.write_text("thesis")
+    else:
+        path.mkdir()
+        (path / ("pt_meta.json" if foreign == "artifact" else "thesis")).write_text('{"type": "x", "format": "y"}')
+    for options in ({}, {"overwrite": True}, {"reuse": True}):
+        with pytest.raises((OtherArtifactError, FormatError), match=str(path)):
+            FormulaStore.build(path, tables[:1], tables[1:], **options)
+    assert [entry.name for entry in tmp_path.iterdir() if "it" in entry.name] == ["it"]
+    assert path.is_file() or len(list(path.iterdir())) == 1
+
+
+def test_a_store_of_the_same_tables_is_reused_and_any_other_replaced(store, tables, monkeypatch):
+    kept = file_of(store.path)
+    assert len(FormulaStore.build(store.path, tables[:1], tables[1:], reuse=True)) == 4
+    assert file_of(store.path) == kept
+    table(tables[0], ("8", "", X_SLT))  # another content under the same name
+    assert len(FormulaStore.build(store.path, tables[:1], tables[1:], reuse=True)) == 4  # 8, and 1, 2, 3 of the other
+    assert "8" in store
+    file_of(store.path).write_bytes(b"")
+    assert "8" in FormulaStore.build(store.path, tables[:1], tables[1:], reuse=True)
+
+
+def test_one_process_builds_at_a_time(store, tables):
+    with store.job("overwrite", {}), pytest.raises(LockedError, match="process"):
+        FormulaStore.build(store.path, tables[:1], tables[1:], overwrite=True)
+    assert len(store) == 4
+
+
+def test_a_table_that_is_missing_is_named(tmp_path, tables):
+    with pytest.raises(FormulaTableError, match=r"none\.tsv"):
+        FormulaStore.build(tmp_path / "s", [tmp_path / "none.tsv"], tables[1:])
+
+
+def test_ids_come_back_as_they_went_in(tmp_path):
+    ids = ["x" * 300, "é", "0", "-1", "1e3", "9" * 30]
+    store = FormulaStore.build(tmp_path / "s", [table(tmp_path / "slt.tsv", *((fid, fid, X_SLT) for fid in ids))], [])
+    assert list(store.get_many(ids)) == ids
+    assert store.visual_ids(ids) == {fid: fid for fid in ids}
+    assert store.get_many(["\ud800", "a\0", ""]) == {}
 
 
 def test_a_build_that_breaks_off_leaves_no_store_and_resumes(tmp_path, tables, monkeypatch):
@@ -107,13 +172,32 @@ def test_a_build_that_breaks_off_leaves_no_store_and_resumes(tmp_path, tables, m
     assert built.get_many(["1"])["1"] == (slt_from_mathml(X_SLT), opt_from_mathml(X_OPT))
 
 
-def test_other_tables_begin_a_new_build(tmp_path, tables, monkeypatch):
+def test_unfinished_work_of_other_tables_is_refused_or_discarded(tmp_path, tables, monkeypatch):
     path = tmp_path / "s.formulas"
     monkeypatch.setattr(store_build, "opt_from_mathml", lambda source: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         FormulaStore.build(path, tables[:1], tables[1:])
+    assert FormulaStore(path).unfinished() == 4
+    with pytest.raises(NotBuiltError, match="4 rows"):
+        len(FormulaStore(path))
     other = table(tmp_path / "other.tsv", ("50", "", Y_SLT))
-    assert list(FormulaStore.build(path, [other], []).get_many(["1", "50"])) == ["50"]
+    with pytest.raises(UnfinishedJobError, match="tables"):
+        FormulaStore.build(path, [other], [])
+    assert list(FormulaStore.build(path, [other], [], overwrite=True).get_many(["1", "50"])) == ["50"]
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
+def test_unfinished_work_that_was_changed_is_named(tmp_path, tables, monkeypatch):
+    path = tmp_path / "s.formulas"
+    with monkeypatch.context() as broken:
+        broken.setattr(store_build, "opt_from_mathml", lambda source: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            FormulaStore.build(path, tables[:1], tables[1:])
+    (tmp_path / ".s.formulas.job" / "scratch-formulas.sqlite").write_bytes(b"no database" * 1000)
+    with pytest.raises(DamagedError, match=r"scratch-formulas\.sqlite"):
+        FormulaStore.build(path, tables[:1], tables[1:])
+    FormulaStore(path).discard()
+    assert len(FormulaStore.build(path, tables[:1], tables[1:])) == 4
 
 
 def test_mathml_without_a_tree_is_reported_and_the_rest_is_built(tmp_path):
@@ -127,16 +211,43 @@ def test_mathml_without_a_tree_is_reported_and_the_rest_is_built(tmp_path):
 def test_the_same_tables_give_the_same_bytes(tmp_path, tables):
     first = FormulaStore.build(tmp_path / "a", tables[:1], tables[1:])
     second = FormulaStore.build(tmp_path / "b", tables[:1], tables[1:])
-    assert first.path.read_bytes() == second.path.read_bytes()
+    assert file_of(first.path).read_bytes() == file_of(second.path).read_bytes()
 
 
-@pytest.mark.parametrize("content", [None, b"no database", b""])
-def test_what_is_no_store_is_refused_with_its_path(tmp_path, content):
+@pytest.mark.parametrize("content", [b"no database", b"", None])
+def test_a_file_is_refused_with_the_call_that_rebuilds(tmp_path, content):
     path = tmp_path / "s.formulas"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(FormulaStoreError, match=r"s\.formulas"):
+    path.write_bytes((DATA / "formula-store-format-1.sqlite").read_bytes() if content is None else content)
+    with pytest.raises(FormatError, match=r"format 1.*Remove it.*FormulaStore\.build\('.*s\.formulas', slt_tables"):
         FormulaStore(path).get_many(["1"])
+
+
+def test_a_store_of_this_format_opens():
+    store = FormulaStore(DATA / "formula-store-format-2")
+    assert store.get_many(["1"])["1"] == (slt_from_mathml(X_SLT), opt_from_mathml(X_OPT))
+    store.verify()
+
+
+def test_every_byte_that_is_changed_is_found_and_none_does_harm(store):
+    """Each byte in turn: verifying finds it, and reading gives something or an error with a name."""
+    file = file_of(store.path)
+    sound = file.read_bytes()
+    used = [place for place, byte in enumerate(sound) if byte] + [len(sound) // 2]
+    for place in used:
+        file.write_bytes(sound[:place] + bytes([sound[place] ^ 0x41]) + sound[place + 1 :])
+        fresh = FormulaStore(store.path)
+        with suppress(DamagedError):
+            fresh.get_many(["1", "2", "3", "007"])
+            fresh.visual_ids(["1", "2", "3", "007"])
+        with pytest.raises(DamagedError, match=r"formulas\.sqlite"):
+            fresh.verify()
+
+
+def test_a_tree_that_was_changed_or_lost_is_named_by_its_formula(store):
+    with closing(sqlite3.connect(file_of(store.path))) as connection, connection:
+        connection.execute("UPDATE tree SET body = replace(body, 'y', 'z')")
+    with pytest.raises(DamagedError, match=r"formulas\.sqlite.*formula '3'"):
+        FormulaStore(store.path).get_many(["3"])
 
 
 KILLED_BUILD = """
@@ -160,7 +271,7 @@ FormulaStore.build(sys.argv[2], sys.argv[3:4], sys.argv[4:5])
 
 
 def content(path):
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(file_of(path))) as connection:
         formulas = connection.execute("SELECT * FROM formula ORDER BY id").fetchall()
         return formulas, connection.execute("SELECT * FROM tree ORDER BY number").fetchall()
 

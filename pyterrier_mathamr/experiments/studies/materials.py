@@ -2,7 +2,7 @@
 
 The folder of the work::
 
-    formulas.sqlite, graphs.mathamr, answers.bm25      as those of ``run_arqmath``, which can share the folder
+    official.formulas, graphs.mathamr, answers.bm25    as those of ``run_arqmath``, which can share the folder
     pairs/<file>.mathamr                               graphs of a file of pairs
     texts.sqlite                                       vectors of texts, where a run asks a text encoder
     topics/<name>/topics.json, qrels.json              topics of a year, or questions of a part of the collection
