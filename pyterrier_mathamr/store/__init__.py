@@ -15,6 +15,7 @@ could do harm, and every byte by ``verify()``.
 """
 
 from .artifact import StoredArtifact
+from .cache import Cache, DamagedCacheError
 from .changes import compact, delete_rows, faults
 from .errors import (
     DamagedError,
@@ -44,7 +45,9 @@ from .snapshot import Parts, Snapshot
 __all__ = [
     "META",
     "Array",
+    "Cache",
     "Content",
+    "DamagedCacheError",
     "DamagedError",
     "DuplicateIdError",
     "ExistsError",

@@ -1,0 +1,212 @@
+"""What was computed once, by key: one SQLite file that several processes read and write at the same time.
+
+::
+
+    place   number ──▶ id                63 bits of a key, and the entry that has it: small, so that writing is fast
+    entry   id ──▶ key, value, sum       key: hash of all that the value depends on; sum: 8 bytes, hash of key and value
+
+A process that is killed leaves whole transactions. A value that was changed since it was written is missing. The file
+is not synced, as nothing is lost with it that could not be computed again: where power fails while it is written, it
+may be found damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.paths import ByPath
+
+from .errors import DamagedError, FormatError, LockedError, NotBuiltError, OtherArtifactError, StoreError, WriteError
+
+APPLICATION = int.from_bytes(b"mamr", "big")
+_VERSION = 2  # text vectors were kept in files without a number, parses in folders, both counted as 1
+_SCHEMA = (
+    "CREATE TABLE place (number INTEGER PRIMARY KEY, id INTEGER)",
+    "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB, value BLOB, sum BLOB)",
+)
+_FIND = "SELECT entry.id, key, value, sum FROM place JOIN entry ON entry.id = place.id WHERE number IN ({})"
+_ONLY_A_CACHE = "It is only a cache: remove it, and what it held is computed again."
+_AT_ONCE = 500  # fewer values than any build of SQLite allows in one query
+_MAGIC = b"SQLite format 3\0"
+_WAIT = 60.0  # seconds for another process, which holds the file for milliseconds
+_REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+
+
+class DamagedCacheError(DamagedError):
+    """A cache cannot be read, or values of it were changed."""
+
+    advice = _ONLY_A_CACHE
+
+
+class Cache(ByPath):
+    """A file of values by key.
+
+    Args:
+        path: the file; made with its folder when the first values are added.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Read the values that are there; one that was changed is not, and a warning says so.
+
+        Raises:
+            StoreError: the file is no cache, is damaged, or cannot be opened.
+        """
+        if not self.path.exists():
+            return {}
+        with self._named(), self._opened("rw") as file:
+            found, changed = _read(file, keys) if self._check(file) else ({}, [])
+        if changed:
+            text = f"{self.path}: {len(changed)} values were changed since they were written; they are computed again"
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        return found
+
+    def add(self, values: Mapping[bytes, bytes]) -> None:
+        """Keep values; after the return they outlive this process, all of them or, where it fails, none.
+
+        A key that is there already keeps its value.
+
+        Raises:
+            StoreError: the file is no cache, is damaged, or cannot be written.
+        """
+        if not values:
+            return
+        with self._named(writes=True):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._opened("rwc") as file:
+                file.execute("BEGIN IMMEDIATE")
+                if not self._check(file):
+                    for table in _SCHEMA:
+                        file.execute(table)
+                    file.execute(f"PRAGMA application_id = {APPLICATION}")
+                    file.execute(f"PRAGMA user_version = {_VERSION}")
+                known, changed = _read(file, [*values])
+                file.executemany("DELETE FROM entry WHERE id = ?", changed)
+                first = 1 + (file.execute("SELECT max(id) FROM entry").fetchone()[0] or 0)
+                new = [(i, key, values[key]) for i, key in enumerate((k for k in values if k not in known), first)]
+                file.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", [(*row, _sum(*row[1:])) for row in new])
+                file.executemany("INSERT OR REPLACE INTO place VALUES (?, ?)", [(_number(k), i) for i, k, _ in new])
+                file.execute("COMMIT")
+
+    def __bool__(self) -> bool:
+        return True  # not by its length
+
+    def __len__(self) -> int:
+        if not self.path.exists():
+            return 0
+        with self._named(), self._opened("rw") as file:
+            return int(file.execute("SELECT count(*) FROM entry").fetchone()[0]) if self._check(file) else 0
+
+    def faults(self) -> Iterator[StoreError]:
+        """Read the whole file; give what is wrong with it, nothing where all is well."""
+        if not self.path.exists():
+            yield NotBuiltError(self.path, "there is no cache here")
+            return
+        try:
+            with self._named(), self._opened("rw") as file:
+                if not self._check(file):
+                    return
+                for (found,) in file.execute("PRAGMA integrity_check"):
+                    if found != "ok":
+                        yield DamagedCacheError(self.path, f"its structure is wrong ({found!s:.200})")
+                for row, key, value, digest in file.execute("SELECT * FROM entry"):
+                    if not _sound(key, value, digest) or key not in _read(file, [key])[0]:
+                        yield DamagedCacheError(self.path, f"its entry {row} was changed since it was written")
+        except StoreError as error:
+            yield error
+
+    def verify(self) -> None:
+        """Read the whole file.
+
+        Raises:
+            StoreError: the first fault.
+        """
+        for fault in self.faults():
+            raise fault
+
+    @contextmanager
+    def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """Open the file anew for each use: a connection must not be taken into another process or thread."""
+        if self.path.is_dir():
+            raise OtherArtifactError(self.path, f"it is a folder; caches of earlier releases were. {_ONLY_A_CACHE}")
+        if mode == "rw" or self.path.exists():
+            with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
+                start = content.read(len(_MAGIC))
+            if start not in (b"", _MAGIC):
+                reason = "it is no cache, or its first bytes were changed. If it is one:"
+                raise OtherArtifactError(self.path, f"{reason} {_ONLY_A_CACHE}")
+        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
+            file.execute("PRAGMA synchronous = OFF")
+            yield file
+
+    def _check(self, file: sqlite3.Connection) -> bool:
+        """Whether the file is a cache; a new one is empty.
+
+        Raises:
+            OtherArtifactError: it is something else. FormatError: this release does not read it.
+            DamagedCacheError: it has other tables.
+        """
+        tables = [row[0] for row in file.execute("SELECT sql FROM sqlite_master")]
+        application = file.execute("PRAGMA application_id").fetchone()[0]
+        version = file.execute("PRAGMA user_version").fetchone()[0]
+        if not tables and not application:
+            return False
+        if application != APPLICATION:
+            reason = "it is a database, but no cache of this release. If it is one of an earlier release:"
+            raise OtherArtifactError(self.path, f"{reason} {_ONLY_A_CACHE}")
+        if version != _VERSION:
+            raise FormatError(self.path, f"it has format {version}, this release reads {_VERSION}. {_ONLY_A_CACHE}")
+        if tables != [*_SCHEMA]:
+            raise DamagedCacheError(self.path, "it has other tables than a cache")
+        return True
+
+    @contextmanager
+    def _named(self, writes: bool = False) -> Iterator[None]:
+        """Turn what SQLite and the operating system say into errors that name the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise LockedError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
+            if code in _REFUSED or (writes and code == sqlite3.SQLITE_IOERR):
+                raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
+            raise DamagedCacheError(self.path, f"it cannot be read ({error})") from error
+        except OSError as error:
+            raise WriteError(self.path, f"it cannot be written ({error.strerror or error})") from error
+
+
+def _read(file: sqlite3.Connection, keys: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int]]]:
+    """Read the sound values, and the rows of those that were changed."""
+    found: dict[bytes, bytes] = {}
+    changed = []
+    asked = set(keys)
+    for start in range(0, len(keys), _AT_ONCE):
+        numbers = [_number(key) for key in keys[start : start + _AT_ONCE]]
+        for row, key, value, digest in file.execute(_FIND.format(",".join("?" * len(numbers))), numbers):
+            if not _sound(key, value, digest):
+                changed.append((row,))
+            elif key in asked:
+                found[key] = value
+    return found, changed
+
+
+def _number(key: bytes) -> int:
+    return int.from_bytes(key[:8], "big") >> 1
+
+
+def _sum(key: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(value, key=key[:64], digest_size=8).digest()
+
+
+def _sound(key: object, value: object, digest: object) -> bool:
+    return isinstance(key, bytes) and isinstance(value, bytes) and _sum(key, value) == digest
