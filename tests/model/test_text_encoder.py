@@ -7,7 +7,8 @@ import pytest
 from text_encoders import Broken, Words
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.model import ModelFileError, TextEncoder
+from pyterrier_mathamr.model import TextEncoder
+from pyterrier_mathamr.store import OtherArtifactError
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_blocks_that_were_done_before_a_kill_are_kept(tmp_path):
 
 def test_a_file_that_is_no_cache_is_refused(tmp_path):
     (tmp_path / "cache").write_text("no database, but long enough to look at" * 10)
-    with pytest.raises(ModelFileError, match="no cache"):
+    with pytest.raises(OtherArtifactError, match="no cache"):
         TextEncoder(Words(), cache=tmp_path / "cache").encode(["a"])
 
 

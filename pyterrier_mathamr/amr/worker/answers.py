@@ -27,6 +27,17 @@ class Answer:
     graph: str = ""
     error: str = ""
 
+    def to_bytes(self) -> bytes:
+        """Write the answer as the cache keeps it: ``graph:`` or ``error:``, and the text."""
+        text = f"error:{self.error}" if self.error else f"graph:{self.graph}"
+        return text.encode("utf-8", "surrogatepass")
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Answer:
+        """Read what :meth:`to_bytes` wrote."""
+        kind, _, text = data.decode("utf-8", "surrogatepass").partition(":")
+        return cls(**{kind: text})
+
 
 def read_answer(annotation: object) -> Answer:
     """Read what a parser wrote for one text.

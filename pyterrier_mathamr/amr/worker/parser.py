@@ -26,14 +26,14 @@ from pyterrier_mathamr.amr.merge import Part, merged, part_of, texts_of_roots
 from pyterrier_mathamr.amr.penman_io import decode_penman, encode_penman
 from pyterrier_mathamr.amr.protocol import TextParser, placeholders_in
 from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.store import Cache
 
 from .answers import Answer
 from .limits import WorkerLimits
 from .pool import WorkerCommand, WorkerPool
-from .shards import AnswerShards
 from .texts import Mode, Recipe, Text, batches
 
-_KEPT_IN_MEMORY = ("_pool", "_shards", "_finalizer")
+_KEPT_IN_MEMORY = ("_pool", "_finalizer")
 
 
 class WorkerParser(ByParameters, TextParser):
@@ -63,7 +63,6 @@ class WorkerParser(ByParameters, TextParser):
         self.limits = limits
         self.embedded_count = 0
         self._pool: WorkerPool | None = None
-        self._shards: AnswerShards | None = None
 
     @property
     @abstractmethod
@@ -121,9 +120,6 @@ class WorkerParser(ByParameters, TextParser):
         if self._pool:
             self._finalizer()
             self._pool = None
-        if self._shards:
-            self._shards.close()
-            self._shards = None
 
     def __enter__(self) -> WorkerParser:
         return self
@@ -139,7 +135,7 @@ class WorkerParser(ByParameters, TextParser):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._pool = self._shards = None
+        self._pool = None
 
     def _parts(self, texts: Sequence[tuple[str, ...]], mode: Mode) -> list[tuple[Part, str]]:
         """Parse texts to parts, each with the name of the parser that made it."""
@@ -158,14 +154,13 @@ class WorkerParser(ByParameters, TextParser):
 
     def _answers(self, texts: Sequence[Text], mode: Mode) -> dict[str, Answer]:
         """Look up what is kept, have the workers parse the rest."""
-        if self.cache is not None and self._shards is None:
-            self._shards = AnswerShards(self.cache)
-        shards = self._shards
-        found = {text.key: shards[text.key] for text in texts if shards is not None and text.key in shards}
+        cache = None if self.cache is None else Cache(self.cache)
+        kept = {} if cache is None else cache.get([bytes.fromhex(text.key) for text in texts])
+        found = {key.hex(): Answer.from_bytes(value) for key, value in kept.items()}
 
         def settle(answers: Sequence[tuple[str, Answer]]) -> None:
-            if shards is not None:
-                shards.add(answers)
+            if cache is not None:
+                cache.add({bytes.fromhex(key): answer.to_bytes() for key, answer in answers})
             found.update(answers)
 
         missing = [text for text in texts if text.key not in found]
