@@ -120,8 +120,12 @@ class Job:
             text = f"{self.folder}: its {_JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         drop_job(self.path)
-        (self.folder / "parts").mkdir(parents=True)
-        self._note()
+        try:
+            (self.folder / "parts").mkdir(parents=True)
+            self._note()
+        except OSError:
+            drop_job(self.path)
+            raise
         return []
 
     def _bring_back(self, metas: Sequence[PartMeta]) -> list[Part]:
