@@ -160,9 +160,10 @@ def doctor(parser: ForeignParser, python: str, model: str) -> None:
 @click.option("--negatives-from", default="mathamr-plus-mini", show_default=True, help="The model that mines.")
 @click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
 @click.option("--first", multiple=True, type=_SOURCE, help="A source trained on before SOURCES, one epoch by default.")
+@click.option("--fresh", is_flag=True, help="Begin anew; do not go on with a run that was stopped.")
 @_configured
 @_quiet
-def train(graph_store: Path, sources: tuple[Path, ...], output: Path, quiet: bool, **options: Any) -> None:
+def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: bool, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
     A tenth of a folder's questions is held out to decide when to stop, and another tenth for testing; pair files are
@@ -173,7 +174,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, quiet: boo
 
     config = _config(options.pop("file"), options.pop("changes"))
     further = FurtherTraining(**options)
-    model = train_from_sources(sources, graph_store, output, config, further=further, verbose=not quiet)
+    model = train_from_sources(sources, graph_store, output, config, further=further, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: model {model.identity[:12]}")
 
 

@@ -112,6 +112,7 @@ def train_on_pairs(
     config: MathAMRConfig,
     checkpoint: Path,
     *,
+    fresh: bool = False,
     first: Sequence[TrainingPairs] = (),
     negatives: Mapping[str, Sequence[str]] | None = None,
     never: Mapping[str, Iterable[str]] | None = None,
@@ -127,6 +128,7 @@ def train_on_pairs(
         graphs: of all posts.
         config: the model's and the training's options.
         checkpoint: where the state after each epoch is kept; a run that was stopped goes on from there.
+        fresh: begin anew, whatever run was stopped there.
         first: sources whose training pairs are trained first, see :meth:`~pyterrier_mathamr.Trainer.fit`.
         negatives: hard negatives by question id.
         never: by question id, what is no negative.
@@ -150,6 +152,7 @@ def train_on_pairs(
         negatives=negatives,
         never=never,
         checkpoint=checkpoint,
+        fresh=fresh,
         verbose=verbose,
     )
 

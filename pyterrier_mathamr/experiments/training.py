@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.artifacts import check_writable
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, is_first
+from pyterrier_mathamr.store import move, writer_lock
 
 from .jobs import train_on_pairs
 from .links import LinkedQuestions, known_answers, linked_pairs
@@ -49,6 +49,7 @@ def train_from_sources(
     config: MathAMRConfig,
     *,
     further: FurtherTraining | None = None,
+    fresh: bool = False,
     verbose: bool = False,
 ) -> MathAMR:
     """Train a model on the pairs of several sources and save it.
@@ -62,26 +63,31 @@ def train_from_sources(
             with the extra ``plots``, ``<output>.losses.png`` stay. Of several processes the first one writes.
         config: the model's and the training's options.
         further: hard negatives, linked questions, first pairs.
+        fresh: begin anew, whatever run was stopped at ``<output>.training``.
         verbose: show progress.
 
     Returns:
         The model.
 
     Raises:
-        ConfigError: there is something at ``output`` already. NotWritableError: nothing can be written there.
+        ConfigError: there is something at ``output`` already. WriteError: nothing can be written there.
     """
     if output.exists():
         raise ConfigError("output", str(output), "a folder that does not exist yet")
-    check_writable(output)
     further = further or FurtherTraining()
     checkpoint = output.with_name(f"{output.name}.training")
+    if is_first():
+        with writer_lock(checkpoint.absolute()):
+            pass  # where another process trains, or nothing can be written, say so before negatives are mined
     graphs = GraphStore(graph_store)
     pairs = [_with_links(source, further.linked_questions) for source in sources]
     never, negatives = _negatives([*sources, *further.first], further, graphs, verbose)
     options: dict[str, Any] = {"never": never, "negatives": negatives}
     if further.first:
         options["first"] = [read_training_pairs(source) for source in further.first]
-    model = train_on_pairs(pairs, graphs, further.configure(config), checkpoint, verbose=verbose, **options)
+    model = train_on_pairs(
+        pairs, graphs, further.configure(config), checkpoint, fresh=fresh, verbose=verbose, **options
+    )
     if is_first():
         model.save(output)
         keep_history(checkpoint, output)
@@ -98,7 +104,7 @@ def keep_history(checkpoint: Path, output: Path) -> None:
     """
     for name in ("history.csv", "losses.png"):
         if (checkpoint / name).exists():
-            (checkpoint / name).replace(output.with_name(f"{output.name}.{name}"))
+            move(checkpoint / name, output.with_name(f"{output.name}.{name}"))
 
 
 def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:

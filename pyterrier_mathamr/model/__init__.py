@@ -9,7 +9,6 @@ from .config import MathAMRConfig
 from .encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoders import DocEncoder, QueryEncoder, TextScorer
 from .errors import (
-    CheckpointMismatchError,
     MissingFeaturesError,
     MissingGraphError,
     ModelError,
@@ -38,7 +37,6 @@ from .trainer import Trainer
 from .weights import ScoreWeights
 
 __all__ = [
-    "CheckpointMismatchError",
     "ContrastiveLoss",
     "DocEncoder",
     "Encoder",

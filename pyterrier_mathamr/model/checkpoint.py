@@ -1,27 +1,49 @@
-"""The state of a training run after each epoch, and within long ones, in one file that is replaced at once.
+"""The state of a training run after each epoch, and within long ones: an artifact whose one part is replaced each time.
 
-``state.safetensors`` holds the tensors ``model.*``, ``best.*``, ``adam.<moment>.<parameter>`` and, as text in its
-header, what the run is and how far it came. Nothing is pickled. Chance is drawn from (seed, epoch, batch), so no state
-of a random generator is needed to go on to the same result.
+::
+
+    <checkpoint>/state/                 pt_meta.json says what the run is and how far it came
+        part-000007/state.safetensors   the tensors model.*, best.*, optimizer.<moment>.<parameter>
+    <checkpoint>/history.json, .csv     for people
+
+Nothing is pickled. Chance is drawn from (seed, epoch, batch), so no state of a random generator is needed to go on to
+the same result.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from .errors import CheckpointMismatchError, ModelFileError
+from pyterrier_mathamr.store import (
+    META,
+    Content,
+    DamagedError,
+    FormatError,
+    Kind,
+    NotBuiltError,
+    StoredArtifact,
+    UnfinishedJobError,
+    detail,
+    differences,
+    map_arrays,
+    write_arrays,
+    writer_lock,
+    writing,
+)
+
 from .history import EpochRecord, Unfinished, write_history
 
 _FILE = "state.safetensors"
+_PARTS = ("model", "optimizer", "best")
 
 
 @dataclass(frozen=True)
@@ -43,65 +65,98 @@ class Snapshot:
     unfinished: Unfinished = Unfinished()  # noqa: RUF009 - frozen
 
 
-def save_snapshot(folder: Path, run: dict[str, str], snapshot: Snapshot) -> None:
-    """Replace the folder's snapshot and its history files.
+class Checkpoint(StoredArtifact):
+    """The state of one run.
 
     Args:
-        folder: made where it does not exist.
-        run: what identifies the run: its configuration, vocabulary and pairs.
-        snapshot: the state.
+        folder: of the run; the artifact is the folder ``state`` in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        f"{part}.{name}": tensor.detach().to("cpu").contiguous()
-        for part in ("model", "optimizer", "best")
-        for name, tensor in getattr(snapshot, part).items()
-    }
-    header = {
-        "run": json.dumps(run),
-        "history": json.dumps([dataclasses.asdict(record) for record in snapshot.history]),
-        "unfinished": json.dumps(dataclasses.asdict(snapshot.unfinished)),
-    }
-    unfinished = folder / (_FILE + ".tmp")
-    save_file({name: tensor.clone() for name, tensor in tensors.items()}, unfinished, header)
-    with unfinished.open("rb") as written:
-        os.fsync(written.fileno())
-    unfinished.replace(folder / _FILE)
-    write_history(folder, snapshot.history)
 
+    KIND = Kind(
+        type="training_checkpoint",
+        version=2,
+        files=(_FILE,),
+        rebuild="train again with `--fresh` or Trainer.fit(..., fresh=True)",
+    )
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
-def load_snapshot(folder: Path, run: dict[str, str]) -> Snapshot | None:
-    """Read the folder's snapshot.
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        super().__init__(self.folder / "state")
 
-    Args:
-        folder: what :func:`save_snapshot` wrote, or a folder that is empty or not there.
-        run: what identifies the run that wants to go on.
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs away for as long as this one trains.
 
-    Returns:
-        The snapshot, or ``None`` where there is none.
+        Raises:
+            LockedError: another run trains there. WriteError: nothing can be written there.
+        """
+        with writer_lock(self.folder.absolute()):
+            yield
 
-    Raises:
-        CheckpointMismatchError: it belongs to a run with another configuration, vocabulary or pairs.
-        ModelFileError: the file is damaged.
-    """
-    path = folder / _FILE
-    if not path.exists():
-        return None
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "optimizer": {}, "best": {}}
-    try:
-        with safe_open(path, "pt") as file:
-            header = file.metadata() or {}
-            found, records = json.loads(header["run"]), json.loads(header["history"])
-            unfinished = Unfinished(**json.loads(header.get("unfinished", "{}")))
-            for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
-                part, _, name = key.partition(".")
-                parts[part][name] = file.get_tensor(key)
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise ModelFileError(path, f"no readable checkpoint ({error})") from error
-    for what in sorted(set(run) | set(found)):
-        if run.get(what) != found.get(what):
-            raise CheckpointMismatchError(path, what)
-    return Snapshot(**parts, history=tuple(EpochRecord(**record) for record in records), unfinished=unfinished)
+    def save(self, run: Mapping[str, Any], snapshot: Snapshot) -> None:
+        """Replace the snapshot, in one step, and the history files.
+
+        Args:
+            run: what identifies the run, as plain JSON values: its options, vocabulary and pairs.
+            snapshot: the state.
+
+        Raises:
+            WriteError: it cannot be written; the snapshot before is still there.
+        """
+        arrays = {
+            f"{part}.{name}": tensor.detach().to("cpu").numpy()
+            for part in _PARTS
+            for name, tensor in getattr(snapshot, part).items()
+        }
+        said = {  # as text: a loss may be no number, which JSON does not have
+            "history": json.dumps([dataclasses.asdict(record) for record in snapshot.history]),
+            "unfinished": json.dumps(dataclasses.asdict(snapshot.unfinished)),
+        }
+        with self.job("overwrite", {}, resume=False) as job:
+            scratch = job.scratch(_FILE)
+            with writing(self.path):
+                write_arrays(scratch, arrays)
+            job.add(Content(files={_FILE: scratch}, count=1))
+            job.commit({"run": dict(run), **said})
+        with writing(self.folder):
+            write_history(self.folder, snapshot.history)
+
+    def load(self, run: Mapping[str, Any]) -> Snapshot | None:
+        """Read the snapshot.
+
+        Args:
+            run: what identifies the run that wants to go on.
+
+        Returns:
+            The snapshot, or ``None`` where there is none.
+
+        Raises:
+            UnfinishedJobError: it belongs to a run with other options, vocabulary or pairs.
+            DamagedError: it was changed. FormatError: an earlier release wrote it.
+        """
+        try:
+            found = self.snapshot()
+        except NotBuiltError:
+            if (self.folder / _FILE).exists():
+                reason = f"the state of training in it is of an earlier release. To discard it, {self.KIND.rebuild}"
+                raise FormatError(self.folder, reason) from None
+            return None
+        details = found.manifest.details
+        if differing := differences(detail(details, "run", dict, self.path), json.loads(json.dumps(run))):
+            raise UnfinishedJobError(self.folder, differing)
+        if len(found.parts) != 1:
+            raise DamagedError(self.path / META, "it has another number of parts than one")
+        parts: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
+        try:
+            for name, array in map_arrays(found.parts[0].sound(_FILE)).items():
+                part, _, rest = name.partition(".")
+                parts[part][rest] = torch.from_numpy(array).clone()  # the file will be replaced
+            history = [EpochRecord(**record) for record in json.loads(detail(details, "history", str, self.path))]
+            unfinished = Unfinished(**json.loads(detail(details, "unfinished", str, self.path)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedError(self.path, f"it holds no state of training ({error!r:.200})") from error
+        return Snapshot(**parts, history=tuple(history), unfinished=unfinished)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:

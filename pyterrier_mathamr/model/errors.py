@@ -12,8 +12,7 @@
     │   └── ModelFormatError      it was written in a format this release does not read
     └── TrainingError             training cannot start or go on
         ├── MissingGraphError     pairs name posts without a graph
-        ├── NonFiniteLossError    a batch gave a loss that is no number; names the batch
-        └── CheckpointMismatchError  a checkpoint belongs to another run
+        └── NonFiniteLossError    a batch gave a loss that is no number; names the batch
 """
 
 from __future__ import annotations
@@ -141,12 +140,3 @@ class NonFiniteLossError(TrainingError):
         )
         self.args = (epoch, batch, pairs)
         self.epoch, self.batch, self.pairs = epoch, batch, tuple(pairs)
-
-
-class CheckpointMismatchError(TrainingError):
-    """A checkpoint belongs to another run."""
-
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path}: the checkpoint has another {what} than this run. Give another folder or remove it.")
-        self.args = (path, what)
-        self.path, self.what = path, what

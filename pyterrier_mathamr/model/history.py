@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyterrier_mathamr.store import replace_file
+
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
@@ -68,9 +70,9 @@ def write_history(folder: Path, records: Sequence[EpochRecord]) -> None:
         records: in order.
     """
     rows = [dataclasses.asdict(record) for record in records]
-    (folder / "history.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    replace_file(folder / "history.json", (json.dumps(rows, indent=2) + "\n").encode())
     table = io.StringIO()
     writer = csv.DictWriter(table, [field.name for field in dataclasses.fields(EpochRecord)], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    (folder / "history.csv").write_text(table.getvalue(), encoding="utf-8")
+    replace_file(folder / "history.csv", table.getvalue().encode())

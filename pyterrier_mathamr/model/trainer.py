@@ -12,16 +12,17 @@ writes the checkpoint, in a folder that all of them see::
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from torch import Tensor
 
 from pyterrier_mathamr.graph import Vocabulary
 
-from .checkpoint import Snapshot, load_snapshot, save_snapshot
+from .checkpoint import Checkpoint, Snapshot
 from .config import MathAMRConfig
 from .curve import CURVE, can_draw, draw_losses
 from .devices import choose_device
@@ -77,6 +78,7 @@ class Trainer:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
         checkpoint: str | Path | None = None,
+        fresh: bool = False,
         start: MathAMR | None = None,
         snapshot_every: float = 600.0,
         verbose: bool = True,
@@ -92,6 +94,7 @@ class Trainer:
             never: by question id, what is no negative besides its known answers, such as those of linked questions.
             checkpoint: a folder for the state, the history, the arrays of the graphs and, with the extra ``plots``, a
                 picture of the losses; a run found there goes on to the same result, wherever it was killed.
+            fresh: begin anew, whatever run is found there.
             start: a model whose vocabulary and weights training starts from.
             snapshot_every: seconds after which the state is also saved within an epoch.
             verbose: show a progress bar for each epoch.
@@ -101,16 +104,22 @@ class Trainer:
 
         Raises:
             TrainingError: too few pairs; MissingGraphError: posts without graph; ConfigError: an option lacks its data;
-            NonFiniteLossError: a loss is no number; CheckpointMismatchError: the folder holds another run.
+            NonFiniteLossError: a loss is no number; UnfinishedJobError: the folder holds another run; LockedError:
+            another process trains there; DamagedError: its state was changed; WriteError: it cannot be written.
         """
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
         names = _with_graphs(graphs, data.posts())
         folder = None if checkpoint is None else Path(checkpoint)
         text = self.text or TextEncoder(self.config.text_model, device=str(self.device), verbose=verbose)
-        with Ranks(self.device) as ranks, TrainingFiles(folder, ranks) as files:
+        kept = None if folder is None else Checkpoint(folder)
+        with (
+            Ranks(self.device) as ranks,
+            kept.held() if kept and ranks.rank == 0 else nullcontext(),
+            TrainingFiles(folder, ranks) as files,
+        ):
             vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, data.trained()))
             identity = _run_identity(self.config, vocabulary, data, start, ranks.size)
-            snapshot = None if folder is None else load_snapshot(folder, identity)
+            snapshot = None if kept is None or fresh else kept.load(identity)
 
             def tensors() -> Tensors:
                 return files.tensors(names, graphs, vocabulary, self.config, verbose and ranks.rank == 0, text)
@@ -121,8 +130,8 @@ class Trainer:
             run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
             for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
                 self.history = snapshot.history
-                if folder is not None and ranks.rank == 0:
-                    save_snapshot(folder, identity, snapshot)
+                if kept is not None and ranks.rank == 0:
+                    kept.save(identity, snapshot)
         if folder is not None and snapshot is not None and ranks.rank == 0 and can_draw():
             draw_losses(snapshot.history, folder / CURVE)
         return self._model(snapshot, vocabulary)
@@ -180,12 +189,12 @@ def _run_identity(
     data: TrainingData,
     start: MathAMR | None,
     processes: int,
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Say what a run is, so that a checkpoint is never continued by another one."""
     return {
-        "configuration": json.dumps(config.choices(), sort_keys=True),
+        **config.choices(),
         "vocabulary": vocabulary.hash,
         "pairs": data.digest,
-        "number of processes": str(processes),
+        "number of processes": processes,
         "starting model": start.identity if start else "",
     }

@@ -8,10 +8,8 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import (
-    CheckpointMismatchError,
     MathAMR,
     MissingGraphError,
-    ModelFileError,
     NonFiniteLossError,
     Trainer,
     TrainingError,
@@ -109,19 +107,6 @@ def test_a_finished_run_is_not_trained_again(small, pairs, graphs, tmp_path, mon
     monkeypatch.setattr(TrainingRun, "_step", None)
     again, other = fit(small, pairs, graphs, checkpoint=tmp_path)
     assert (again, other.history) == (model, trainer.history)
-
-
-def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(small, pairs, graphs, tmp_path) -> None:
-    fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path)
-    state = (tmp_path / "state.safetensors").read_bytes()
-    with pytest.raises(CheckpointMismatchError, match="configuration"):
-        fit(small.replace(epochs=1, beta=0.3), pairs, graphs, checkpoint=tmp_path)
-    with pytest.raises(CheckpointMismatchError, match="pairs"):
-        fit(small.replace(epochs=1), pairs[::-1], graphs, checkpoint=tmp_path)
-    assert (tmp_path / "state.safetensors").read_bytes() == state
-    (tmp_path / "state.safetensors").write_bytes(state[:100])
-    with pytest.raises(ModelFileError, match=r"state.safetensors"):
-        fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path)
 
 
 def test_the_history_is_written_as_json_and_csv(small, pairs, graphs, tmp_path) -> None:

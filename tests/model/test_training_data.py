@@ -8,7 +8,6 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import collate, graph_tensors
 from pyterrier_mathamr.model import (
-    CheckpointMismatchError,
     ContrastiveLoss,
     MathAMR,
     MissingGraphError,
@@ -23,6 +22,7 @@ from pyterrier_mathamr.model.pairs import Answers
 from pyterrier_mathamr.model.run import TrainingRun
 from pyterrier_mathamr.model.subexpression import subexpression_contrast
 from pyterrier_mathamr.model.training_data import TrainingData
+from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {
     "hard_negatives": 2,
@@ -177,7 +177,7 @@ def test_a_run_with_all_of_it_that_fails_goes_on_to_the_same_result(
         fit(config, pairs, graphs, checkpoint=tmp_path, snapshot_every=snapshot_every, **everything)
     monkeypatch.setattr(TrainingRun, "_step", real)
     changed = {**everything, "negatives": {**everything["negatives"], "q0": ["a3"]}}
-    with pytest.raises(CheckpointMismatchError, match="pairs"):
+    with pytest.raises(UnfinishedJobError, match="pairs"):
         fit(config, pairs, graphs, checkpoint=tmp_path, **changed)
     assert fit(config, pairs, graphs, checkpoint=tmp_path, **everything)[0] == whole
 

@@ -1,0 +1,27 @@
+"""The state of a training run: one part, replaced as a whole at each snapshot."""
+
+from pathlib import Path
+
+import torch
+
+from pyterrier_mathamr.model.checkpoint import Checkpoint, Snapshot
+
+NAME = "training-checkpoint"
+PART = 12  # a snapshot is one part, whatever its size
+MODES = ("create", "overwrite")  # each snapshot replaces the one before
+
+_RUN = {"pairs": "x"}
+
+
+def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
+    tensors = {f"d{i}": torch.full((4,), float(seed * 1000 + i)) for i in rows}
+    Checkpoint(path).save(_RUN, Snapshot(tensors, {}, {}, ()))
+
+
+def read(path: Path) -> object:
+    found = Checkpoint(path).load(_RUN)
+    return found and {name: tensor.tolist() for name, tensor in found.model.items()}
+
+
+def open(path: Path) -> Checkpoint:
+    return Checkpoint(path)
