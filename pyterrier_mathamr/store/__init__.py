@@ -31,13 +31,25 @@ from .errors import (
     UnknownIdError,
     WriteError,
 )
-from .files import Array, file_sum, map_arrays, move, replace_file, replacing, write_arrays, write_file, writing
+from .files import (
+    Array,
+    file_sum,
+    map_arrays,
+    move,
+    parse_json,
+    replace_file,
+    replacing,
+    settled,
+    write_arrays,
+    write_file,
+    writing,
+)
 from .fingerprint import file_fingerprint, row_fingerprint
 from .ids import Rows
 from .job import Job, differences, job_folder, open_job, read_job
 from .kind import META, Content, Field, Kind, Mode
 from .lock import new_folder, writer_lock
-from .manifest import Manifest, detail
+from .manifest import Manifest, detail, read_signed, signed
 from .merging import live_ids, merge_ragged, ranges
 from .part import Part
 from .snapshot import Parts, Snapshot
@@ -84,11 +96,15 @@ __all__ = [
     "move",
     "new_folder",
     "open_job",
+    "parse_json",
     "ranges",
     "read_job",
+    "read_signed",
     "replace_file",
     "replacing",
     "row_fingerprint",
+    "settled",
+    "signed",
     "write_arrays",
     "write_file",
     "writer_lock",

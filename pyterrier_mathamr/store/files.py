@@ -224,6 +224,13 @@ def remove(path: Path) -> None:
             return
 
 
+def settled(path: Path) -> FileSum:
+    """Sync a file that another library wrote."""
+    with open(path, "rb+") as file:
+        sync_file(file.fileno())
+    return file_sum(path)
+
+
 def file_sum(path: Path) -> FileSum:
     """Size and SHA-256 of a file, read in pieces."""
     digest, size = hashlib.sha256(), 0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import DamagedError
-from .files import Array, FileSum, file_sum, map_arrays, remove, sync_file, sync_folder, write_arrays
+from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
 from .ids import IdTable, Rows
 from .kind import ARRAYS, IDS, Content, Field, Kind
 from .manifest import Marks, PartMeta
@@ -146,23 +146,16 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
     path.mkdir()
     files: dict[str, FileSum] = {}
     for name, source in content.files.items():
-        files[name] = _settled(source)  # before it is moved: a job that is killed meanwhile still finds it
+        files[name] = settled(source)  # before it is moved: a job that is killed meanwhile still finds it
         source.rename(path / name)
     count = len(content.ids) if kind.fields else content.count
     if kind.fields:
         arrays = {**content.arrays, **IdTable.write(path / IDS, content.ids)}
         _check(arrays, kind, len(content.ids))
         files[ARRAYS] = write_arrays(path / ARRAYS, arrays)
-        files[IDS] = _settled(path / IDS)
+        files[IDS] = settled(path / IDS)
     sync_folder(path)
     return PartMeta(path.name, count, files, dict(content.details))
-
-
-def _settled(path: Path) -> FileSum:
-    """Sync a file that another library wrote."""
-    with open(path, "rb+") as file:
-        sync_file(file.fileno())
-    return file_sum(path)
 
 
 def _check(arrays: Mapping[str, Array], kind: Kind, count: int) -> None:
