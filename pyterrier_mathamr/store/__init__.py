@@ -49,7 +49,7 @@ from .ids import Rows
 from .job import Job, differences, job_folder, open_job, read_job
 from .kind import META, Content, Field, Kind, Mode
 from .lock import new_folder, writer_lock
-from .manifest import Manifest, detail, read_signed, signed
+from .manifest import Manifest, detail, read_manifest, read_signed, signed
 from .merging import live_ids, merge_ragged, ranges
 from .part import Part
 from .snapshot import Parts, Snapshot
@@ -99,6 +99,7 @@ __all__ = [
     "parse_json",
     "ranges",
     "read_job",
+    "read_manifest",
     "read_signed",
     "replace_file",
     "replacing",
