@@ -18,6 +18,7 @@ from ._cli_arqmath import arqmath
 from ._cli_draw import draw
 from ._cli_group import MathAMRGroup
 from ._cli_parser import chosen_parser, with_parser
+from ._cli_verify import verify
 from ._common.errors import MathAMRWarning
 from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
@@ -46,7 +47,7 @@ def _configured(command: Command) -> Command:
     return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
-@click.group(cls=MathAMRGroup, commands=(arqmath, draw), context_settings=_SETTINGS)
+@click.group(cls=MathAMRGroup, commands=(arqmath, draw, verify), context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
     """Math-aware retrieval with MathAMR+.

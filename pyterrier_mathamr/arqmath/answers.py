@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr._common.types import QueryId
+from pyterrier_mathamr.store import replace_file, writing
 
 from ._rows import open_binary
 from .errors import FileFormatError, RunColumnError
@@ -72,6 +72,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     Raises:
         RunColumnError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
             beyond :data:`ANSWER_LIMIT` or holds half a character (a lone surrogate), which no file can hold.
+        WriteError: it cannot be written; a file that was there is unchanged.
 
     Example::
 
@@ -87,12 +88,12 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     complete = complete.fillna({"sources": run})
     _check(complete)
     target = Path(path)
-    fresh = target.with_name(f".{target.name}.fresh")
-    with fresh.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        for row in complete.itertuples(index=False):
-            writer.writerow((row.qid, 1, row.score, run, row.sources, row.qanswer))
-    os.replace(fresh, target)
+    table = io.StringIO()
+    writer = csv.writer(table, delimiter="\t", lineterminator="\n")
+    for row in complete.itertuples(index=False):
+        writer.writerow((row.qid, 1, row.score, run, row.sources, row.qanswer))
+    with writing(target):
+        replace_file(target, table.getvalue().encode())
 
 
 def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -24,6 +23,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.store import replace_file, writing
 
 from ._rows import open_binary
 from .errors import FileFormatError, RunColumnError
@@ -93,6 +93,7 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
     Raises:
         ConfigError: there is no such format.
         RunColumnError: the frame lacks a column, or has a value that would break the lines or is no score.
+        WriteError: it cannot be written; a file that was there is unchanged.
     """
     _check(format)
     needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
@@ -111,9 +112,8 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
     ordered = ordered.assign(run="_".join(name.split()) or "mathamr")
     lines = ordered[list(_COLUMNS[format])].itertuples(index=False, name=None)
     target = Path(path)
-    fresh = target.with_name(f".{target.name}.fresh")
-    fresh.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines), encoding="utf-8")
-    os.replace(fresh, target)
+    with writing(target):
+        replace_file(target, "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
 
 
 def _lines(path: Path, format: RunFormat | None) -> Iterator[_Line]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import lzma
-import os
 import shutil
 import tarfile
 import zipfile
@@ -15,6 +14,7 @@ from typing import IO
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.store import move
 
 from .errors import UnpackError
 from .release_items import inventory
@@ -122,12 +122,12 @@ def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
     folder = ready / stem
     folder.mkdir()
     for table in tables:
-        os.replace(table, folder / table.name)
+        move(table, folder / table.name)
     return [folder]
 
 
 def _move(path: Path, place: Path) -> Path:
     """Move into place; what is there already stays."""
     if not place.exists():
-        os.replace(path, place)
+        move(path, place)
     return place

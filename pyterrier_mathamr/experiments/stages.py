@@ -9,7 +9,6 @@ The folder of a run::
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pyterrier_mathamr.store import replace_file, writing
 
 from .environment import peak_memory
 from .errors import SettingsChangedError
@@ -116,10 +117,12 @@ def write_whole(file: Path, text: str) -> None:
     Args:
         file: where; a file of that name is replaced.
         text: what.
+
+    Raises:
+        WriteError: it cannot be written; what was there is unchanged.
     """
-    fresh = file.with_name(f".{file.name}.fresh")
-    fresh.write_text(text, encoding="utf-8")
-    os.replace(fresh, file)
+    with writing(file):
+        replace_file(file, text.encode())
 
 
 def to_stderr(text: str) -> None:

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyterrier as pt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.artifacts import check_writable
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.threads import one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
+from pyterrier_mathamr.store import new_folder
 
 from .config import MathAMRConfig
 from .devices import choose_device
@@ -37,6 +36,7 @@ from .storage import (
 )
 from .tensors import batches_by_size, tensors_of
 from .text import TextEncoder
+from .verification import model_faults
 from .weights import ScoreWeights, with_weights
 
 if TYPE_CHECKING:
@@ -133,17 +133,26 @@ class MathAMR:
 
         Raises:
             ConfigError: the folder exists, or another dtype.
-            NotWritableError: the folder cannot be made where it is wanted.
+            WriteError: the disk is full or read-only, or a permission is missing; nothing is left behind.
         """
         target = Path(path)
         if target.exists():
             raise ConfigError("path", str(path), "a folder that does not exist yet")
-        check_writable(target)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = Manifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with pt.io.finalized_directory(str(target)) as unfinished:
-            write_model(Path(unfinished), manifest, self.vocabulary, weights)
+        vocabulary = self.vocabulary
+        with new_folder(target) as unfinished:
+            write_model(unfinished, manifest, vocabulary, weights)
+
+    def verify(self) -> None:
+        """Read the model's files and compare every checksum; one that is not saved has none.
+
+        Raises:
+            ModelFileError: the first fault; ``mathamr verify`` lists all of them.
+        """
+        if self._folder is not None:
+            for fault in model_faults(self._folder):
+                raise fault
 
     @property
     def vocabulary(self) -> Vocabulary:

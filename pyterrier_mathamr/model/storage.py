@@ -2,7 +2,8 @@
 
 ::
 
-    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>}
+    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
+                          "vocabulary_file": <sha256 of the file>, "checksum": <of all that is above>}
     vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
     weights.safetensors  parameters and buffers of the encoder, float32 or float16
 """
@@ -24,6 +25,7 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.graph import GraphError, Vocabulary
+from pyterrier_mathamr.store import settled, signed, write_file
 
 from .config import MathAMRConfig
 from .errors import ModelFileError, ModelFormatError, ModelHubError, ModelNotFoundError
@@ -192,13 +194,14 @@ def read_weights(folder: Path, manifest: Manifest, expected: Mapping[str, Tensor
 
 
 def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:
-    """Write the three files into an existing folder, ``config.json`` last."""
+    """Write the three files into an existing folder, ``config.json`` last, each synced."""
     vocabulary.save(folder / VOCABULARY)
-    (folder / WEIGHTS).write_bytes(weights)
+    write_file(folder / WEIGHTS, (weights,))
     content = {
         "format": FORMAT_VERSION,
         "config": manifest.config.to_dict(),
         "vocabulary": manifest.vocabulary,
         "weights": manifest.weights,
+        "vocabulary_file": settled(folder / VOCABULARY).sha256,
     }
-    (folder / CONFIG).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_file(folder / CONFIG, (signed(content),))

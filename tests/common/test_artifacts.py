@@ -70,7 +70,6 @@ def test_an_artifact_of_another_kind_is_not_opened_and_its_own_kind_is_named(tmp
 
 WRITES: dict[str, Callable[[Path], Any]] = {
     **{name: lambda path, build=build: build(path, "create") for name, build in BUILDS.items()},
-    "model": lambda path: mathamr.MathAMR.from_pretrained("mathamr-plus-mini").save(path),
 }
 
 

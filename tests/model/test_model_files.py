@@ -22,6 +22,8 @@ from pyterrier_mathamr.model import (
     ModelNotFoundError,
     storage,
 )
+from pyterrier_mathamr.model.verification import model_faults
+from pyterrier_mathamr.store import WriteError
 
 
 @pytest.fixture
@@ -139,10 +141,45 @@ def test_a_folder_that_exists_is_never_written_over(model, folder) -> None:
 
 
 def test_a_save_that_fails_leaves_nothing(model, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(type(model.vocabulary), "save", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        model.save(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
+    for place in ("pyterrier_mathamr.store.files.sync_file", "pyterrier_mathamr.store.lock.move"):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+            with pytest.raises(WriteError, match="No space left"):
+                model.save(tmp_path / "model")
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError, match="cannot be written"):
+        model.save(tmp_path / "file" / "model")
+
+
+def test_what_a_killed_save_left_is_removed_by_the_next(model, tmp_path) -> None:
+    (tmp_path / ".model.new").mkdir()
+    (tmp_path / ".model.new" / "half").touch()
+    model.save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_every_byte_of_a_model_that_is_changed_is_found(folder, model) -> None:
+    model.verify()
+    MathAMR.from_pretrained(folder).verify()
+    for file in sorted(folder.iterdir()):
+        sound = file.read_bytes()
+        for place in {*range(0, len(sound), 1 + len(sound) // 200), len(sound) - 1}:
+            file.write_bytes(sound[:place] + bytes([sound[place] ^ 0x55]) + sound[place + 1 :])
+            assert list(model_faults(folder)), (file.name, place)
+        file.unlink()
+        assert list(model_faults(folder))
+        file.write_bytes(sound)
+    assert list(model_faults(folder)) == []
+
+
+def test_a_model_of_the_first_release_opens_and_is_verified(folder) -> None:
+    content = json.loads((folder / "config.json").read_text())
+    first = {key: content[key] for key in ("format", "config", "vocabulary", "weights")}
+    (folder / "config.json").write_text(json.dumps(first, indent=2) + "\n")
+    MathAMR.from_pretrained(folder).verify()
+    (folder / "vocabulary.json.gz").write_bytes(b"x")
+    assert list(model_faults(folder))
 
 
 def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:

@@ -28,10 +28,10 @@ from pyterrier_mathamr.experiments.known_item import Split
 from pyterrier_mathamr.experiments.stages import Stages, write_whole
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
+from pyterrier_mathamr.store import writer_lock
 from pyterrier_mathamr.systems import BM25Index
 
 from .floor import random_floor
-from .lock import locked
 
 KNOWN_ITEM = "known item"
 
@@ -83,7 +83,7 @@ class Materials:
             ARQMathError: a file of the release is missing or damaged.
             NoRelevantTopicError: no topic of a year can be measured on this collection.
         """
-        with locked(self.workdir / "materials"):
+        with writer_lock(self.workdir / "materials", wait=True):
             self.pair_graphs()
             for split in ("validation", "test"):
                 self.questions(split)

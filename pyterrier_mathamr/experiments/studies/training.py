@@ -15,11 +15,11 @@ from pyterrier_mathamr.experiments.stages import Stages, write_whole
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, fit_score_weights
+from pyterrier_mathamr.store import writer_lock
 
 from .data import training_data
 from .formulas import measure_formulas
 from .job import Job
-from .lock import locked
 from .materials import Materials
 from .measuring import measure_job
 
@@ -59,7 +59,7 @@ def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool
         SettingsChangedError: the folder holds something that was made with other settings.
         ModelError: training failed; the message says where.
     """
-    with locked(job.folder):
+    with writer_lock(job.folder, wait=True):
         materials = Materials(job.collection, job.pairs, job.workdir)
         stages = Stages(job.folder, say)
         path = job.folder / "model"
@@ -118,7 +118,7 @@ def _train(job: Job, materials: Materials, verbose: bool) -> None:
 
 def _base_model(base: Job, materials: Materials, verbose: bool) -> MathAMR:
     """Give the model that mines for another, which may be a run of the same study."""
-    with locked(base.folder):
+    with writer_lock(base.folder, wait=True):
         path = base.folder / "model"
         settings = {**base.settings, **_origin(materials)}
         Stages(base.folder).run("train", path, settings, lambda: _train(base, materials, verbose))

@@ -1,0 +1,102 @@
+"""``mathamr verify``: whether what lies at some paths is as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ._common.errors import MathAMRError
+
+if TYPE_CHECKING:
+    from .store import Kind
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
+def verify(paths: tuple[Path, ...]) -> None:
+    """Read every byte of artifacts, models and caches, and compare their checksums.
+
+    One line for each fault, and one that says ok for what has none. Ends with exit code 1 if there is a fault.
+    """
+    bad = 0
+    for path in paths:
+        found = list(_faults(path))
+        for fault in found:
+            click.echo("BAD  " + " ".join(str(fault).split()))
+        if not found:
+            click.echo(f"ok   {path}: {_described(path)}")
+        bad += bool(found)
+    if bad:
+        raise click.ClickException(f"{bad} of {len(paths)} are bad")
+
+
+def _faults(path: Path) -> Iterator[MathAMRError]:
+    """Find out what is at the path, and what is wrong with it."""
+    from .model.verification import model_faults
+    from .store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
+
+    if path.is_file():
+        yield from Cache(path).faults()
+    elif (path / META).exists():
+        try:
+            kind = _kind_of(path)
+        except StoreError as error:
+            yield error
+        else:
+            yield from faults(path, kind)
+    elif (path / "config.json").exists():
+        yield from model_faults(path)
+    elif path.exists():
+        yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
+    else:
+        yield NotBuiltError(path, "there is nothing here")
+
+
+def _kind_of(path: Path) -> Kind:
+    """Tell which kind of artifact says that it is at the path.
+
+    Raises:
+        OtherArtifactError: none of this package. DamagedError: it cannot be read.
+    """
+    from .store import META, DamagedError, OtherArtifactError, parse_json
+
+    try:
+        content = parse_json((path / META).read_bytes(), path / META)
+    except OSError as error:
+        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
+    name = f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"
+    for kind in _kinds():
+        if kind.name == name:
+            return kind
+    raise OtherArtifactError(path, f"it holds a {name}, which is no artifact of this package")
+
+
+def _kinds() -> list[Kind]:
+    """All kinds of artifacts that the package writes."""
+    from .formula import FormulaStore
+    from .graph import GraphStore, TensorStore
+    from .index import MathAMRFormulaIndex, MathAMRIndex
+    from .model.checkpoint import Checkpoint
+    from .store import StoredArtifact
+    from .systems import BM25Index, TangentIndex
+
+    artifacts: list[type] = [
+        GraphStore, TensorStore, MathAMRIndex, MathAMRFormulaIndex, BM25Index, TangentIndex, FormulaStore, Checkpoint
+    ]  # fmt: skip
+    return [artifact.KIND for artifact in artifacts if issubclass(artifact, StoredArtifact)]
+
+
+def _described(path: Path) -> str:
+    """Say what a sound thing is, and how much of it there is."""
+    from .model import MathAMR
+    from .store import META, Cache, read_manifest
+
+    if path.is_file():
+        return f"cache, {len(Cache(path)):,} values"
+    if (path / META).exists():
+        kind = _kind_of(path)
+        return f"{kind.name}, {read_manifest(path, kind).count:,} rows"
+    return f"model {MathAMR.from_pretrained(path).identity[:12]}"
