@@ -1,4 +1,7 @@
+import os
 import pickle
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from pyterrier_mathamr.store import (
     NotBuiltError,
     OtherArtifactError,
     UnfinishedJobError,
+    WriteError,
 )
 
 DATA = Path(__file__).parent.parent / "data"
@@ -128,6 +132,32 @@ def test_a_store_of_the_same_tables_is_reused_and_any_other_replaced(store, tabl
     assert "8" in store
     file_of(store.path).write_bytes(b"")
     assert "8" in FormulaStore.build(store.path, tables[:1], tables[1:], reuse=True)
+
+
+def test_a_part_that_a_killed_build_of_other_tables_had_put_in_place_is_no_obstacle(store, tables, tmp_path):
+    (store.path / "part-000001").mkdir()
+    (store.path / "part-000001" / "formulas.sqlite").write_bytes(b"of the other build")
+    other = table(tmp_path / "other.tsv", ("50", "", Y_SLT))
+    assert list(FormulaStore.build(store.path, [other], [], overwrite=True).get_many(["1", "50"])) == ["50"]
+    store.verify()
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096, 12_000])
+def test_a_full_disk_is_named_and_leaves_what_was_there(store, tables, size):
+    """The size of files is limited, which SQLite and the system treat as a disk that is full."""
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        try:
+            FormulaStore.build(store.path, tables[1:], tables[:1], overwrite=True)
+        except WriteError as error:
+            os._exit(42 if "cannot be written" in str(error) else 43)
+        finally:
+            os._exit(44)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+    assert FormulaStore(store.path).visual_ids(["1"]) == {"1": "5"}
+    FormulaStore(store.path).verify()
 
 
 def test_one_process_builds_at_a_time(store, tables):
