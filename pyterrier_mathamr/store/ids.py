@@ -21,6 +21,9 @@ from .files import Array
 
 Rows = npt.NDArray[np.int64]
 
+Keys = npt.NDArray[np.bytes_]
+"""Ids as they are looked up; see :func:`id_keys`."""
+
 _PLAIN = re.compile(r"(?:[!-$&-/:-~]|[0-9](?![0-9]{17})){1,64}")  # printable ASCII but %, no number beyond 64 bits
 _ODD = "\x1f"
 _PADDING = ("\x1f-", "\x1f--")  # npids writes no fewer than two ids; they also keep it to its hash table,
@@ -63,11 +66,10 @@ class IdTable:
             "odd_rows": np.asarray(odd, dtype=np.int64),
         }
 
-    def rows(self, ids: Sequence[str]) -> Rows:
-        """Look up the rows of ids: int64 ``[len(ids)]``, -1 for one that is not there."""
-        if not ids:
+    def rows(self, keys: Keys) -> Rows:
+        """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not there."""
+        if not len(keys):
             return np.zeros(0, dtype=np.int64)
-        keys = np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
         found = np.asarray(self._lookup.inv.lookup(keys), dtype=np.int64)
         found[(found < 0) | (found >= self.count)] = -1
         return found
@@ -76,7 +78,7 @@ class IdTable:
         """The ids of some rows."""
         if not len(rows):
             return []
-        names: list[str] = self._lookup.fwd.lookup(rows).tolist()
+        names: list[str] = self._lookup.fwd.lookup(rows, as_bytes=True).astype(np.str_).tolist()
         if self._odd:
             for place in [place for place, name in enumerate(names) if name.startswith(_ODD)]:
                 names[place] = self._odd[int(rows[place])]
@@ -103,6 +105,11 @@ class _Odd:
         place = int(np.searchsorted(self._rows, row))
         start, end = self._offsets[place : place + 2].tolist()
         return bytes(self._texts[start:end]).decode("utf-8", "surrogatepass")
+
+
+def id_keys(ids: Sequence[str]) -> Keys:
+    """What ids are looked up by, the same in every part."""
+    return np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
 
 
 def _key(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from .errors import DamagedError
 from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
-from .ids import IdTable, Rows
+from .ids import IdTable, Keys, Rows
 from .kind import ARRAYS, IDS, Content, Field, Kind
 from .manifest import Marks, PartMeta
 
@@ -98,11 +98,11 @@ class Part:
         alive[self.deleted] = False
         return alive
 
-    def find(self, ids: Sequence[str]) -> Rows:
-        """The row of each id: int64 ``[len(ids)]``, -1 for one that is not there or was deleted."""
+    def find(self, keys: Keys) -> Rows:
+        """The row of each id, given by its key: int64 ``[len(keys)]``, -1 for one that is not there or was deleted."""
         if not self.kind.fields:
-            return np.full(len(ids), -1, dtype=np.int64)
-        rows = self.ids.rows(ids)
+            return np.full(len(keys), -1, dtype=np.int64)
+        rows = self.ids.rows(keys)
         if len(self.deleted):
             rows[(rows >= 0) & ~self.alive[rows]] = -1
         return rows

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .errors import DamagedError, UnknownIdError
-from .ids import Rows
+from .ids import Rows, id_keys
 from .kind import META, Kind
 from .manifest import Manifest, read_manifest
 from .part import Part
@@ -43,15 +43,15 @@ class Parts:
     def look_up(self, ids: Sequence[str]) -> Rows:
         """The row of each id: int64 ``[len(ids)]``, -1 for one that is not there."""
         rows = np.full(len(ids), -1, dtype=np.int64)
-        missing = np.arange(len(ids))
+        keys, left = id_keys(ids), np.arange(len(ids))
         for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
-            if not missing.size:
+            if not left.size:
                 break
-            found = self.parts[number].find([ids[i] for i in missing.tolist()])
+            found = self.parts[number].find(keys[left])
             hits = found >= 0
             if hits.any():
-                rows[missing[hits]] = found[hits] + self.bases[number]
-                missing, self._last = missing[~hits], number
+                rows[left[hits]] = found[hits] + self.bases[number]
+                left, self._last = left[~hits], number
         return rows
 
     def by_part(self, rows: Rows) -> Iterator[tuple[Part, Rows, Rows]]:
