@@ -15,7 +15,7 @@ from .job import clean, open_job, read_job
 from .kind import Kind
 from .lock import writer_lock
 from .manifest import Marks, PartMeta, read_manifest, write_manifest
-from .merging import neighbours
+from .merging import merged, neighbours
 from .part import MARKS, Part
 from .snapshot import Snapshot
 
@@ -70,7 +70,7 @@ def compact(path: Path, kind: Kind) -> None:
             for run in neighbours(sizes, kind.part_bytes):
                 some = old[run.start : run.stop]
                 whole = len(some) == 1 and not len(some[0].deleted)
-                parts.append(some[0] if whole else job.write(kind.merge(some)))
+                parts.append(some[0] if whole else job.write(merged(some)))
             job.parts = parts
             job.publish(job.base.details if job.base else {})
 

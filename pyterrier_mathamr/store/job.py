@@ -42,7 +42,7 @@ from .ids import Rows
 from .kind import META, Content, Kind, Mode
 from .lock import writer_lock
 from .manifest import Manifest, PartMeta, check_kind, read_manifest, read_parts, read_signed, signed, write_manifest
-from .merging import parts_to_merge
+from .merging import merged, parts_to_merge
 from .part import Part, write_part
 from .snapshot import Parts
 
@@ -228,7 +228,7 @@ class Job:
             if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
                 return
             where = slice(first + run.start, first + run.stop)
-            old, self.parts[where] = self.parts[where], [self.write(self.kind.merge(self.parts[where]))]
+            old, self.parts[where] = self.parts[where], [self.write(merged(self.parts[where]))]
             yield old
 
     def commit(self, details: Mapping[str, Any], *, whole: bool = True) -> Manifest:

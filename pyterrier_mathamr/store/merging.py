@@ -65,6 +65,21 @@ def _tier(size: int) -> int:
     return 0 if size < _SMALLEST else 1 + int(math.log(size / _SMALLEST, _FACTOR))
 
 
+def merged(parts: Sequence[Part]) -> Content:
+    """Make one part of several by their kind's own function.
+
+    Raises:
+        DamagedError: a file of theirs was changed, which a new checksum would hide for ever.
+    """
+    kind = parts[0].kind
+    for part in parts:
+        if fault := next(part.faults(), None):
+            raise fault
+    if kind.merge is None:
+        raise TypeError(f"parts of {kind.name} are not merged")
+    return kind.merge(parts)
+
+
 def live_ids(parts: Sequence[Part]) -> list[str]:
     """The ids of several parts without those that were deleted, in order."""
     return [name for part in parts for name in part.ids.texts(np.flatnonzero(part.alive))]
