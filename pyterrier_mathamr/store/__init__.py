@@ -46,7 +46,7 @@ from .files import (
 )
 from .fingerprint import file_fingerprint, row_fingerprint
 from .ids import Rows
-from .job import Job, differences, job_folder, open_job, read_job
+from .job import Job, changed_row, differences, job_folder, open_job, read_job, unfinished_parts
 from .kind import META, Content, Field, Kind, Mode
 from .lock import new_folder, writer_lock
 from .manifest import Manifest, detail, read_manifest, read_signed, signed
@@ -82,6 +82,7 @@ __all__ = [
     "UnfinishedJobError",
     "UnknownIdError",
     "WriteError",
+    "changed_row",
     "compact",
     "delete_rows",
     "detail",
@@ -106,6 +107,7 @@ __all__ = [
     "row_fingerprint",
     "settled",
     "signed",
+    "unfinished_parts",
     "write_arrays",
     "write_file",
     "writer_lock",

@@ -92,8 +92,7 @@ class Job:
         self.folder = job_folder(path)
         self._replaced, self._next = _existing(path, kind, mode)
         self.base = self._replaced if mode == "append" else None
-        base = self.base.checksum(kind) if self.base else None
-        self._header = {"version": kind.version, "mode": mode, "base": base, "first": self._next, **fingerprint}
+        self._header = _header(kind, mode, self._replaced, self._next, fingerprint)
         self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
         self._standing = len(self.parts)
         self._noted: list[dict[str, Any]] = []
@@ -111,11 +110,8 @@ class Job:
             UnfinishedJobError: they are of another job.
         """
         found = read_job(self.path, self.kind)
-        if found and not found.published_by(self._replaced, self.kind) and self.resume:
-            if found.header == self._header:
-                return self._bring_back(found.parts)
-            if found.parts or any(self.folder.glob("scratch-*")):
-                raise UnfinishedJobError(self.path, differences(found.header, self._header))
+        if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
+            return self._bring_back(found.parts)
         if found is None and any(self.folder.glob("parts/part-*")):
             text = f"{self.folder}: its {_JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
@@ -130,24 +126,13 @@ class Job:
 
     def _bring_back(self, metas: Sequence[PartMeta]) -> list[Part]:
         """Open parts, those included that a job had moved in when it died before the manifest was swapped."""
-        parts: list[Part] = []
         place = self.folder / "parts"
         place.mkdir(exist_ok=True)
         for meta in metas:
             self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
             if not (place / meta.name).exists() and (self.path / meta.name).exists():
                 move(self.path / meta.name, place / meta.name)
-        for meta in metas:
-            try:
-                part = Part(place, meta, self.kind, self.path)
-                if fault := next(part.faults(), None):
-                    raise fault
-            except (DamagedError, OSError) as error:
-                text = f"{error} This part of the unfinished work, and what follows it, is made again."
-                warnings.warn(MathAMRWarning(text), stacklevel=2)
-                break
-            parts.append(part)
-        return parts
+        return _sound_parts(metas, self.kind, self.path)
 
     def _note(self) -> None:
         """Write down which parts of this job are whole."""
@@ -177,9 +162,14 @@ class Job:
         self._missing -= len(hits)
         return rows
 
+    def skipped(self, rows: Rows) -> None:
+        """Take rows of :attr:`done` for those that came again, as :func:`unfinished_parts` let the caller know."""
+        self._again[rows] = True
+        self._missing = int(np.count_nonzero(~self._again))
+
     def changed(self, name: str) -> UnfinishedJobError:
         """The error for a row that comes again with another content."""
-        return UnfinishedJobError(self.path, {f"row {name!r:.80}": ("one content", "another")})
+        return changed_row(self.path, name)
 
     def scratch(self, name: str) -> Path:
         """A file that is filled over several runs of this job, and goes into a part at the end."""
@@ -301,6 +291,18 @@ class Unfinished(NamedTuple):
         """Whether the job did finish, and died while it cleaned up."""
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
+    def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
+        """Whether a job goes on after these parts.
+
+        Raises:
+            UnfinishedJobError: they are of another job.
+        """
+        if self.published_by(manifest, kind):
+            return False
+        if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):
+            raise UnfinishedJobError(path, differences(self.header, header))
+        return self.header == header
+
 
 def job_folder(path: Path) -> Path:
     """Where the unfinished work of an artifact lies."""
@@ -320,6 +322,49 @@ def read_job(path: Path, kind: Kind) -> Unfinished | None:
         return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
     except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
+    """Open the whole parts that :func:`open_job` with the same arguments goes on after; nothing is locked or changed.
+
+    Raises:
+        StoreError: what :func:`open_job` says of these arguments.
+    """
+    path = path.absolute()
+    replaced, first = _existing(path, kind, mode)
+    header, found = _header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
+    going_on = found is not None and found.continued_by(header, path, kind, replaced)
+    return Parts(_sound_parts(found.parts, kind, path) if found and going_on else ())
+
+
+def changed_row(path: Path, name: str) -> UnfinishedJobError:
+    """The error for a row that an unfinished job has with another content."""
+    return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
+
+
+def _header(
+    kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a job is known by: what it starts from, and what makes its rows."""
+    base = replaced.checksum(kind) if replaced and mode == "append" else None
+    return {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
+
+
+def _sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
+    """Open the parts of unfinished work, up to the first that is damaged; they may have been moved in already."""
+    parts: list[Part] = []
+    for meta in metas:
+        place = job_folder(path) / "parts"
+        try:
+            part = Part(place if (place / meta.name).exists() else path, meta, kind, path)
+            if fault := next(part.faults(), None):
+                raise fault
+        except (DamagedError, OSError) as error:
+            text = f"{error} This part of the unfinished work, and what follows it, is made again."
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+            break
+        parts.append(part)
+    return parts
 
 
 def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
