@@ -15,7 +15,7 @@ class StoreError(MathAMRError):
     """An artifact cannot be read or written.
 
     Args:
-        path: the artifact, or the file of it that is at fault.
+        path: the artifact, or the file of it that is at fault; text where it is no path, as an address of a server.
         reason: what is wrong.
     """
 
@@ -24,7 +24,7 @@ class StoreError(MathAMRError):
 
     def __init__(self, path: Path | str, reason: str = "") -> None:
         super().__init__(path, reason)
-        self.path, self.reason = Path(path), reason
+        self.path, self.reason = path, reason
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}.{self.advice and ' ' + self.advice}"
@@ -86,7 +86,7 @@ class UnfinishedJobError(StoreError):
         super().__init__(path, f"the unfinished work beside it was made from something else ({listed})")
         self.differences = differences
 
-    def __reduce__(self) -> tuple[type[UnfinishedJobError], tuple[Path, Mapping[str, tuple[object, object]]]]:
+    def __reduce__(self) -> tuple[type[UnfinishedJobError], tuple[Path | str, Mapping[str, tuple[object, object]]]]:
         return type(self), (self.path, self.differences)
 
 
@@ -104,7 +104,7 @@ class IdError(StoreError):
         super().__init__(path, f"{len(ids)} {self.reason_of}: {shown(ids)}")
         self.ids = list(ids)
 
-    def __reduce__(self) -> tuple[type[IdError], tuple[Path, list[str]]]:
+    def __reduce__(self) -> tuple[type[IdError], tuple[Path | str, list[str]]]:
         return type(self), (self.path, self.ids)
 
 

@@ -16,6 +16,7 @@ that the rows it is given begin with the same rows; anything else is refused, so
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections import Counter
@@ -162,8 +163,8 @@ class Job:
         self._missing -= len(hits)
         return rows
 
-    def skipped(self, rows: Rows) -> None:
-        """Take rows of :attr:`done` for those that came again, as :func:`unfinished_parts` let the caller know."""
+    def came_again(self, rows: Rows) -> None:
+        """Take note of rows of :attr:`done` that the caller has recognised by something else than their ids."""
         self._again[rows] = True
         self._missing = int(np.count_nonzero(~self._again))
 
@@ -347,7 +348,9 @@ def _header(
 ) -> dict[str, Any]:
     """What a job is known by: what it starts from, and what makes its rows."""
     base = replaced.checksum(kind) if replaced and mode == "append" else None
-    return {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
+    about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
+    header: dict[str, Any] = json.loads(json.dumps(about))  # as it is read again: a tuple becomes a list
+    return header
 
 
 def _sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
