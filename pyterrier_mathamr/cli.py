@@ -184,12 +184,13 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
 @click.argument("model")
 @click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new index.")
 @click.option("--answers-of", type=_FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
+@click.option("--fresh", is_flag=True, help="Discard what a job that was stopped has finished, and begin again.")
 @_quiet
-def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, quiet: bool) -> None:
+def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, fresh: bool, quiet: bool) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
     from .experiments import index_graph_store
 
-    built = index_graph_store(graph_store, model, output, answers_of=answers_of, verbose=not quiet)
+    built = index_graph_store(graph_store, model, output, answers_of=answers_of, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: {len(built):,} documents")
 
 

@@ -19,13 +19,13 @@ CANDIDATES = 5000
 
 def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None = None) -> Iterator[System]:
     """Every strategy; what a scan must do is known for the processor alone, so there is no floor for a card."""
-    meta = index.snapshot().meta
-    m, d = len(index), meta.dimensions
-    scanned, vectors = meta.rows * d, 4 * m * d
+    snapshot = index.snapshot()
+    m, d, rows = len(index), snapshot.meta.dimensions, sum(len(shard.part["rows"]) for shard in snapshot.shards)
+    scanned, vectors = rows * d, 4 * m * d
     options: dict[str, Any] = {"num_results": K, "device": device}
     of_documents = Work(m, d, ("float32",), "document")
-    rescored = Work(CANDIDATES * meta.rows / m, d, ("float32",), shared=False)
-    of_rows = () if device else (Work(meta.rows, d),)
+    rescored = Work(CANDIDATES * rows / m, d, ("float32",), shared=False)
+    of_rows = () if device else (Work(rows, d),)
     colbert = partial(searcher, index.colbert(**options))
     yield System("colbert(), one by one", colbert, FEW, at_once=False, held=scanned, work=of_rows)
     yield System("colbert(), all at once", colbert, held=scanned, work=of_rows)
@@ -35,7 +35,7 @@ def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None =
     yield System("single_vector(exact=False)", graph, held=3 * vectors, truth="document")
     doc_vn = partial(searcher, index.doc_vn(CANDIDATES, **options))
     yield System(f"doc_vn({CANDIDATES})", doc_vn, held=vectors, work=(of_documents, rescored))
-    reranked = Work(K * meta.rows / m, d, ("float32",), shared=False)
+    reranked = Work(K * rows / m, d, ("float32",), shared=False)
     yield System(f"scorer() of {K:,} candidates", partial(_scorer, index, queries), work=(reranked,))
 
 

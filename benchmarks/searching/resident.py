@@ -12,18 +12,18 @@ _HELD = """
 import sys, numpy as np, pandas as pd, torch
 from pyterrier_mathamr.index import MathAMRIndex
 def resident(name, m=None):
-    held = dict.fromkeys(("own", "libraries", "codes", "vectors", "other files of the index"), 0)
+    held = dict.fromkeys(("own", "libraries", "arrays of the index"), 0)
     for line in open("/proc/self/smaps"):
         if "-" in (words := line.split())[0]:
             file = words[5] if len(words) > 5 else ""
         elif words[0] == "Rss:":
             kind = "libraries" if file.startswith("/") else "own"
             if file.startswith(sys.argv[1]):
-                kind = {"codes.npy": "codes", "rows.npy": "vectors"}.get(file.rpartition("/")[2], list(held)[-1])
+                kind = "arrays of the index"
             held[kind] += int(words[1]) * 1024
-    needed = sum(held.values()) - held["vectors"]
+    needed = held["own"] + held["libraries"]
     shown = ", ".join(f"{kind} {size / 1e6:,.0f}" for kind, size in held.items())
-    print(f"{name:<17}{needed / 1e6:>6,.0f} MB without vectors: {shown}", flush=True)
+    print(f"{name:<17}{needed / 1e6:>6,.0f} MB without arrays: {shown}", flush=True)
 rows = np.load(sys.argv[2])
 def frame(n):
     return pd.DataFrame({"qid": map(str, range(n))}).assign(query_embs=[rows[i % len(rows):] for i in range(n)])
@@ -39,8 +39,8 @@ resident("78 queries later")
 def print_resident(index: Path, query: np.ndarray, folder: Path) -> None:
     """Search in a process of its own and print what of it is in memory.
 
-    Vectors are mapped, read here and there, and the system's to drop: how many of them are in memory says how much the
-    machine has free, not how much a search needs.
+    Arrays are mapped and the system's to drop. A search reads the codes whole, a quarter of the rows' bytes, and the
+    rows here and there: how many of them are in memory says how much the machine has free, not how much is needed.
     """
     np.save(folder / "query.npy", query)
     print("\nMemory of a process that searches by colbert(), in MB:\n", flush=True)

@@ -14,6 +14,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, vectors_by
+from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
 from .sources import TrainingPairs, read_documents, source_fingerprints
 
@@ -158,7 +159,13 @@ def train_on_pairs(
 
 
 def index_graph_store(
-    graph_store: Path, model: str, output: Path, *, answers_of: Path | None = None, verbose: bool = False
+    graph_store: Path,
+    model: str,
+    output: Path,
+    *,
+    answers_of: Path | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
 ) -> MathAMRIndex:
     """Encode the graphs of a store and index their vectors.
 
@@ -167,14 +174,23 @@ def index_graph_store(
         model: name or folder of a model.
         output: the new index; a finished one is replaced once the new one is whole.
         answers_of: an ARQMath folder, whose answers alone are indexed.
+        fresh: discard what a job that was stopped has finished.
         verbose: show progress.
 
     Returns:
         The index.
+
+    Raises:
+        UnfinishedJobError: a job that was stopped had other graphs, another model or other answers.
     """
-    graphs = GraphStore(graph_store)
+    graphs, index = GraphStore(graph_store), MathAMRIndex(output)
+    if fresh:
+        index.discard()
     docnos = (post.id for post in ARQMathCollection(answers_of).answers()) if answers_of else graphs.ids()
-    return index_documents(docnos, graphs, MathAMR.from_pretrained(model), MathAMRIndex(output), verbose=verbose)
+    sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
+    mode: Mode = "overwrite" if index.built() else "create"
+    encoder = MathAMR.from_pretrained(model)
+    return index_documents(docnos, graphs, encoder, index, mode=mode, sources=sources, verbose=verbose)
 
 
 def index_documents(
@@ -183,6 +199,8 @@ def index_documents(
     model: MathAMR,
     index: Index,
     *,
+    mode: Mode = "overwrite",
+    sources: Mapping[str, Any] | None = None,
     verbose: bool = False,
     **options: Any,
 ) -> Index:
@@ -193,15 +211,24 @@ def index_documents(
         graphs: their graphs.
         model: the encoder.
         index: where the vectors are kept; a finished one is replaced once the new one is whole, and a job that was
-            stopped goes on after the last whole shard.
+            stopped goes on after the last whole part.
+        mode: ``overwrite`` discards what a job of other graphs, another model or other sources had finished, ``create``
+            refuses it.
+        sources: what the choice of documents depends on, as plain values.
         verbose: show progress.
         options: further options of the index's ``indexer``.
 
     Returns:
         ``index``.
     """
-    indexer = index.indexer(mode="overwrite", model=vectors_by(model), resume=True, verbose=verbose, **options)
+    sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
+    indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, verbose=verbose, **options)
     pending = indexer.pending({"docno": docno} for docno in docnos)
     documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
     (model.doc_encoder() >> indexer).index(documents)
     return index
+
+
+def artifact_identity(path: Path) -> list[object]:
+    """What identifies an artifact as it is now: size and hash of its ``pt_meta.json``, which changes with it."""
+    return file_fingerprint(path / META)

@@ -30,10 +30,10 @@ def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int) -> list
         k: how many documents for each query at most.
 
     Returns:
-        For each query, int64 numbers of documents, rising.
+        For each query, int64 numbers of documents, ascending.
     """
     found = _nearest(snapshot, "doc", queries.last_rows(), k)
-    return [np.unique(row[row >= 0]) for row in found]
+    return [np.unique(snapshot.live[row[row >= 0]]) for row in found]
 
 
 def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list[Numbers]:
@@ -45,22 +45,20 @@ def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list
         hits: how many rows of the index are taken for each row of the query.
 
     Returns:
-        For each query, int64 numbers of documents, rising.
+        For each query, int64 numbers of documents, ascending.
     """
     found = _nearest(snapshot, "all", queries, hits)
-    ends = np.concatenate([base + shard.field("all")[1][1:] for base, shard in _row_bases(snapshot)])
-    documents = np.where(found >= 0, np.searchsorted(ends, found, side="right"), -1)
-    of_query = [documents[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
-    return [np.unique(rows[rows >= 0]) for rows in of_query]
-
-
-def _row_bases(snapshot: Snapshot) -> list[tuple[int, Any]]:
-    bases = np.cumsum([0, *(shard.meta.rows for shard in snapshot.shards)])
-    return list(zip(bases.tolist(), snapshot.shards, strict=False))
+    ends = np.cumsum(snapshot.lengths(snapshot.live))
+    of_query = [found[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
+    documents = [np.searchsorted(ends, rows[rows >= 0], side="right") for rows in of_query]
+    return [np.unique(snapshot.live[of]) for of in documents]
 
 
 def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int) -> Numbers:
-    """The nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
+    """The nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more.
+
+    Rows are numbered through those of all documents that are not deleted.
+    """
     import faiss
 
     graph = _graph(snapshot, field)
@@ -83,7 +81,7 @@ def _graph(snapshot: Snapshot, field: Field) -> Any:
         faiss.omp_set_num_threads(1)
         try:
             for shard in snapshot.shards:
-                graph.add(np.ascontiguousarray(shard.field(field)[0], dtype=np.float32))
+                graph.add(np.ascontiguousarray(shard.live_rows(field), dtype=np.float32))
         finally:
             faiss.omp_set_num_threads(threads)
         snapshot.caches[name] = graph

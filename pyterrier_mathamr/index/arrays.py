@@ -24,6 +24,9 @@ Scores = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 """Documents by number, or offsets, int64."""
 
+Sources = npt.NDArray[np.uint64]
+"""Documents of a corpus, uint64 ``[s, 2]``: a hash of the docno, and one of the document."""
+
 Weights = npt.NDArray[np.float64]
 """Weights of query rows, or bounds, float64."""
 

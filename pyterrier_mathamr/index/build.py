@@ -1,234 +1,193 @@
-"""Building: entries become shards beside the index, and the index changes in one step at the end.
-
-::
-
-    arqmath.mathamr/             what stands, untouched until the last step
-    .arqmath.mathamr.building/   journal.json (which shards are whole) and index/ (the shards)
-    .arqmath.mathamr.lock        who is writing
+"""Building: entries become parts of a job, which the store puts in place in one step.
 
 A docno that comes twice ends a build. A formula that stands in several posts does not: ARQMath has some, and its tables
 list the first place, which counts here too; the others are left out with a warning.
 
-A build holds one shard's rows in memory, however long the stream is. A new index is one rename; a change of one that
-stands moves the new shards in, swaps ``pt_meta.json``, and only then removes what is no longer named.
+A build holds one part's rows in memory, however long the stream is.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.store import Job, Rows, UnfinishedJobError
 
-from .disk import move, remove_folder, write_text, writing
-from .errors import DuplicateDocnoError, EmbeddingError, IndexWriteError, MathAMRIndexError
-from .files import FORMAT_VERSIONS, JOURNAL_NAME
-from .meta import IndexMeta, ShardMeta, read_json, read_meta, write_meta
-from .records import Entry
-from .shard import Shard, write_shard
-from .texts import hash_texts
-
-SHARD_ROWS = 1 << 19
-"""Rows after which a shard is closed: 64 MiB at 32 dimensions, so that a build needs about twice that."""
+from .content import part_content
+from .errors import DtypeMismatchError, EmbeddingError, EmptyStreamError, ModelMismatchError, check_model
+from .records import TEXTS, DType, Entry, Layout, Post
+from .resume import Corpus
+from .shard import VectorParts
+from .snapshot import IndexMeta
 
 _LOOKED_UP = 1024
-_SHARD_NAME = re.compile(r"shard-(\d{6,})")
-
-
-def staging_path(path: Path) -> Path:
-    """Where the index at ``path`` is built before it counts."""
-    return path.with_name(f".{path.name}.building")
-
-
-def clean(path: Path, meta: IndexMeta | None) -> None:
-    """Remove shards that ``pt_meta.json`` does not name: what a writer that died left behind."""
-    named = {shard.name for shard in meta.shards} if meta else set()
-    for folder in path.glob("shard-*") if meta else ():
-        if _SHARD_NAME.fullmatch(folder.name) and folder.name not in named:
-            remove_folder(folder)
+_SAME = 1e-5
+"""How far the numbers of a row that comes again may be from those that are stored."""
 
 
 class Build:
-    """One build in progress; :func:`write_index` drives it.
+    """One build of an index.
 
     Args:
-        path: the index.
-        target: the index to be; its shards are those that stand and stay in front.
-        replaced: the index that stands already, so that the new shards are moved into it.
-        resume: take over the whole shards of an earlier build of the same kind that died.
+        job: writes it.
+        layout: what an entry is.
+        corpus: what the entries are made from.
+        model: the identity of the model that makes the vectors.
+        dtype: how rows are stored; by default as the index that is added to has them, float32 in a new one.
+
+    Raises:
+        ModelMismatchError: another model made the index that is added to.
+        DtypeMismatchError: its rows are stored in another way.
+        UnfinishedJobError: another model made what an earlier run of the job has finished.
     """
 
-    def __init__(self, path: Path, target: IndexMeta, *, replaced: IndexMeta | None, resume: bool) -> None:
-        self.path, self.target, self.replaced, self.resume = path, target, replaced, resume
-        self.folder = staging_path(path)
-        self.dimensions = target.dimensions
-        self.shards: list[ShardMeta] = []
+    def __init__(self, job: Job, layout: Layout, corpus: Corpus, model: str | None, dtype: DType | None) -> None:
+        self.job, self.layout, self.corpus = job, layout, corpus
+        base = job.base and IndexMeta.read(job.base.details, job.path)
+        if base:
+            check_model(job.path, base.model, model)
+            if dtype not in (None, base.dtype):
+                raise DtypeMismatchError(job.path, base.dtype, dtype)
+        self.model, self.dtype = (base and base.model) or model, base.dtype if base else dtype or "float32"
+        self.dimensions = base.dimensions if base else 0
+        self.done = VectorParts(job.done.parts)
+        self._came = np.zeros(int(self.done.bases[-1]), dtype=np.bool_)
+        for part in self.done.parts:
+            self.dimensions = part["rows"].shape[1]
+            self.model = self._same_model(part.meta.details.get("model"))
         self._entries: list[Entry] = []
+        self._docnos: list[str] = []
         self._again: list[str] = []
-        self._rows = 0
-        self._first = 1 + max((int(shard.name.partition("-")[2]) for shard in (replaced or target).shards), default=-1)
-        self._stands = [self._shard(path, shard) for shard in target.shards]
-        with writing(path):
-            self._open()
-        self._done = [self._shard(self.folder / "index", shard) for shard in self.shards]
-        self._seen = [np.zeros(len(shard), dtype=np.bool_) for shard in self._done]
+        self._bytes = 0
 
-    def _shard(self, folder: Path, shard: ShardMeta) -> Shard:
-        return Shard(folder / shard.name, self.target.layout, self.target.dtype, shard)
+    def _same_model(self, kept: str | None) -> str | None:
+        try:
+            check_model(self.job.path, kept, self.model)
+        except ModelMismatchError as error:
+            raise UnfinishedJobError(self.job.path, {"model": (kept, self.model)}) from error
+        return kept or self.model
 
-    def _header(self) -> dict[str, object]:
-        base = [shard.name for shard in (self.replaced or self.target).shards]
-        kept = len(self.target.shards)
-        about = {"layout": self.target.layout, "dtype": self.target.dtype, "model": self.target.model}
-        return {"format_version": FORMAT_VERSIONS[self.target.dtype], **about, "base": base, "kept": kept}
-
-    def _open(self) -> None:
-        """Start an empty build, or take over the whole shards of one that died."""
-        journal = self.folder / JOURNAL_NAME
-        if self.resume and journal.exists():
-            found = read_json(journal)
-            if found.get("header") == self._header():
-                as_meta = {**self.target.to_dict(), "dimensions": found["dimensions"], "shards": found["shards"]}
-                earlier = IndexMeta.from_dict(as_meta, self.folder)
-                self.dimensions = earlier.dimensions
-                for shard in earlier.shards:
-                    if not (self.folder / "index" / shard.name).is_dir():
-                        break
-                    self.shards.append(shard)
-        if not self.shards:
-            remove_folder(self.folder)
-            (self.folder / "index").mkdir(parents=True)
-        clean(self.folder / "index", self.target.with_shards(tuple(self.shards)))
-
-    def add_all(self, entries: Iterable[Entry]) -> None:
-        """Add a stream of entries, closing a shard whenever it is full.
+    def run(self, posts: Iterable[Post]) -> None:
+        """Add all documents and make the result the index, in one step.
 
         Raises:
-            EmbeddingError: an entry cannot be indexed.
-            DuplicateDocnoError: a docno comes twice, or stands already.
-            MathAMRWarning: formulas did, and were left out.
+            EmptyStreamError: there are none.
+            EmbeddingError: one cannot be indexed.
+            DuplicateIdError: one comes twice, or is there already.
+            UnfinishedJobError: one that an earlier run had indexed is another now, or does not come.
+            MathAMRWarning: formulas came twice, and were left out.
         """
-        for entry in self._without_done(entries) if self._done else entries:
-            if entry.rows.shape[1] != self.dimensions:
-                self._set_dimensions(entry)
-            self._entries.append(entry)
-            self._rows += len(entry.rows)
-            if self._rows >= SHARD_ROWS:
-                self.close_shard()
-        self.close_shard()
+        for post in self._without_done(posts) if self.done.parts else posts:
+            for entry in post.entries:
+                self._take(entry)
+            self._docnos.append(post.docno)
+            if self._bytes >= self.job.kind.part_bytes:
+                self._close_part()
+        self._close_part()
+        if not self.dimensions:
+            raise EmptyStreamError(self.job.path)
+        self.corpus.tell(self.job)
+        self.job.commit(asdict(IndexMeta(self.dimensions, self.model, self.dtype)))
         if self._again:
             shown = ", ".join(sorted(set(self._again))[:5])
             text = f"{len(self._again)} formulas came again and were left out, the first place counts: {shown}"
-            warnings.warn(MathAMRWarning(f"{self.path}: {text}"), stacklevel=2)
+            warnings.warn(MathAMRWarning(f"{self.job.path}: {text}"), stacklevel=2)
 
-    def _set_dimensions(self, entry: Entry) -> None:
+    def _take(self, entry: Entry) -> None:
         width = entry.rows.shape[1]
-        if self.dimensions:
-            raise EmbeddingError(entry.docno, f"its rows have {width} dimensions, those of the index {self.dimensions}")
-        self.dimensions = width
+        if width != self.dimensions:
+            if self.dimensions:
+                text = f"its rows have {width} dimensions, those of the index {self.dimensions}"
+                raise EmbeddingError(entry.docno, text)
+            self.dimensions = width
+        self._entries.append(entry)
+        self._bytes += entry.rows.nbytes
 
-    def _without_done(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Leave out what the build that died had already put into whole shards."""
-        stream = iter(entries)
+    def _close_part(self) -> None:
+        """Write what was gathered as one part; documents that gave no entry wait for one that does."""
+        entries = self._first_places(self._entries) if self.layout == "formulas" else self._entries
+        if entries:
+            sources = self.corpus.sources(self._docnos)
+            self.job.add(part_content(self.layout, self.dtype, entries, sources, self.model))
+            self._docnos = []
+        self._entries, self._bytes = [], 0
+
+    def _first_places(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Leave out formulas that have come before, in a part or among themselves."""
+        first: dict[str, Entry] = {}
+        for entry in entries:
+            if first.setdefault(entry.docno, entry) is not entry:
+                self._again.append(entry.docno)
+        rows = self.job.look_up(list(first))
+        self._again += [name for name, row in zip(first, rows.tolist(), strict=True) if row >= 0]
+        return [entry for entry, row in zip(first.values(), rows.tolist(), strict=True) if row < 0]
+
+    def _without_done(self, posts: Iterable[Post]) -> Iterator[Post]:
+        """Leave out what an earlier run of the job has put into whole parts, after comparing it."""
+        stream = iter(posts)
         while some := list(islice(stream, _LOOKED_UP)):
-            docnos = [entry.docno for entry in some]
-            hashes = hash_texts(docnos)
-            done = np.zeros(len(some), dtype=np.bool_)
-            for shard, seen in zip(self._done, self._seen, strict=True):
-                found = shard.find(docnos, hashes)
-                for hit in np.flatnonzero(found >= 0).tolist():
-                    if seen[found[hit]]:
-                        self._refuse([docnos[hit]])
-                    else:
-                        seen[found[hit]] = True
-                    done[hit] = True
-            yield from (entry for entry, skipped in zip(some, done, strict=True) if not skipped)
+            entries = [entry for post in some for entry in post.entries]
+            done = iter(self._done(entries).tolist())
+            for post in some:
+                rest = [entry for entry in post.entries if not next(done)]
+                if post.docno in self.corpus:  # what is left of it was left out before
+                    self._leave_out(post.docno, [entry.docno for entry in rest])
+                elif rest or not post.entries:
+                    yield Post(post.docno, rest)
 
-    def close_shard(self) -> None:
-        """Write what was gathered as a whole shard, and say so in the journal."""
-        self._entries = self._first_places(self._entries)
-        if not self._entries:
-            self._rows = 0
-            return
-        name = f"shard-{self._first + len(self.shards):06d}"
-        folder = self.folder / "index" / name
-        with writing(self.path):
-            meta = write_shard(folder, self.target.layout, self.target.dtype, self._entries)
-            self.shards.append(meta)
-            journal = {
-                "header": self._header(),
-                "dimensions": self.dimensions,
-                "shards": self.target.with_shards(tuple(self.shards)).to_dict()["shards"],
-            }
-            write_text(self.folder / JOURNAL_NAME, json.dumps(journal))
-        shard = self._shard(folder.parent, meta)
-        self._done.append(shard)
-        self._seen.append(np.broadcast_to(np.True_, len(shard)))  # one byte, however long the shard
-        self._entries, self._rows = [], 0
+    def _leave_out(self, docno: str, names: Sequence[str]) -> None:
+        if (self.job.look_up(names) < 0).any():
+            raise self.job.changed(docno)
+        self._again += names
 
-    def _first_places(self, entries: list[Entry]) -> list[Entry]:
-        """Leave out entries whose docno has come before, in a shard or among themselves."""
-        docnos = [entry.docno for entry in entries]
-        hashes = hash_texts(docnos)
-        again = np.ones(len(entries), dtype=np.bool_)
-        again[list({docno: place for place, docno in reversed(list(enumerate(docnos)))}.values())] = False
-        for shard in (*self._stands, *self._done):
-            again |= shard.find(docnos, hashes) >= 0
-        if again.any():
-            self._refuse([docnos[place] for place in np.flatnonzero(again)])
-        return [entry for entry, twice in zip(entries, again, strict=True) if not twice]
+    def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
+        """Which entries an earlier run has stored."""
+        names = [entry.docno for entry in entries]
+        if self.layout == "documents":
+            rows = self.job.rows_done(names)
+        else:  # the same formula of another post, or of this one for a second time, is new: it is left out later
+            rows = self.done.look_up(names)
+            known = np.flatnonzero(rows >= 0).tolist()
+            rows[known] = self._same_place(rows[known], [entries[i] for i in known])
+            self.job.came_again(rows[rows >= 0])
+        done: npt.NDArray[np.bool_] = rows >= 0
+        self._compare(rows[done], [entries[i] for i in np.flatnonzero(done).tolist()])
+        return done
 
-    def _refuse(self, docnos: list[str]) -> None:
-        """Take note of formulas that came again; refuse documents that did."""
-        if self.target.layout != "formulas":
-            raise DuplicateDocnoError(self.path, sorted(set(docnos)))
-        self._again.extend(docnos)
+    def _same_place(self, rows: Rows, entries: Sequence[Entry]) -> Rows:
+        """The rows whose formula comes from the post it was stored with, for the first time; -1 for others."""
+        _, first = np.unique(rows, return_index=True)
+        stored = self.done.texts("post_id", rows)
+        same = np.array([of == entry.texts[1] for of, entry in zip(stored, entries, strict=True)], dtype=np.bool_)
+        same &= np.isin(np.arange(len(rows)), first) & ~self._came[rows]
+        self._came[rows[same]] = True
+        return np.where(same, rows, -1)
 
-    def commit(self) -> IndexMeta:
-        """Make the new index the one that counts.
+    def _compare(self, rows: Rows, entries: Sequence[Entry]) -> None:
+        """Refuse entries that are stored otherwise than they come.
 
-        Returns:
-            What ``pt_meta.json`` now says.
+        Raises:
+            UnfinishedJobError: one is; it is named.
         """
-        shards = (*self.target.shards, *self.shards)
-        meta = replace(self.target, dimensions=self.dimensions, shards=shards)
-        try:
-            with writing(self.path):
-                if self.replaced is None:
-                    write_meta(self.folder / "index", meta)
-                    move(self.folder / "index", self.path)
-                else:
-                    self._move_in(meta)
-        except IndexWriteError as error:
-            if not self._counts(meta):
-                raise
-            raise IndexWriteError(error.path, error.reason, swapped=True) from error
-        remove_folder(self.folder)
-        return meta
-
-    def _counts(self, meta: IndexMeta) -> bool:
-        """Whether this is what a reader finds."""
-        try:
-            return read_meta(self.path) == meta
-        except (MathAMRIndexError, OSError):
-            return False
-
-    def _move_in(self, meta: IndexMeta) -> None:
-        try:
-            for shard in self.shards:
-                move(self.folder / "index" / shard.name, self.path / shard.name)
-            write_meta(self.path, meta)
-        finally:
-            clean(self.path, read_meta(self.path))  # whichever meta counts now, what it does not name goes
-
-    def leave(self) -> None:
-        """Give up: whole shards stay for a build that resumes, anything else is removed."""
-        if not (self.resume and self.shards):
-            remove_folder(self.folder)
+        if not entries:
+            return
+        stored, offsets = self.done.rows(rows)
+        shapes = zip(np.diff(offsets).tolist(), entries, strict=True)
+        same = np.array([entry.rows.shape == (length, self.dimensions) for length, entry in shapes], dtype=np.bool_)
+        for column, name in enumerate(TEXTS[self.layout][1:], 1):
+            texts = zip(self.done.texts(name, rows), entries, strict=True)
+            same &= np.array([text == entry.texts[column] for text, entry in texts], dtype=np.bool_)
+        if same.all():
+            room = _SAME * (1 + np.abs(stored))
+            if self.dtype == "float16":
+                room += np.spacing(np.abs(stored).astype(np.float16))
+            close = np.abs(np.concatenate([entry.rows for entry in entries]) - stored) <= room
+            same = np.logical_and.reduceat(close.all(axis=1), offsets[:-1])
+        if not same.all():
+            raise self.job.changed(entries[int(np.argmin(same))].docno)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import pyterrier as pt
 from .explain import explain
 from .face import IndexFace
 from .options import search_of
+from .records import stored_formula_ids
 from .scorer import MaxSimScorer, VectorLoader, Vectors
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class DocumentFace(IndexFace):
             sum to the score).
 
         Raises:
-            UnknownDocnoError: the index does not hold the document.
+            UnknownIdError: the index does not hold the document.
             QueryError: the query's vectors or weights do not fit, or a graph is not that of the vectors.
             MissingTextsError: a graph keeps no texts, and none are given.
         """
@@ -116,7 +116,7 @@ class DocumentFace(IndexFace):
             query_embs,
             docno,
             query_formula_ids=query_formula_ids,
-            document_formula_ids=json.loads(ids) if ids else None,
+            document_formula_ids=stored_formula_ids(ids, snapshot.path),
             query_weights=query_weights,
             query_document_weight=query_document_weight,
             query_graph=query_graph,

@@ -2,116 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
-_SHOWN = 5
-
 
 class MathAMRIndexError(MathAMRError):
     """Something is wrong with an index, with what is put into it or with what is asked of it."""
-
-
-class IndexFormatError(MathAMRIndexError):
-    """The index was written in a format this release does not read."""
-
-    def __init__(self, path: Path, found: int, readable: range) -> None:
-        super().__init__(path, found, readable)
-        self.path, self.found, self.readable = path, found, readable
-
-    def __str__(self) -> str:
-        return (
-            f"{self.path}: index format {self.found}, but this release reads {self.readable[0]} to "
-            f"{self.readable[-1]}. Build it again, or install a release that reads format {self.found}."
-        )
-
-
-class NotAnIndexError(MathAMRIndexError):
-    """A folder is absent, is empty, or belongs to something else."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}. Build an index with .indexer().index(...), or give its folder."
-
-
-class IndexExistsError(MathAMRIndexError):
-    """``mode='create'`` met an index that is already built."""
-
-    def __init__(self, path: Path | str) -> None:
-        super().__init__(path)
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{self.path}: the index is already built. Use mode='append' or mode='overwrite', or another place."
-
-
-class IndexCorruptError(MathAMRIndexError):
-    """A file of the index is missing, cut short or changed."""
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}. Copy the index again from where it came, or build it again."
-
-
-class IndexWriteError(MathAMRIndexError):
-    """The disk refused a write: it is full, read-only or gone. What counted before is unharmed, or what is new counts.
-
-    Attributes:
-        swapped: the new index had taken its place already when the disk refused to confirm it.
-    """
-
-    def __init__(self, path: Path | str, reason: str, swapped: bool = False) -> None:
-        super().__init__(path, reason, swapped)
-        self.path, self.reason, self.swapped = path, reason, swapped
-
-    def __str__(self) -> str:
-        if self.swapped:
-            return (
-                f"{self.path}: the new index is in place and whole, but the disk did not confirm that it is stored "
-                f"({self.reason}). Look after the disk; what was given need not be given again."
-            )
-        return f"{self.path}: cannot write ({self.reason}). The index that stood before is unharmed; try again."
-
-
-class IndexLockedError(MathAMRIndexError):
-    """Another process is writing this index."""
-
-    def __init__(self, path: Path | str, owner: str) -> None:
-        super().__init__(path, owner)
-        self.path, self.owner = path, owner
-
-    def __str__(self) -> str:
-        return f"{self.path}: being written by {self.owner}. Wait for it, or end that process."
-
-
-class UnknownDocnoError(MathAMRIndexError):
-    """Documents are asked for that the index does not hold."""
-
-    def __init__(self, path: Path | str, docnos: Sequence[str]) -> None:
-        super().__init__(path, docnos)
-        self.path, self.docnos = path, docnos
-
-    def __str__(self) -> str:
-        return f"{self.path}: {len(self.docnos)} unknown docno: {_listed(self.docnos)}. Add with mode='append'."
-
-
-class DuplicateDocnoError(MathAMRIndexError):
-    """A docno comes twice, in one stream or in the stream and in the index it is appended to."""
-
-    def __init__(self, path: Path | str, docnos: Sequence[str]) -> None:
-        super().__init__(path, docnos)
-        self.path, self.docnos = path, docnos
-
-    def __str__(self) -> str:
-        return f"{self.path}: docno given twice: {_listed(self.docnos)}. Drop or rename one; nothing was changed."
 
 
 class EmbeddingError(MathAMRIndexError):
@@ -204,8 +101,3 @@ def check_model(path: Path | str, indexed: str | None, given: str | None) -> Non
 def _short(name: str) -> str:
     """A docno as it is shown; one of a kilobyte is cut."""
     return repr(name if len(name) <= 80 else name[:77] + "…")
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = ", …" if len(names) > _SHOWN else ""
-    return ", ".join(map(_short, names[:_SHOWN])) + more

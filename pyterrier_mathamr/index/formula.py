@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,21 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
+from pyterrier_mathamr.store import Mode
 
-from .artifact import IndexArtifact
+from .artifact import IndexArtifact, example_folder
 from .errors import QueryError
-from .files import DType
 from .indexers import FormulaIndexer
-from .meta import ARTIFACT_TYPES
+from .kinds import FORMULAS
 from .options import IndexRetriever, Search, search_of
 from .queries import batch_of, check_query, query_values
-from .records import VisualIds
+from .records import DType, VisualIds
 from .retrievers import nearest
 from .scan import QueryBatch
 from .search import Hits
 from .searched import Searched
 from .snapshot import Snapshot
 from .typed import TypedFormulas
-from .write import IndexMode
 
 
 class FormulaRetriever(IndexRetriever):
@@ -120,17 +118,19 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
         path: the folder; making the object reads nothing, and it need not exist yet.
     """
 
-    ARTIFACT_TYPE = ARTIFACT_TYPES["formulas"]
+    KIND = FORMULAS
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
     LAYOUT = "formulas"
 
     def indexer(
         self,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         visual_ids: VisualIds | None = None,
         model: str | None = None,
         dtype: DType | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> FormulaIndexer:
@@ -142,12 +142,13 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
             model: who makes the vectors, a name or ``name@hash``; by default what the records carry in ``doc_model``.
             dtype: how vectors are stored: ``float32``, or ``float16``, which takes half the room and which every search
                 has to convert. By default as the index that is added to has them, else float32.
-            resume: take over what an earlier such call that died had finished.
+            resume: take over what an earlier such call that died had finished; another's work is refused.
+            sources: what the documents are made from, as plain values, by which such a call is recognised.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.
         """
-        options = {"model": model, "dtype": dtype, "resume": resume, "verbose": verbose, "total": total}
-        return FormulaIndexer(self, mode, visual_ids=visual_ids, **options)  # type: ignore[arg-type]
+        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        return FormulaIndexer(self, mode, visual_ids=visual_ids, model=model, **options)  # type: ignore[arg-type]
 
     def retriever(
         self,
@@ -194,9 +195,9 @@ class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):
 
     @staticmethod
     def example() -> MathAMRFormulaIndex:
-        """A small index of random vectors in a temporary folder, for trying things out."""
+        """A small index of random vectors in a temporary folder that is removed when Python ends."""
         random = np.random.default_rng(42)
-        index = MathAMRFormulaIndex(Path(tempfile.mkdtemp(prefix="mathamr-")) / "example.mathamr")
+        index = MathAMRFormulaIndex(example_folder() / "example.mathamr")
         rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 2))
         unit = [of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows]
         ids = (["f1", "f2"], ["f3"])

@@ -11,14 +11,14 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint, unfinished_parts
 
 from .artifact import IndexArtifact
+from .build import Build
 from .errors import check_model
-from .files import FORMAT_VERSIONS, DType
-from .records import Entry, VisualIds, document_entries, formula_entries
-from .shard import Shard
-from .texts import hash_texts
-from .write import IndexMode, unfinished, write_index
+from .records import DTYPES, DType, Post, VisualIds, document_posts, formula_posts
+from .resume import Corpus
 
 MODEL_COLUMN = "doc_model"
 """Who made ``doc_embs``, as encoders say it; kept in the index and compared with that of every query."""
@@ -35,6 +35,9 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         dtype: how rows are stored, ``float32`` or ``float16``: half the size, and what is searched, exactly, are the
             rounded rows. By default as the index that is added to has them, float32 in a new one.
         resume: take over what an earlier such call that died had finished, and keep what this one finishes if it dies.
+            What was made from something else (another model, ``dtype``, ``sources``) is refused, and so are documents
+            that come again with other vectors.
+        sources: what the documents are made from, as plain values: files, options. Read where ``resume`` is given.
         verbose: show a progress bar.
         total: how many documents will come, for the bar.
     """
@@ -42,21 +45,23 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
     def __init__(
         self,
         index: IndexArtifact,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         model: str | None = None,
         dtype: DType | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
         super().__init__()
         if mode not in ("create", "overwrite", "append"):
             raise ConfigError("mode", mode, "'create', 'overwrite' or 'append'")
-        if dtype is not None and dtype not in FORMAT_VERSIONS:
+        if dtype is not None and dtype not in DTYPES:
             raise ConfigError("dtype", dtype, "'float32' or 'float16'")
         self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
-        self.resume, self.verbose, self.total = resume, verbose, total
+        self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
+        self._corpus: Corpus | None = None
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """What ``pt.schematic`` draws, without asking the network."""
@@ -66,7 +71,7 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         """None: the index is a store, not a stage."""
         return {}
 
-    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
         """Turn the stream's records into what is written."""
         raise NotImplementedError
 
@@ -93,18 +98,26 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
             model = model or first.get(MODEL_COLUMN)
         shown = progress(stream, f"indexing {self._index!r}", "doc", verbose=self.verbose, total=self.total)
-        self.write(self.records_to_entries(self._of_one_model(shown, model)), model)
+        self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
 
-    def write(self, entries: Iterator[Entry], model: str | None) -> None:
-        """Put entries where the index lies, in one step at the end.
+    def write(self, posts: Iterator[Post], model: str | None) -> None:
+        """Put documents where the index lies, in one step at the end.
 
         Args:
-            entries: what is indexed; read once.
+            posts: what is indexed; read once.
             model: the identity of the model that made the vectors.
         """
-        options = {"model": model, "dtype": self.dtype, "resume": self.resume}
-        write_index(self._index.path, self._index.LAYOUT, self.mode, entries, **options)  # type: ignore[arg-type]
+        fingerprint = self.fingerprint() if self.resume else {}
+        with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
+            corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
+            Build(job, self._index.LAYOUT, corpus, model, self.dtype).run(posts)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What makes the vectors, beside the documents; unfinished work of another such is not taken over."""
+        dtype = self.dtype or (None if self.mode == "append" else "float32")
+        own = {"entries": self._index.LAYOUT, "model": self.model, "dtype": dtype}
+        return {**own, "sources": None if self.sources is None else dict(self.sources)}
 
     def _of_one_model(self, stream: Iterable[Mapping[str, Any]], model: str | None) -> Iterator[Mapping[str, Any]]:
         """Refuse a stream in which vectors of another model come."""
@@ -112,23 +125,27 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             check_model(self._index.path, model, record.get(MODEL_COLUMN))
             yield record
 
-    def pending(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what a build that died has already finished, so that it is not encoded again.
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus what a job that stopped has finished already, so that it is not encoded again.
 
-        ``(encode >> indexer).index(indexer.pending(corpus))`` goes on where the earlier call ended, with an indexer
-        made with ``resume=True``.
+        ``(encode >> indexer).index(indexer.pending(corpus))`` goes on where the earlier such call ended, with an
+        indexer made with ``resume=True``. Whole batches are left out, counted from the beginning of the corpus, so that
+        each document is encoded together with the same others as if nothing had happened.
 
         Args:
-            stream: dictionaries with ``docno``.
-        """
-        done: set[int] = set()
-        for shard in unfinished(self._index.path, self._index.LAYOUT) if self.resume else ():
-            done.update(hash_texts(self.sources(shard)).tolist())
-        return (record for record in stream if not done or int(hash_texts([record["docno"]])[0]) not in done)
+            stream: dictionaries with ``docno``; the same documents each time.
+            batch_size: documents that the pipeline hands over at once: PyTerrier's 100, or the greatest ``batch_size``
+                of its stages where that is more.
 
-    def sources(self, shard: Shard) -> list[str]:
-        """The docnos of the posts of which a shard holds everything."""
-        return shard.texts("docno", range(len(shard)))
+        Raises:
+            UnfinishedJobError: the finished work was made from something else, or a document was changed since.
+        """
+        if not self.resume:
+            yield from stream
+            return
+        done = unfinished_parts(self._index.path, self._index.KIND, self.mode, self.fingerprint())
+        self._corpus = Corpus(self._index.path, done.parts)
+        yield from self._corpus.pending(stream, batch_size)
 
 
 def _first(stream: Any) -> Mapping[str, Any] | None:
@@ -151,9 +168,9 @@ class DocumentIndexer(ArtifactIndexer):
         """``docno`` and ``doc_embs``; ``formula_ids`` says which rows are formulas, where it is known."""
         return [["docno", "doc_embs"]]
 
-    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
         """One entry for each document."""
-        return document_entries(stream)
+        return document_posts(stream)
 
 
 class FormulaIndexer(ArtifactIndexer):
@@ -170,6 +187,7 @@ class FormulaIndexer(ArtifactIndexer):
         model: as for :class:`ArtifactIndexer`.
         dtype: as for :class:`ArtifactIndexer`.
         resume: as for :class:`ArtifactIndexer`.
+        sources: as for :class:`ArtifactIndexer`.
         verbose: show a progress bar.
         total: how many documents will come, for the bar.
     """
@@ -177,27 +195,32 @@ class FormulaIndexer(ArtifactIndexer):
     def __init__(
         self,
         index: IndexArtifact,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         visual_ids: VisualIds | None = None,
         model: str | None = None,
         dtype: DType | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, model=model, dtype=dtype, resume=resume, verbose=verbose, total=total)
+        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
         self.visual_ids = visual_ids
 
     def index_inputs(self) -> list[list[str]]:
         """``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
         return [["docno", "doc_embs", "formula_ids"]]
 
-    def records_to_entries(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
         """One entry for each formula that has an id."""
-        return formula_entries(stream, self.visual_ids or {})
+        return formula_posts(stream, self.visual_ids or {})
 
-    def sources(self, shard: Shard) -> list[str]:
-        """All posts but the last, whose formulas may go on in the next shard."""
-        posts = shard.texts("post_id", range(len(shard)))
-        return [post for post in posts if post != posts[-1]]
+    def fingerprint(self) -> dict[str, Any]:
+        """What makes the vectors and their visual ids."""
+        ids = self.visual_ids
+        if isinstance(ids, FormulaStore):
+            meta = ids.path / META
+            return {**super().fingerprint(), "visual_ids": file_fingerprint(meta if meta.exists() else ids.path)}
+        return {**super().fingerprint(), "visual_ids": row_fingerprint(ids or {})}

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .artifact import IndexArtifact
+from pyterrier_mathamr.store import Mode
+
+from .artifact import IndexArtifact, example_folder
 from .documents import DocumentFace
-from .files import DType
 from .indexers import DocumentIndexer
-from .meta import ARTIFACT_TYPES
+from .kinds import DOCUMENTS
 from .options import search_of
+from .records import DType, stored_formula_ids
 from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
-from .write import IndexMode
 
 
 class MathAMRIndex(DocumentFace, IndexArtifact):
@@ -34,16 +33,18 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
         path: the folder; making the object reads nothing, and it need not exist yet.
     """
 
-    ARTIFACT_TYPE = ARTIFACT_TYPES["documents"]
+    KIND = DOCUMENTS
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
     LAYOUT = "documents"
 
     def indexer(
         self,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         model: str | None = None,
         dtype: DType | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> DocumentIndexer:
@@ -55,11 +56,13 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
             dtype: how rows are stored: ``float32``, or ``float16``, which takes half the room; all searches are then
                 of the rounded rows, and exact for these. By default as the index that is added to has them, else
                 float32.
-            resume: take over what an earlier such call that died had finished.
+            resume: take over what an earlier such call that died had finished; another's work is refused.
+            sources: what the documents are made from, as plain values, by which such a call is recognised.
             verbose: show a progress bar.
             total: how many documents will come, for the bar.
         """
-        return DocumentIndexer(self, mode, model=model, dtype=dtype, resume=resume, verbose=verbose, total=total)
+        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        return DocumentIndexer(self, mode, model=model, **options)  # type: ignore[arg-type]
 
     def single_vector(
         self,
@@ -160,11 +163,11 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
         """The documents as they were indexed: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known."""
+        made_by = self.model
         for entry in self.entries(verbose=verbose):
             docno, ids = entry.texts
-            known: dict[str, Any] = {"formula_ids": json.loads(ids)} if ids else {}
-            if self.model is not None:
-                known["doc_model"] = self.model
+            known = {"formula_ids": stored_formula_ids(ids, self.path), "doc_model": made_by}
+            known = {name: value for name, value in known.items() if value is not None}
             yield {"docno": docno, "doc_embs": entry.rows, **known}
 
     @classmethod
@@ -178,7 +181,7 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
 
         Raises:
             DtypeMismatchError: they store them in two ways, and ``dtype`` is not given.
-            DuplicateDocnoError: two of them hold the same docno.
+            DuplicateIdError: two of them hold the same docno.
             EmbeddingError: their dimensions differ.
             ModelMismatchError: their models differ.
         """
@@ -188,9 +191,9 @@ class MathAMRIndex(DocumentFace, IndexArtifact):
 
     @staticmethod
     def example() -> MathAMRIndex:
-        """A small index of random vectors in a temporary folder, for trying things out."""
+        """A small index of random vectors in a temporary folder that is removed when Python ends."""
         random = np.random.default_rng(42)
-        index = MathAMRIndex(Path(tempfile.mkdtemp(prefix="mathamr-")) / "example.mathamr")
+        index = MathAMRIndex(example_folder() / "example.mathamr")
         rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 1, 5))
         unit = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows)
         return index.index({"docno": f"d{i}", "doc_embs": of} for i, of in enumerate(unit, 1))

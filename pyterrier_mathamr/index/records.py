@@ -5,14 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.store import DamagedError
 
 from .arrays import Rows
 from .errors import EmbeddingError
+
+DType = Literal["float32", "float16"]
+"""How the rows are stored."""
+
+DTYPES: tuple[DType, ...] = ("float32", "float16")
+
+Layout = Literal["documents", "formulas"]
+"""What one entry of the index is: a post with all its virtual nodes, or one formula virtual node."""
+
+TEXTS: dict[Layout, tuple[str, ...]] = {
+    "documents": ("docno", "formula_ids"),
+    "formulas": ("docno", "post_id", "visual_id"),
+}
+"""The texts of an entry: its id first; ``formula_ids`` is a JSON list, empty where they were not given."""
 
 VisualIds = Mapping[str, str] | FormulaStore
 """Formula id to visual id."""
@@ -29,6 +45,13 @@ class Entry:
     def docno(self) -> str:
         """The docno, or the formula id."""
         return self.texts[0]
+
+
+class Post(NamedTuple):
+    """One document of a stream, and the entries that it becomes."""
+
+    docno: str
+    entries: list[Entry]
 
 
 def check_rows(docno: str, value: Any) -> Rows:
@@ -62,7 +85,7 @@ def check_rows(docno: str, value: Any) -> Rows:
     return np.ascontiguousarray(rows)
 
 
-def document_entries(stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
+def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
     """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document.
 
     Raises:
@@ -72,10 +95,10 @@ def document_entries(stream: Iterable[Mapping[str, Any]]) -> Iterator[Entry]:
         docno = check_docno(record.get("docno"))
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
-        yield Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)
+        yield Post(docno, [Entry((docno, "" if ids is None else json.dumps(ids, ensure_ascii=False)), rows)])
 
 
-def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Entry]:
+def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
 
     Formulas without an id are skipped; an id that comes twice in one post keeps its first row.
@@ -95,9 +118,9 @@ def formula_entries(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) 
             raise EmbeddingError(docno, "it has no formula_ids, which say what its first rows are")
         first = {formula: row for row, formula in reversed(list(enumerate(ids))) if formula}
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
-        for formula in sorted(first, key=first.__getitem__):
-            row = first[formula]
-            yield Entry((formula, docno, str(visual.get(formula, ""))), rows[row : row + 1])
+        places = sorted((row, formula) for formula, row in first.items())
+        texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]
+        yield Post(docno, [Entry(of, rows[row : row + 1]) for (row, _), of in zip(places, texts, strict=True)])
 
 
 def check_docno(docno: Any) -> str:
@@ -118,4 +141,19 @@ def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] 
     ids = [str(formula) for formula in ids]
     if len(ids) > rows:
         raise EmbeddingError(docno, f"it has {len(ids)} formula_ids but only {rows} rows")
+    return ids
+
+
+def stored_formula_ids(text: str, path: Path | str) -> list[str] | None:
+    """Read the formula ids of a stored document; ``None`` where they were not given.
+
+    Raises:
+        DamagedError: the text is no list of ids.
+    """
+    try:
+        ids = json.loads(text) if text else None
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(path, f"the formula ids of a document are not JSON ({error!s:.200})") from error
+    if ids is not None and not (isinstance(ids, list) and all(isinstance(name, str) for name in ids)):
+        raise DamagedError(path, "the formula ids of a document are no list of ids")
     return ids

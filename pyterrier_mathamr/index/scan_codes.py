@@ -19,7 +19,6 @@ from pyterrier_mathamr._common.processes import usable_cores
 
 from .arrays import Codes, Numbers, Scores
 from .codes import CodedQueries, encode_queries
-from .files import IndexFile
 from .products import ALIGNED, CodeScan, Memory
 from .scan import QueryBatch, blocks
 from .shard import Shard
@@ -83,7 +82,7 @@ def scan_shards(
     memory = Memory(device or "cpu")
     if device is not None:
         for shard in shards:
-            codes = shard.kept(device, partial(on_card, shard[IndexFile.CODES], device))
+            codes = shard.kept(device, partial(on_card, shard.coding[0], device))
             scan, scores, coded = _prepare(shard, queries, codes, memory, card=True)
             scan.fill(0, len(shard), scores)
             yield scores, coded
@@ -92,7 +91,7 @@ def scan_shards(
     waiting: deque[tuple[list[Future[None]], Scores, CodedQueries]] = deque()
     with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         for shard in shards:
-            scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard[IndexFile.CODES]), memory)
+            scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard.coding[0]), memory)
             pieces = blocks(scan.offsets, _PIECE_ROWS)
             waiting.append(([pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded))
             if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
@@ -104,8 +103,8 @@ def scan_shards(
 def _prepare(
     shard: Shard, queries: QueryBatch, codes: Any, memory: Memory, *, card: bool = False
 ) -> tuple[CodeScan, Scores, CodedQueries]:
-    coded = encode_queries(queries, shard[IndexFile.SCALES], shard[IndexFile.CODE_BOUNDS])
-    scan = CodeScan(codes, shard[IndexFile.OFFSETS], coded, queries, memory, card=card)
+    coded = encode_queries(queries, *shard.coding[1:])
+    scan = CodeScan(codes, shard.field("all")[1], coded, queries, memory, card=card)
     return scan, np.empty((len(queries), len(shard)), dtype=np.float32), coded
 
 

@@ -82,7 +82,7 @@ class MaxSimScorer(IndexTransformer):
             The same rows, ordered, with ``score`` and ``rank``.
 
         Raises:
-            UnknownDocnoError: the index does not hold some of the documents; it names them.
+            UnknownIdError: the index does not hold some of the documents; it names them.
         """
         pt.validate.result_frame(inp, extra_columns=["query_embs"], context=self)
         if inp.empty:
@@ -146,7 +146,7 @@ class VectorLoader(IndexTransformer):
             The same rows with ``doc_embs``, float32 ``[n, d]``.
 
         Raises:
-            UnknownDocnoError: the index does not hold some of the documents; it names them.
+            UnknownIdError: the index does not hold some of the documents; it names them.
         """
         pt.validate.columns(inp, includes=["docno"], context=self)
         if inp.empty:

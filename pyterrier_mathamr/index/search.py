@@ -16,6 +16,7 @@ from .integers import exactly, usable
 from .scan import QueryBatch, document_scores, scan
 from .scan_codes import QUERY_ROWS, scan_shards
 from .searched import Searched
+from .shard import Shard
 from .snapshot import Snapshot
 
 BYTES_PAY = 64
@@ -59,9 +60,7 @@ def search_exact(
 
 def _bytes_pay(snapshot: Snapshot, k: int) -> bool:
     """Whether the scan over bytes is the faster: it saves on each document, but leaves more to settle."""
-    if snapshot.meta.layout != "documents" or not usable(snapshot.meta.dimensions):
-        return False
-    return len(snapshot) >= BYTES_PAY * k
+    return len(snapshot) >= BYTES_PAY * k and usable(snapshot.meta.dimensions)
 
 
 def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) -> list[_Best]:
@@ -74,7 +73,7 @@ def _scan_rows(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field) ->
         for first, block in scan(rows, offsets, queries):
             scores[:, first : first + len(block)] = block.T
         for of_query, found, error in zip(best, scores, errors, strict=True):
-            of_query.add(base, found, error)
+            of_query.add(base, shard, found, error)
     return best
 
 
@@ -83,9 +82,10 @@ def _scan_codes(snapshot: Snapshot, queries: QueryBatch, k: int, device: str | N
     best = [_Best(k) for _ in range(len(queries))]
     bases = snapshot.bases.tolist()
     with exactly():
-        for base, (scores, coded) in zip(bases, scan_shards(snapshot.shards, queries, device), strict=False):
+        scanned = scan_shards(snapshot.shards, queries, device)
+        for base, shard, (scores, coded) in zip(bases, snapshot.shards, scanned, strict=False):
             for of_query, found, error in zip(best, scores, coded.errors.tolist(), strict=True):
-                of_query.add(base, found, error)
+                of_query.add(base, shard, found, error)
     return best
 
 
@@ -142,10 +142,12 @@ class _Best:
         self._least: Weights = np.empty(0)  # the best k of them; the rest can no longer become the floor
         self._floor = -np.inf
 
-    def add(self, base: int, scores: Scores, error: float) -> None:
+    def add(self, base: int, shard: Shard, scores: Scores, error: float) -> None:
         """Take the scores of a whole shard whose first document is ``base``, each within ``error`` of the truth."""
         reach = np.nextafter(np.float32(self._floor - error), np.float32(-np.inf))  # in float32, and not too high
         local = np.flatnonzero(scores >= reach)
+        if len(shard.part.deleted):
+            local = local[shard.part.alive[local]]
         exact = scores[local].astype(np.float64)
         self._numbers.append(local + base)
         self._most.append(exact + error)

@@ -40,7 +40,7 @@ class Searched(Protocol):
         """How many documents (or formulas) it holds."""
 
     def find(self, docnos: Sequence[str]) -> Numbers:
-        """The number of each document; ``UnknownDocnoError`` names those that are not there."""
+        """The number of each document; ``UnknownIdError`` names those that are not there."""
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """One text (``docno``, ``post_id`` …) of each document."""

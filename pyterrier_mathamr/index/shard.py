@@ -1,143 +1,61 @@
-"""One shard: written once from checked entries, then read by memory map."""
+"""Parts of vectors as they are read: what the scans take from one, and documents of several by their numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
+import math
+from collections.abc import Iterator
+from functools import cached_property, partial
+from itertools import pairwise
 
 import numpy as np
 
-from .arrays import Array, Field, Numbers, Rows, StoredRows
-from .codes import encode_rows
-from .disk import file_digest, sync_folder, write_array
-from .errors import EmbeddingError, IndexCorruptError
-from .files import TEXTS, DType, IndexFile, Layout, texts_of
-from .meta import ShardMeta
-from .records import Entry
-from .texts import Hashes, hash_texts, pack_texts, unpack_texts
+from pyterrier_mathamr.store import DamagedError, Part, Parts, detail, ranges
 
+from .arrays import Codes, Field, Numbers, Rows, StoredRows, Weights
+from .records import TEXTS, Entry, Layout
 
-def write_shard(path: Path, layout: Layout, dtype: DType, entries: Sequence[Entry]) -> ShardMeta:
-    """Check entries and write them as one shard, synced.
-
-    Args:
-        path: the shard's folder; it must not exist.
-        layout: what an entry is.
-        dtype: how rows are stored. Those of float16 are rounded first, so that all that is made of them, and every
-            search, is of the rows as they are stored.
-        entries: at least one, all of the same width, each with a docno of its own.
-
-    Raises:
-        EmbeddingError: a row is not finite, is zero, or is too long or too short for float32 or ``dtype``.
-    """
-    ordered = sorted(entries, key=lambda entry: len(entry.rows))  # stable: equal lengths keep their order
-    rows = np.concatenate([entry.rows for entry in ordered])
-    offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
-    np.cumsum([len(entry.rows) for entry in ordered], out=offsets[1:])
-    max_norm = check_values(rows, offsets, ordered)
-    stored: StoredRows = rows
-    if dtype == "float16":
-        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused
-            stored = rows.astype(np.float16)
-        rows = stored.astype(np.float32)
-        max_norm = check_values(rows, offsets, ordered, ", rounded to float16,")
-    arrays: dict[IndexFile, Array] = {
-        IndexFile.ROWS: stored,
-        IndexFile.OFFSETS: offsets,
-        IndexFile.DOCUMENT_VECTORS: rows[offsets[1:] - 1],
-    }
-    if layout == "documents":
-        arrays.update(zip((IndexFile.CODES, IndexFile.SCALES, IndexFile.CODE_BOUNDS), encode_rows(rows), strict=True))
-    for column, name in enumerate(texts_of(layout)):
-        arrays.update(zip(TEXTS[name], pack_texts([entry.texts[column] for entry in ordered]), strict=True))
-    hashes = hash_texts(entry.docno for entry in ordered)
-    order = np.argsort(hashes, kind="stable")
-    arrays[IndexFile.DOCNO_HASHES], arrays[IndexFile.DOCNO_ORDER] = hashes[order], order.astype(np.int32)
-    path.mkdir()
-    files = {file.filename: write_array(path / file.filename, arrays[file]) for file in IndexFile.of(layout)}
-    sync_folder(path)
-    return ShardMeta(path.name, len(ordered), len(rows), max_norm, files)
-
-
-def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
-    """Refuse rows that have no direction, naming the first; return the greatest length, rounded up.
-
-    Args:
-        rows: float32 ``[r, d]``.
-        offsets: int64 ``[m + 1]``, where each entry's rows begin and the last one's end.
-        entries: whose rows they are.
-        how: what was done to the rows before, for the error.
-
-    Raises:
-        EmbeddingError: a row is not finite, is zero, or is too long.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.einsum("ij,ij->i", rows, rows)
-    bad = ~(np.isfinite(squares) & (squares > 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        document = int(np.searchsorted(offsets, row, side="right")) - 1
-        if not np.isfinite(rows[row]).all():
-            reason = "holds NaN or infinity"
-        elif squares[row] == 0:
-            reason = "is zero (or its length is below 1e-22), so it has no direction"
-        else:
-            reason = "is too long for float32"
-        raise EmbeddingError(entries[document].docno, f"row {row - offsets[document]} of its doc_embs{how} {reason}")
-    return float(np.sqrt(float(squares.max())) * (1 + 1e-5))
+_READ = 4096
 
 
 class Shard:
-    """A shard that is read: its arrays are memory maps, opened at once so that a later overwrite does no harm.
+    """A part of vectors; what is derived from it is kept with it.
 
     Args:
-        path: the shard's folder.
-        layout: what an entry is.
-        dtype: how its rows are stored.
-        meta: what ``pt_meta.json`` says of it.
+        part: a part of documents or formulas.
 
     Raises:
-        FileNotFoundError: a file is gone; the caller looks whether the index was replaced meanwhile.
-        IndexCorruptError: a file has another size, dtype or shape than it should.
+        DamagedError: a number that the manifest gives of it is impossible.
     """
 
-    def __init__(self, path: Path, layout: Layout, dtype: DType, meta: ShardMeta) -> None:
-        self.path, self.layout, self.dtype, self.meta = path, layout, dtype, meta
-        self._arrays = {file: self._open(file) for file in IndexFile.of(layout)}
-        self._kept: dict[str, Any] = {}
+    def __init__(self, part: Part) -> None:
+        self.part, self.kept = part, part.kept
+        self.layout: Layout = "formulas" if part.kind.type == "formula_index" else "documents"
+        self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)
+        if not 0 <= self.max_norm < math.inf:
+            raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
 
     def __len__(self) -> int:
-        return self.meta.documents
-
-    def _open(self, file: IndexFile) -> Array:
-        path = self.path / file.filename
-        size, _ = self.meta.files.get(file.filename, (-1, ""))
-        if path.stat().st_size != size:
-            raise IndexCorruptError(path, f"it has {path.stat().st_size} bytes where {size} were written")
-        mode: Literal["r", "c"] = "c" if file is IndexFile.CODES else "r"  # torch takes none that is read-only
-        try:
-            array: Array = np.load(path, mmap_mode=mode, allow_pickle=False)
-        except ValueError:
-            array = np.load(path, allow_pickle=False)  # nothing can be mapped of an array without elements
-        dtype = file.dtype_in(self.dtype)
-        if array.dtype != np.dtype(dtype) or array.ndim != file.ndim:
-            raise IndexCorruptError(path, f"it holds {array.dtype}{array.shape}, not {dtype}")
-        return array.view(np.ndarray)
-
-    def __getitem__(self, file: IndexFile) -> Array:
-        return self._arrays[file]
-
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """What was made of the shard under a name (a copy on a card), made on first use and kept with it."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+        """The number of documents, those included that were deleted."""
+        return len(self.part)
 
     @cached_property
     def _ones(self) -> Numbers:
         return np.arange(len(self) + 1, dtype=np.int64)
+
+    @cached_property
+    def _offsets(self) -> Numbers:
+        offsets: Numbers = self.part["offsets"]
+        if bool((offsets[1:] <= offsets[:-1]).any()):
+            raise DamagedError(self.part.path, "a document of it has no rows")
+        return offsets
+
+    @cached_property
+    def coding(self) -> tuple[Codes, Rows, Weights]:
+        """The rows as bytes, int8 ``[r, d]``, their scales, float32 ``[d]``, and bounds, float64 ``[2]``."""
+        codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
+        if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
+            raise DamagedError(self.part.path, "the scales or bounds of its codes are no lengths")
+        return codes, scales, bounds
 
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
         """The vectors of one field, end to end.
@@ -147,45 +65,112 @@ class Shard:
             and the last one's end.
         """
         if self.layout == "formulas":
-            return self[IndexFile.ROWS], self._ones
+            return self.part["rows"], self._ones
         if field == "doc":
-            return self[IndexFile.DOCUMENT_VECTORS], self._ones
-        return self[IndexFile.ROWS], self[IndexFile.OFFSETS]
+            return self.part["document_vectors"], self._ones
+        return self.part["rows"], self._offsets
 
-    def texts(self, name: str, documents: Sequence[int] | Numbers) -> list[str]:
-        """One text (``docno``, ``post_id`` …) of some documents of the shard."""
-        data, offsets = TEXTS[name]
-        return unpack_texts(self[data], self[offsets], documents)
+    def live_rows(self, field: Field) -> StoredRows:
+        """The vectors of one field without those of documents that were deleted."""
+        rows, offsets = self.field(field)
+        if not len(self.part.deleted):
+            return rows
+        live = np.flatnonzero(self.part.alive)
+        left: StoredRows = rows[ranges(offsets[live], offsets[live + 1] - offsets[live])]
+        return left
 
-    def find(self, docnos: Sequence[str], hashes: Hashes) -> Numbers:
-        """The document of each docno, or -1.
+    def in_order(self) -> Numbers:
+        """The documents that are not deleted, in the order in which they came."""
+        if self.layout == "formulas":
+            return np.flatnonzero(self.part.alive)
+        order = np.argsort(self.part["arrival"], kind="stable")
+        return order[self.part.alive[order]]
 
-        Args:
-            docnos: what is sought.
-            hashes: uint64, of the same length: :func:`~.texts.hash_texts` of them.
-        """
-        keys, order = self[IndexFile.DOCNO_HASHES], self[IndexFile.DOCNO_ORDER]
-        places = np.searchsorted(keys, hashes)
-        found = np.full(len(hashes), -1, dtype=np.int64)
-        hits = np.flatnonzero(keys[np.minimum(places, len(keys) - 1)] == hashes)
-        while hits.size:
-            documents = order[places[hits]].astype(np.int64)
-            same = [
-                text == docnos[hit] for text, hit in zip(self.texts("docno", documents), hits.tolist(), strict=True)
-            ]
-            found[hits[same]] = documents[same]
-            hits = hits[np.logical_not(same)]  # two docnos may share a hash: look at the next place
-            places[hits] += 1
-            hits = hits[keys[np.minimum(places[hits], len(keys) - 1)] == hashes[hits]]
-            hits = hits[places[hits] < len(keys)]
-        return found
-
-    def verify(self) -> None:
-        """Read every file and compare its SHA-256.
+    def texts(self, name: str, documents: Numbers) -> list[str]:
+        """One text (``docno``, ``post_id`` …) of some documents.
 
         Raises:
-            IndexCorruptError: a file was changed since it was written.
+            DamagedError: it is not UTF-8.
         """
-        for name, (_, digest) in self.meta.files.items():
-            if file_digest(self.path / name) != digest:
-                raise IndexCorruptError(self.path / name, "its content was changed since it was written")
+        if name == "docno":
+            return self.part.ids.texts(documents)
+        offsets, view = self.part[f"{name}_offsets"], self.part[name].data
+        bounds = zip(offsets[documents].tolist(), offsets[documents + 1].tolist(), strict=True)
+        try:
+            return [str(view[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+        except UnicodeDecodeError as error:
+            raise DamagedError(self.part.path, f"its {name} are not UTF-8") from error
+
+
+class VectorParts(Parts):
+    """Parts of vectors as one: documents are numbered from 0 through all of them, deleted ones included."""
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """The parts."""
+        return tuple(map(_shard, self.parts))
+
+    @cached_property
+    def max_norm(self) -> float:
+        """The length of the longest row, rounded up."""
+        return max((shard.max_norm for shard in self.shards), default=0.0)
+
+    def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
+        """Each shard that holds some of the documents, their places in ``numbers``, and their numbers in the shard."""
+        return ((_shard(part), places, local) for part, places, local in self.by_part(numbers))
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """One text (``docno``, ``post_id`` …) of each document."""
+        found = np.empty(len(numbers), dtype=object)
+        for shard, places, local in self._by_shard(numbers):
+            found[places] = shard.texts(name, local)
+        return list(found)
+
+    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
+        """The number of rows of each document in one field: int64 ``[m]``."""
+        lengths = np.empty(len(numbers), dtype=np.int64)
+        for shard, places, local in self._by_shard(numbers):
+            _, offsets = shard.field(field)
+            lengths[places] = offsets[local + 1] - offsets[local]
+        return lengths
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """The vectors of some documents, end to end.
+
+        Args:
+            numbers: int64 ``[m]``, documents in any order; fastest where they ascend.
+            field: all vectors of each, or its document's alone.
+
+        Returns:
+            float32 ``[r, d]`` and int64 ``[m + 1]``, where each document's rows begin and the last one's end.
+        """
+        lengths = self.lengths(numbers, field)
+        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        width = self.parts[0]["rows"].shape[1] if self.parts else 0
+        gathered = np.empty((int(ends[-1]), width), dtype=np.float32)
+        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        for shard, places, local in self._by_shard(numbers):
+            rows, offsets = shard.field(field)
+            found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
+            if ascending:  # those of one shard lie together
+                gathered[ends[places[0]] : ends[places[-1] + 1]] = found
+            else:
+                gathered[ranges(ends[places], lengths[places])] = found
+        return gathered, ends
+
+    def entries(self) -> Iterator[Entry]:
+        """Every document in the order in which they came, a few at a time."""
+        for shard, base in zip(self.shards, self.bases.tolist(), strict=False):
+            numbers = shard.in_order() + base
+            for start in range(0, len(numbers), _READ):
+                some = numbers[start : start + _READ]
+                rows, offsets = self.rows(some)
+                texts = zip(*(self.texts(name, some) for name in TEXTS[shard.layout]), strict=True)
+                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+                    yield Entry(of, rows[first:last])
+
+
+def _shard(part: Part) -> Shard:
+    shard: Shard = part.kept("shard", partial(Shard, part))
+    return shard

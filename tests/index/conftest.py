@@ -1,6 +1,7 @@
 """Collections of ragged unit vectors, and MaxSim by the plainest loop, in double precision, as judge."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
@@ -58,3 +59,14 @@ def judge() -> Callable[..., list[tuple[str, float]]]:
 def index(tmp_path: Path, documents: Callable[..., Any]) -> MathAMRIndex:
     """Twelve documents of one to five rows in eight dimensions."""
     return MathAMRIndex(tmp_path / "some.mathamr").index(documents([1, 3, 2, 5, 1, 4, 3, 2, 2, 5, 1, 4]))
+
+
+@pytest.fixture
+def part_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Closes the parts of both indexes after so many rows of ``d`` dimensions; none of that size is merged."""
+
+    def cut(rows: int, d: int = 8) -> None:
+        for kind in (MathAMRIndex, MathAMRFormulaIndex):
+            monkeypatch.setattr(kind, "KIND", replace(kind.KIND, part_bytes=4 * rows * d))
+
+    return cut

@@ -1,27 +1,21 @@
 """Building an index: what comes back, what is refused, and that nothing is changed by what is refused."""
 
+import os
 import pickle
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyterrier as pt
 import pytest
 from index_folders import contents, docnos, names
 
-from pyterrier_mathamr.index import (
-    DuplicateDocnoError,
-    EmbeddingError,
-    EmptyStreamError,
-    IndexExistsError,
-    IndexFormatError,
-    IndexLockedError,
-    MathAMRIndex,
-    ModelMismatchError,
-    NotAnIndexError,
-    UnknownDocnoError,
-    build,
-    shard,
-)
+from pyterrier_mathamr.index import EmbeddingError, EmptyStreamError, MathAMRIndex, ModelMismatchError
+from pyterrier_mathamr.store import DuplicateIdError, ExistsError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 
 def test_making_the_object_touches_nothing(tmp_path):
@@ -29,7 +23,7 @@ def test_making_the_object_touches_nothing(tmp_path):
     assert not index.built()
     assert bool(index)
     assert repr(index) == f"MathAMRIndex({str(tmp_path / 'x')!r})"
-    with pytest.raises(NotAnIndexError):
+    with pytest.raises(NotBuiltError):
         len(index)
     assert not list(tmp_path.iterdir())
 
@@ -56,7 +50,7 @@ def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
 
 def test_create_refuses_what_stands_overwrite_replaces_it_and_append_adds_to_it(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    with pytest.raises(IndexExistsError):
+    with pytest.raises(ExistsError):
         index.index(documents([1]))
     index.indexer("append").index(documents([1, 3], seed=5, name="e"))
     assert docnos(index) == ["d0", "d1", "e0", "e1"]
@@ -64,7 +58,7 @@ def test_create_refuses_what_stands_overwrite_replaces_it_and_append_adds_to_it(
     assert docnos(index) == ["f0"]
     assert index.verify() is None
     assert names(tmp_path) == ["x"]
-    assert len(list(index.path.glob("shard-*"))) == 1
+    assert len(list(index.path.glob("part-*"))) == 1
 
 
 def test_appending_finds_what_building_at_once_finds(tmp_path, documents, topics):
@@ -85,7 +79,7 @@ def test_merging_refuses_duplicates_and_other_models_and_leaves_nothing(tmp_path
     two.indexer(model="large").index(documents([1], name="e"))
     with pytest.raises(ModelMismatchError, match=r"mini.*large"):
         MathAMRIndex.merge(tmp_path / "c", one, two)
-    with pytest.raises(DuplicateDocnoError, match="'d0', 'd1'"):
+    with pytest.raises(DuplicateIdError, match="'d0', 'd1'"):
         MathAMRIndex.merge(tmp_path / "c", one, one)
     with pytest.raises(ModelMismatchError):
         one.indexer("append", model="large").index(documents([1], name="e"))
@@ -142,29 +136,26 @@ def test_docnos_of_any_unicode_and_of_a_kilobyte_are_found_again(tmp_path):
 
 @pytest.mark.parametrize("rows_of_a_shard", [1, 3, 1000])
 def test_duplicates_are_refused_by_name_in_a_stream_across_shards_and_across_appends(
-    monkeypatch, tmp_path, documents, rows_of_a_shard
+    part_rows, tmp_path, documents, rows_of_a_shard
 ):
-    monkeypatch.setattr(build, "SHARD_ROWS", rows_of_a_shard)
+    part_rows(rows_of_a_shard)
     docs = documents([1, 2, 1, 3, 1])
-    with pytest.raises(DuplicateDocnoError, match="'d1'") as caught:
+    with pytest.raises(DuplicateIdError, match="'d1'") as caught:
         MathAMRIndex(tmp_path / "x").index([*docs, docs[1]])
-    assert caught.value.docnos == ["d1"]
+    assert caught.value.ids == ["d1"]
     assert not names(tmp_path)
     index = MathAMRIndex(tmp_path / "x").index(docs)
     before = contents(tmp_path)
-    with pytest.raises(DuplicateDocnoError, match="'d3'"):
+    with pytest.raises(DuplicateIdError, match="'d3'"):
         index.indexer("append").index([*documents([1], name="e"), docs[3]])
     assert contents(tmp_path) == before
 
 
-def test_two_docnos_with_one_hash_are_told_apart(monkeypatch, tmp_path, documents):
-    monkeypatch.setattr(shard, "hash_texts", lambda texts: np.array([7 for _ in texts], np.uint64))
-    monkeypatch.setattr("pyterrier_mathamr.index.snapshot.hash_texts", shard.hash_texts)
-    monkeypatch.setattr("pyterrier_mathamr.index.build.hash_texts", shard.hash_texts)
+def test_an_unknown_docno_is_named(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([1, 1, 1]))
     assert index.snapshot().find(["d2", "d0", "d1"]).tolist() == [2, 0, 1]
-    with pytest.raises(UnknownDocnoError):
-        index.snapshot().find(["d3"])
+    with pytest.raises(UnknownIdError, match="'d3'"):
+        index.snapshot().find(["d0", "d3"])
 
 
 @pytest.mark.parametrize("mode", ["create", "overwrite"])
@@ -195,10 +186,10 @@ def test_something_else_is_never_replaced(tmp_path, documents):
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "thesis.tex").write_text("mine")
     for mode in ("create", "overwrite", "append"):
-        with pytest.raises(NotAnIndexError):
+        with pytest.raises(OtherArtifactError):
             MathAMRIndex(tmp_path / "x").indexer(mode).index(documents([1]))
     (tmp_path / "x" / "pt_meta.json").write_text('{"type": "dense_index", "format": "flex"}')
-    with pytest.raises(NotAnIndexError, match=r"dense_index\.flex"):
+    with pytest.raises(OtherArtifactError, match=r"dense_index\.flex"):
         MathAMRIndex(tmp_path / "x").indexer("overwrite").index(documents([1]))
     assert (tmp_path / "x" / "thesis.tex").read_text() == "mine"
     (tmp_path / "empty").mkdir()
@@ -220,14 +211,67 @@ def test_the_first_record_must_have_the_columns(tmp_path):
 
 def test_errors_survive_a_worker_process():
     errors = [
-        UnknownDocnoError(Path("x"), ["d1"]),
-        DuplicateDocnoError(Path("x"), ["d1"] * 9),
         EmbeddingError("d" * 2000, "is odd"),
-        IndexFormatError(Path("x"), 9, range(1, 2)),
-        IndexLockedError(Path("x"), "process 1"),
         ModelMismatchError(Path("x"), "a", "b"),
     ]
     for error in errors:
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
         assert len(str(error)) < 300
+
+
+def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
+    part_rows(1024, d=64)
+    rows = np.eye(4, 64, dtype=np.float32)
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        MathAMRIndex(tmp_path / str(count)).index({"docno": str(i), "doc_embs": rows + i} for i in range(count))
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(300)  # what is made once
+    assert peak(4000) < 1.5 * peak(400)  # the rows alone are 4 MB and 0.4 MB; each part's description stays
+
+
+@pytest.mark.parametrize("d", [8, 64])
+def test_parts_are_cut_by_the_bytes_of_their_rows_whatever_their_width(monkeypatch, tmp_path, documents, d):
+    monkeypatch.setattr(MathAMRIndex, "KIND", replace(MathAMRIndex.KIND, part_bytes=40_000))
+    index = MathAMRIndex(tmp_path / "x").index(documents([10] * 300, d=d))
+    *full, _ = [part["rows"].nbytes for part in index.snapshot().parts]
+    assert len(full) == 300 * 40 * d // full[0]
+    assert all(40_000 <= size < 40_000 + 40 * d for size in full)
+
+
+def test_many_appends_leave_few_parts(tmp_path, documents, topics):
+    docs, frame = documents([1, 3, 2] * 20), topics([3, 2])
+    index = MathAMRIndex(tmp_path / "x")
+    for doc in docs:
+        index.indexer("append").index([doc])
+    assert len(index.snapshot().parts) < 16
+    assert [doc["docno"] for doc in index.get_corpus_iter()] == [doc["docno"] for doc in docs]
+    pd.testing.assert_frame_equal(index.colbert()(frame), MathAMRIndex(tmp_path / "y").index(docs).colbert()(frame))
+
+
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_a_bad_document_of_a_long_name_is_named_in_short(tmp_path, documents, mode):
+    index = MathAMRIndex(tmp_path / "x")
+    if mode != "create":
+        index.index(documents([2, 1]))
+    before = contents(tmp_path)
+    bad = {"docno": "é𝔘" * 512, "doc_embs": np.full((100_000, 8), np.nan, np.float32)}
+    with pytest.raises(EmbeddingError, match="row 0 of its doc_embs holds NaN") as caught:
+        index.indexer(mode).index([*documents([3], name="e"), bad])
+    assert caught.value.docno == bad["docno"]
+    assert len(str(caught.value)) < 250
+    assert contents(tmp_path) == before
+
+
+def test_an_example_is_gone_when_python_ends(tmp_path):
+    code = "import pyterrier_mathamr.index as of; print(len(of.MathAMRIndex.example()), len(of.QdrantIndex.example()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["3", "3"], done.stderr
+    assert not names(tmp_path)

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, build, codes, integers, products, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, codes, integers, products, scan, scan_codes, search
 
 
 def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> scan.QueryBatch:
@@ -58,9 +59,9 @@ def test_a_dimension_that_is_always_zero_is_no_trouble():
 
 @pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize("k", [1, 7, 1000])
-def test_both_scans_find_what_brute_force_finds(monkeypatch, tmp_path, documents, topics, judge, faster, k):
+def test_both_scans_find_what_brute_force_finds(part_rows, monkeypatch, tmp_path, documents, topics, judge, faster, k):
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: faster)
-    monkeypatch.setattr(build, "SHARD_ROWS", 60)
+    part_rows(60, d=16)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     for qid, query in zip(frame["qid"], frame["query_embs"], strict=True):
@@ -137,9 +138,9 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
 @pytest.mark.parametrize("d", [3, 8, 32])
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
-    monkeypatch, tmp_path, documents, topics, judge, d, k
+    part_rows, tmp_path, documents, topics, judge, d, k
 ):
-    monkeypatch.setattr(build, "SHARD_ROWS", 60)
+    part_rows(60, d)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=d), topics([3, 1, 5], d=d)
     snapshot = MathAMRIndex(tmp_path / "x").index(docs).snapshot()
     batch = scan.QueryBatch(np.concatenate(list(frame["query_embs"])), np.array([0, 3, 4, 9]), None, np.zeros(3))
@@ -147,7 +148,8 @@ def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
         found = search.search_exact(snapshot, batch, k, "all", "cpu")
         for hits, query in zip(found, frame["query_embs"], strict=True):
             assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
-    assert all(list(shard._kept) == ["cpu"] for shard in snapshot.shards)
+    kept = [shard.kept("cpu", list) for shard in snapshot.shards]
+    assert [tuple(codes.shape) for codes in kept] == [(len(s.part["codes"]) + 17, d + -d % 8) for s in snapshot.shards]
 
 
 def test_a_device_without_integer_product_multiplies_bytes_exactly(monkeypatch):
@@ -225,11 +227,9 @@ def test_the_greatest_products_of_wide_and_of_narrow_queries_are_found(columns, 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 199), max_size=60, unique=True), st.booleans())
 def test_rows_are_read_alike_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, rising):
-    import pyterrier_mathamr.index.build as building
-
     docs = documents([1, 4, 2, 7, 3] * 40, d=4)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(building, "SHARD_ROWS", 60)
+        patched.setattr(MathAMRIndex, "KIND", replace(MathAMRIndex.KIND, part_bytes=4 * 60 * 4))
         snapshot = MathAMRIndex(tmp_path_factory.mktemp("read") / "x").index(docs).snapshot()
     wanted = np.array(sorted(numbers) if rising else numbers, dtype=np.int64)
     rows, ends = snapshot.rows(wanted)

@@ -1,41 +1,141 @@
 import numpy as np
 import pandas as pd
 import pytest
+from index_folders import contents
 
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRIndex, QueryError, UnknownDocnoError, build
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QueryError, scan, search
+from pyterrier_mathamr.store import UnknownIdError
 
 
 def docnos(index: MathAMRIndex) -> set[str]:
     return {doc["docno"] for doc in index.get_corpus_iter()}
 
 
-@pytest.mark.parametrize("rows_of_a_shard", [2, 7, 1000])
-def test_what_is_deleted_is_not_found_and_the_rest_as_before(monkeypatch, tmp_path, documents, topics, rows_of_a_shard):
-    monkeypatch.setattr(build, "SHARD_ROWS", rows_of_a_shard)
-    docs, frame = documents([2, 1, 5, 3, 1, 1, 4]), topics([3, 2])
+GONE = ["d2", "d4", "d11", "d2"]
+
+
+@pytest.fixture(params=[2, 7, 1000])
+def pruned(request, part_rows, tmp_path, documents) -> tuple[MathAMRIndex, MathAMRIndex]:
+    """An index of which some documents were deleted, and one that was built without them."""
+    part_rows(request.param)
+    docs = documents([2, 1, 5, 3, 1, 1, 4, 2, 2, 3, 1, 6])
+    for i, doc in enumerate(docs):
+        doc["formula_ids"] = [f"f{i}"]
     index = MathAMRIndex(tmp_path / "x").index(docs)
-    index.delete(["d2", "d4", "d2"])
-    rest = [doc for doc in docs if doc["docno"] not in ("d2", "d4")]
-    assert index.colbert()(frame).equals(MathAMRIndex(tmp_path / "y").index(rest).colbert()(frame))
+    index.delete(GONE)
+    return index, MathAMRIndex(tmp_path / "y").index(doc for doc in docs if doc["docno"] not in GONE)
+
+
+@pytest.mark.parametrize("bytes_pay", [True, False])
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("strategy", ["single_vector", "doc_vn", "colbert"])
+def test_every_search_finds_what_an_index_without_the_deleted_finds(
+    monkeypatch, pruned, topics, strategy, exact, bytes_pay
+):
+    monkeypatch.setattr(search, "_bytes_pay", lambda *of: bytes_pay)
+    frame = topics([3, 2, 5]).assign(query_document_weight=[0.5, -1.0, 0.0])
+    for k in (1, 4, 9, 1000):
+        found, plain = (getattr(index, strategy)(num_results=k, exact=exact)(frame) for index in pruned)
+        pd.testing.assert_frame_equal(found, plain, check_exact=True)
+
+
+def test_a_device_that_keeps_the_codes_leaves_the_deleted_out(pruned, topics):
+    batch = scan.QueryBatch(topics([3])["query_embs"][0], np.array([0, 3]))
+    found = [search.search_exact(of.snapshot(), batch, 4, "all", "cpu")[0] for of in pruned]
+    names = [of.snapshot().texts("docno", hits.numbers) for of, hits in zip(pruned, found, strict=True)]
+    assert names[0] == names[1]
+    assert found[0].scores.tobytes() == found[1].scores.tobytes()
+
+
+def test_what_is_deleted_is_not_there_for_anything_that_takes_docnos(pruned, topics):
+    index, plain = pruned
+    assert len(index) == len(plain) == 9
+    assert [doc["docno"] for doc in index.get_corpus_iter()] == [doc["docno"] for doc in plain.get_corpus_iter()]
+    assert "d2" not in index
+    assert "d3" in index
+    gone = topics([2]).assign(docno="d2")
+    for refused in (
+        lambda: index.scorer()(gone),
+        lambda: index.vec_loader()(gone[["docno"]]),
+        lambda: index.explain(gone["query_embs"][0], "d2"),
+        lambda: index.delete(["d3", "d2"]),
+    ):
+        with pytest.raises(UnknownIdError, match="'d2'"):
+            refused()
+    assert "d3" in index
+    ranking = plain.colbert()(topics([2]))
+    pd.testing.assert_frame_equal(index.scorer()(ranking), plain.scorer()(ranking), check_exact=True)
+    query = topics([2])["query_embs"][0]
+    pd.testing.assert_frame_equal(index.explain(query, "d9"), plain.explain(query, "d9"))
+
+
+def test_compacting_frees_what_was_deleted_and_it_can_be_added_again(pruned, documents, topics):
+    index, plain = pruned
+    before = sum(map(len, contents(index.path).values()))
+    index.compact()
+    assert sum(map(len, contents(index.path).values())) < before
+    rows = [sum(len(part["rows"]) for part in of.snapshot().parts) for of in pruned]
+    assert rows[0] == rows[1]
     index.verify()
-    index.indexer("append").index([docs[4]])
-    assert docnos(index) == {doc["docno"] for doc in docs} - {"d2"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y"]
+    back = [*documents([1, 5], seed=3, name="new"), {**documents([2], seed=4)[0], "docno": "d2"}]
+    for of in pruned:
+        of.indexer("append").index(back)
+    frame = topics([3, 2])
+    pd.testing.assert_frame_equal(index.colbert()(frame), plain.colbert()(frame), check_exact=True)
+
+
+def test_a_document_that_was_deleted_can_be_added_again_before_its_bytes_are_freed(pruned, documents):
+    index, _ = pruned
+    new = {**documents([3], seed=9)[0], "docno": "d2"}
+    index.indexer("append").index([new])
+    (found,) = (doc for doc in index.get_corpus_iter() if doc["docno"] == "d2")
+    np.testing.assert_array_equal(found["doc_embs"], new["doc_embs"])
+    index.compact()
+    assert len(index) == 10
+    assert "d4" not in index
+
+
+def test_an_index_that_was_compacted_is_that_which_is_built_without_the_deleted(tmp_path, documents):
+    docs = documents([2, 1, 5, 3, 1, 1, 4])
+    index = MathAMRIndex(tmp_path / "x")
+    for start in range(0, 7, 2):
+        index.indexer("append").index(docs[start : start + 2])
+    index.delete(["d2", "d4"])
+    index.compact()
+    plain = MathAMRIndex(tmp_path / "y").index(doc for doc in docs if doc["docno"] not in GONE)
+    arrays = [next(data for name, data in contents(of.path).items() if "arrays" in name) for of in (index, plain)]
+    assert arrays[0] == arrays[1]
+
+
+def test_formulas_that_were_deleted_are_not_found(tmp_path, documents, topics):
+    docs = [{**doc, "formula_ids": [f"{doc['docno']}-f", ""]} for doc in documents([2, 3, 2, 4, 2])]
+    index = MathAMRFormulaIndex(tmp_path / "x").index(docs)
+    index.delete(["d1-f", "d3-f"])
+    plain = MathAMRFormulaIndex(tmp_path / "y").index([docs[0], docs[2], docs[4]])
+    frame = topics([2]).assign(query_formula_ids=[["a"]], query_formula_id="a")
+    for exact in (True, False):
+        found = index.retriever(exact=exact)(frame)
+        pd.testing.assert_frame_equal(found, plain.retriever(exact=exact)(frame), check_exact=True)
+    index.indexer("append").index([docs[1]])
+    assert [row["docno"] for row in index.get_corpus_iter()] == ["d0-f", "d2-f", "d4-f", "d1-f"]
 
 
 def test_an_unknown_docno_deletes_nothing(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    with pytest.raises(UnknownDocnoError, match="'d9'"):
+    with pytest.raises(UnknownIdError, match="'d9'"):
         index.delete(["d0", "d9"])
     assert docnos(index) == {"d0", "d1"}
 
 
-def test_shards_that_lose_nothing_stay_as_they_are(monkeypatch, tmp_path, documents):
-    monkeypatch.setattr(build, "SHARD_ROWS", 2)
+def test_parts_that_lose_nothing_stay_as_they_are(part_rows, tmp_path, documents):
+    part_rows(2)
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 2, 2]))
+    before = contents(index.path)
     index.delete(["d1"])
-    assert sorted(path.name for path in index.path.glob("shard-*")) == ["shard-000000", "shard-000002"]
+    after = contents(index.path)
+    assert sorted({name.partition("/")[0] for name in after}) == ["part-000000", "part-000002", "pt_meta.json"]
+    assert all(before[name] == data for name, data in after.items() if "/" in name)
 
 
 def test_an_index_of_which_all_was_deleted_finds_nothing_and_takes_new_documents(tmp_path, documents, topics):
@@ -51,15 +151,15 @@ def test_an_index_of_which_all_was_deleted_finds_nothing_and_takes_new_documents
     assert docnos(index) == {"e0"}
 
 
-def test_many_small_appends_are_compacted_into_one_shard(tmp_path, documents, topics):
+def test_many_small_appends_are_compacted_into_one_part(tmp_path, documents, topics):
     docs, frame = documents([2, 1, 5, 3]), topics([3])
     index = MathAMRIndex(tmp_path / "x")
     for doc in docs:
         index.indexer("append").index([doc])
     before = index.colbert()(frame)
-    assert len(index.snapshot().shards) == 4
+    assert len(index.snapshot().parts) == 4
     index.compact()
-    assert len(index.snapshot().shards) == 1
+    assert len(index.snapshot().parts) == 1
     assert index.colbert()(frame).equals(before)
 
 
@@ -88,7 +188,7 @@ def test_an_explanation_names_the_nodes_that_met_and_sums_to_the_score(tmp_path)
 
 def test_an_explanation_of_what_does_not_fit_is_refused(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2]))
-    with pytest.raises(UnknownDocnoError, match="'no'"):
+    with pytest.raises(UnknownIdError, match="'no'"):
         index.explain(np.ones((1, 8)), "no")
     with pytest.raises(QueryError, match="3 dimensions"):
         index.explain(np.ones((1, 3)), "d0")

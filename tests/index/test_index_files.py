@@ -1,6 +1,7 @@
-"""The files of an index: damage is named, and every format that was ever written is still read."""
+"""The files of an index: damage is named, the format of today opens, and every older one is refused by name."""
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -10,94 +11,126 @@ import pytest
 from index_folders import contents
 from lz4.frame import LZ4FrameFile
 
-from pyterrier_mathamr import index as room
-from pyterrier_mathamr.index import (
-    IndexCorruptError,
-    IndexFile,
-    IndexFormatError,
-    MathAMRIndex,
-)
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.store import DamagedError, FormatError
+from pyterrier_mathamr.store.manifest import signed
 
 DATA = Path(__file__).parents[1] / "data"
+KEPT = {"index-format-3": (MathAMRIndex, "float32"), "index-format-3-float16": (MathAMRIndex, "float16")}
+OLD = ("index-format-1", "index-format-2", "formula-index-format-1")
 
 
-def test_a_changed_cut_or_missing_file_is_named(tmp_path, documents):
+def rewritten(index: MathAMRIndex, name: str, change) -> MathAMRIndex:
+    """Change one array of the first part in its file, and leave the manifest as it is."""
+    file = next(index.path.glob("part-*/arrays.safetensors"))
+    data = bytearray(file.read_bytes())
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])[name]
+    first, last = (8 + length + place for place in entry["data_offsets"])
+    array = np.frombuffer(bytes(data[first:last]), index.snapshot().parts[0][name].dtype).copy()
+    change(array)
+    data[first:last] = array.tobytes()
+    file.write_bytes(data)
+    return MathAMRIndex(index.path)
+
+
+def put(place: int, value: object):
+    def change(array) -> None:
+        array[place] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("offsets", put(1, 0)),  # a document without rows
+        ("offsets", put(1, 2**40)),
+        ("offsets", put(-1, 7)),
+        ("scales", put(0, np.nan)),
+        ("code_bounds", put(1, -1.0)),
+    ],
+)
+@pytest.mark.parametrize("bytes_pay", [True, False])
+def test_numbers_that_lead_into_arrays_are_checked_before_a_search(
+    monkeypatch, tmp_path, documents, topics, name, change, bytes_pay
+):
+    monkeypatch.setattr("pyterrier_mathamr.index.search._bytes_pay", lambda *of: bytes_pay)
+    index = rewritten(MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3])), name, change)
+    if name == "offsets" or bytes_pay:
+        with pytest.raises(DamagedError, match="part-000000"):
+            index.colbert()(topics([2]))
+    with pytest.raises(DamagedError, match="changed"):
+        index.verify()
+
+
+def test_texts_that_are_none_are_refused_where_they_are_read(tmp_path, documents, topics):
+    docs = [{**documents([2])[0], "formula_ids": ["f1"]}]
+    for number, change in enumerate((put(0, 0xFF), put(0, ord("{")))):
+        index = rewritten(MathAMRIndex(tmp_path / str(number)).index(docs), "formula_ids", change)
+        assert len(index.colbert()(topics([2]))) == 1
+        for reading in (
+            lambda of=index: list(of.get_corpus_iter()),
+            lambda of=index: of.explain(np.ones((1, 8)), "d0"),
+        ):
+            with pytest.raises(DamagedError, match=r"UTF-8|JSON"):
+                reading()
+
+
+@pytest.mark.parametrize("number", [float("nan"), 1e400, -1.0, "1", None])
+def test_a_length_of_rows_that_is_none_is_refused_on_opening(tmp_path, documents, number):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    rows = index.path / "shard-000000" / IndexFile.ROWS.filename
-    good = rows.read_bytes()
-    rows.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(IndexCorruptError, match=r"rows\.npy"):
-        MathAMRIndex(index.path).verify()
-    rows.write_bytes(good[:-4])
-    with pytest.raises(IndexCorruptError, match="bytes"):
-        len(MathAMRIndex(index.path))
-    rows.unlink()
-    with pytest.raises(IndexCorruptError, match="missing"):
-        len(MathAMRIndex(index.path))
-    rows.write_bytes(good)
-    assert len(MathAMRIndex(index.path)) == 2
-    (index.path / "pt_meta.json").write_text("{")
-    with pytest.raises(IndexCorruptError, match="JSON"):
+    file = index.path / "pt_meta.json"
+    content = json.loads(file.read_text())
+    del content["checksum"]
+    content["parts"][0]["details"]["max_norm"] = number
+    file.write_bytes(signed(content))
+    with pytest.raises(DamagedError):
         len(MathAMRIndex(index.path))
 
 
-@pytest.mark.parametrize("version", [0, room.FORMAT_VERSION + 1])
-def test_a_format_this_release_does_not_read_is_refused_and_says_what_to_do(tmp_path, documents, version):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
-    meta = index.path / "pt_meta.json"
-    meta.write_text(json.dumps({**json.loads(meta.read_text()), "format_version": version}))
-    with pytest.raises(IndexFormatError, match=f"index format {version}, but this release reads 1 to 2"):
-        len(MathAMRIndex(index.path))
-
-
-def test_a_shard_name_cannot_lead_outside_the_index(tmp_path, documents):
-    index = MathAMRIndex(tmp_path / "x").index(documents([2]))
-    meta = json.loads((index.path / "pt_meta.json").read_text())
-    meta["shards"][0]["name"] = "../x/shard-000000"
-    (index.path / "pt_meta.json").write_text(json.dumps(meta))
-    with pytest.raises(IndexCorruptError):
-        len(MathAMRIndex(index.path))
-
-
-def test_the_kept_index_of_format_1_is_still_read(topics):
-    index = pt.Artifact.load(str(DATA / "index-format-1"))
+@pytest.mark.parametrize("name", KEPT)
+def test_the_kept_indexes_of_todays_format_open(topics, name):
+    """A change of the files needs a new number and a decision: raise the version, and keep an index of the old one."""
+    kind, dtype = KEPT[name]
+    index = pt.Artifact.load(str(DATA / name))
     index.verify()
-    assert isinstance(index, MathAMRIndex)
-    assert index.model == "a model"
+    assert isinstance(index, kind)
+    assert (index.model, index.snapshot().meta.dtype) == ("a model", dtype)
     docs = {doc["docno"]: doc for doc in index.get_corpus_iter()}
+    assert list(docs) == ["2", "1", "drei"]
     assert docs["2"]["formula_ids"] == ["f1", ""]
-    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], np.float32))
-    query = topics([1]).assign(query_embs=[np.array([[1.0, 0.0]])])
-    found = index.colbert()(query)
+    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], dtype).astype(np.float32))
+    found = index.colbert()(topics([1]).assign(query_embs=[np.array([[1.0, 0.0]])]))
     assert found["docno"].tolist() == ["2", "1", "drei"]
-    assert found["score"].tolist() == pytest.approx([1.0, 0.6, -0.6])
+    assert found["score"].tolist() == pytest.approx([1.0, 0.6, -0.6], abs=1e-3)
 
 
-def test_the_kept_index_of_format_2_is_still_read():
-    index = pt.Artifact.load(str(DATA / "index-format-2"))
-    index.verify()
-    docs = {doc["docno"]: doc for doc in index.get_corpus_iter()}
-    assert docs["2"]["formula_ids"] == ["f1", ""]
-    np.testing.assert_array_equal(docs["1"]["doc_embs"], np.array([[0.6, 0.8]], np.float16))
-
-
-def test_the_kept_formula_index_of_format_1_is_still_read():
-    index = pt.Artifact.load(str(DATA / "formula-index-format-1"))
+def test_the_kept_formula_index_of_todays_format_opens():
+    index = pt.Artifact.load(str(DATA / "formula-index-format-3"))
     index.verify()
     found = list(index.get_corpus_iter())
     assert [(row["docno"], row["post_id"], row["visual_id"]) for row in found] == [("f1", "2", "v1"), ("f2", "3", "")]
     np.testing.assert_array_equal(found[1]["formula_vec"], [0.0, 1.0])
 
 
-def test_the_files_of_the_kept_index_are_those_of_the_format():
-    """A file that is added or dropped changes the format: raise FORMAT_VERSION, and keep an index of the old one."""
-    for name, layout in (
-        ("index-format-1", "documents"),
-        ("index-format-2", "documents"),
-        ("formula-index-format-1", "formulas"),
-    ):
-        kept = {path.name for path in (DATA / name / "shard-000000").iterdir()}
-        assert kept == {file.filename for file in IndexFile.of(layout)}
+@pytest.mark.parametrize("name", OLD)
+def test_an_older_format_is_refused_and_says_what_builds_it_anew(name):
+    index = pt.Artifact.load(str(DATA / name))
+    command = "MathAMRFormulaIndex" if isinstance(index, MathAMRFormulaIndex) else "mathamr index GRAPHS MODEL"
+    with pytest.raises(FormatError, match=rf"format {name[-1]}, this release reads 3. Rebuild it: {command}.*{name}"):
+        len(index)
+
+
+def test_an_index_of_an_older_format_is_replaced_but_not_added_to(tmp_path, documents):
+    shutil.copytree(DATA / "index-format-1", tmp_path / "x")
+    index = MathAMRIndex(tmp_path / "x")
+    for mode in ("create", "append"):
+        with pytest.raises(FormatError):
+            index.indexer(mode).index(documents([1]))
+    index.indexer("overwrite").index(documents([1]))
+    assert sorted(path.name for path in index.path.iterdir()) == ["part-000000", "pt_meta.json"]
+    assert len(index) == 1
 
 
 def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics):

@@ -11,14 +11,12 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import (
     DtypeMismatchError,
     EmbeddingError,
-    IndexCorruptError,
-    IndexFormatError,
     MathAMRFormulaIndex,
     MathAMRIndex,
-    build,
-    meta,
     search,
 )
+from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
+from pyterrier_mathamr.store.manifest import signed
 
 
 def rounded(docs):
@@ -39,10 +37,10 @@ def half(path: Path, docs, **options) -> MathAMRIndex:
 @pytest.mark.parametrize("bytes_pay", [0, 10**9])  # by the scan over bytes, and by that over the rows
 @pytest.mark.parametrize("shard_rows", [7, 1 << 19])
 def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
-    monkeypatch, tmp_path, documents, topics, judge, bytes_pay, shard_rows
+    part_rows, monkeypatch, tmp_path, documents, topics, judge, bytes_pay, shard_rows
 ):
     monkeypatch.setattr(search, "BYTES_PAY", bytes_pay)
-    monkeypatch.setattr(build, "SHARD_ROWS", shard_rows)
+    part_rows(shard_rows)
     docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
     index, stored = half(tmp_path / "x", docs), rounded(docs)
     for retriever in (index.colbert(num_results=9), index.doc_vn(30, num_results=9)):  # there are 30 documents
@@ -73,34 +71,24 @@ def test_the_rows_take_half_the_room_and_come_back_as_they_were_rounded(tmp_path
     docs = documents([4] * 100)
     index = half(tmp_path / "x", docs)
     plain = MathAMRIndex(tmp_path / "plain").index(docs)
-    sizes = [len(contents(of.path)["shard-000000/rows.npy"]) - 128 for of in (index, plain)]
+    sizes = [of.snapshot().parts[0]["rows"].nbytes for of in (index, plain)]
     assert sizes == [100 * 4 * 8 * 2, 100 * 4 * 8 * 4]
+    assert len(b"".join(contents(plain.path).values())) - len(b"".join(contents(index.path).values())) > 6300
     for found, stored in zip(index.get_corpus_iter(), rounded(docs), strict=True):
         assert found["doc_embs"].dtype == np.float32
         assert np.array_equal(found["doc_embs"], stored["doc_embs"])
     index.verify()
 
 
-def test_an_index_says_how_its_rows_are_stored_and_only_float16_needs_the_newer_format(
-    tmp_path, documents, monkeypatch
-):
-    index = half(tmp_path / "x", documents([2]))
-    plain = MathAMRIndex(tmp_path / "plain").index(documents([2]))
-    said = [json.loads((of.path / "pt_meta.json").read_text()) for of in (index, plain)]
-    assert [(of["dtype"], of["format_version"]) for of in said] == [("float16", 2), ("float32", 1)]
-    monkeypatch.setattr(meta, "READABLE_VERSIONS", range(1, 2))  # a release that knows no float16
-    assert len(MathAMRIndex(plain.path)) == 1
-    with pytest.raises(IndexFormatError, match="format 2, but this release reads 1 to 1"):
-        len(MathAMRIndex(index.path))
-
-
-@pytest.mark.parametrize(("dtype", "version"), [("float16", 1), ("float32", 2), ("float64", 2), (None, 2)])
-def test_a_dtype_that_does_not_go_with_the_format_is_refused(tmp_path, documents, dtype, version):
+@pytest.mark.parametrize("said", [{"dtype": "float32"}, {"dtype": "float64"}, {"dtype": None}, {"dimensions": 3}])
+def test_a_manifest_that_does_not_go_with_the_rows_is_refused(tmp_path, documents, said):
     index = half(tmp_path / "x", documents([2]))
     file = index.path / "pt_meta.json"
-    said = json.loads(file.read_text()) | {"dtype": dtype, "format_version": version}
-    file.write_text(json.dumps(said))
-    with pytest.raises(IndexCorruptError, match="dtype"):
+    content = json.loads(file.read_text())
+    del content["checksum"]
+    content["details"] |= said
+    file.write_bytes(signed(content))
+    with pytest.raises(DamagedError, match=r"dtype|rows"):
         len(MathAMRIndex(index.path))
 
 
@@ -140,8 +128,8 @@ def test_deleting_and_compacting_keep_float16(tmp_path, documents):
     index.compact()
     assert index.snapshot().meta.dtype == "float16"
     whole = half(tmp_path / "y", [docs[0], docs[2]])
-    rows = [next(path for path in contents(of.path) if path.endswith("rows.npy")) for of in (index, whole)]
-    assert contents(index.path)[rows[0]] == contents(whole.path)[rows[1]]
+    arrays = [next(data for path, data in contents(of.path).items() if "arrays" in path) for of in (index, whole)]
+    assert arrays[0] == arrays[1]
 
 
 def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_choose(tmp_path, documents):
@@ -157,23 +145,37 @@ def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_ch
     assert contents(wide.path) == contents(MathAMRIndex(tmp_path / "7").index(rounded(documents([2]))).path)
 
 
-def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(monkeypatch, tmp_path, documents):
-    monkeypatch.setattr(build, "SHARD_ROWS", 4)
+def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(part_rows, tmp_path, documents):
+    part_rows(4)
     docs = documents([2, 3, 1, 4])
 
     def dying():
         yield from docs[:3]
         raise KeyboardInterrupt
 
-    for path in (tmp_path / "x", tmp_path / "y"):
-        with pytest.raises(KeyboardInterrupt):
-            half(path, dying(), resume=True)
-    again = MathAMRIndex(tmp_path / "x").indexer(dtype="float16", resume=True)
-    assert [doc["docno"] for doc in again.pending(docs)] == ["d2", "d3"]
-    again.index(docs)
+    with pytest.raises(KeyboardInterrupt):
+        half(tmp_path / "x", dying(), resume=True)
+    assert MathAMRIndex(tmp_path / "x").unfinished() == 2
+    with pytest.raises(UnfinishedJobError, match="dtype: float16, not float32"):
+        MathAMRIndex(tmp_path / "x").indexer(resume=True).index(docs)
+    half(tmp_path / "x", docs, resume=True)
     assert contents(tmp_path / "x") == contents(half(tmp_path / "whole", docs).path)
-    MathAMRIndex(tmp_path / "y").indexer(resume=True).index(docs)  # float32: nothing of the other is taken over
-    assert contents(tmp_path / "y") == contents(MathAMRIndex(tmp_path / "plain").index(docs).path)
+
+
+def test_rows_that_come_again_are_compared_as_float16_rounds_them(part_rows, tmp_path, documents):
+    part_rows(4)
+    docs = documents([5, 3])
+    near, far = ([{**docs[0], "doc_embs": docs[0]["doc_embs"] + by}, docs[1]] for by in (9e-6, 2e-3))
+
+    def dying():
+        yield docs[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        half(tmp_path / "x", dying(), resume=True)
+    with pytest.raises(UnfinishedJobError, match="'d0'"):
+        half(tmp_path / "x", far, resume=True)
+    assert len(half(tmp_path / "x", near, resume=True)) == 2
 
 
 def test_formulas_are_stored_in_float16_and_ranked_by_the_rounded_vectors(tmp_path, documents, topics):

@@ -8,10 +8,9 @@ from pyterrier_mathamr.index import (
     EmbeddingError,
     MathAMRFormulaIndex,
     MathAMRIndex,
-    NotAnIndexError,
     QueryError,
-    build,
 )
+from pyterrier_mathamr.store import OtherArtifactError
 
 ROWS = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
 POSTS = [
@@ -61,8 +60,8 @@ def test_formulas_without_id_are_skipped_and_the_first_of_two_alike_is_kept(tmp_
 
 
 @pytest.mark.parametrize("shard_rows", [1, 2, 1 << 19])
-def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named(tmp_path, monkeypatch, shard_rows):
-    monkeypatch.setattr(build, "SHARD_ROWS", shard_rows)
+def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named(tmp_path, part_rows, shard_rows):
+    part_rows(shard_rows, d=2)
     posts = [
         {"docno": "p1", "doc_embs": ROWS, "formula_ids": ["f1", "f2"]},
         {"docno": "p2", "doc_embs": ROWS[::-1], "formula_ids": ["f3", "f1"]},
@@ -103,9 +102,9 @@ def test_a_formula_that_is_not_among_the_query_s_is_refused_naming_the_query(for
 
 
 def test_an_index_of_one_kind_is_not_opened_as_the_other(formulas):
-    with pytest.raises(NotAnIndexError, match="formulas"):
+    with pytest.raises(OtherArtifactError, match="formulas"):
         len(MathAMRIndex(formulas.path))
-    with pytest.raises(NotAnIndexError):
+    with pytest.raises(OtherArtifactError):
         MathAMRIndex(formulas.path).indexer("overwrite").index([{"docno": "d", "doc_embs": ROWS}])
     assert len(formulas) == 3
 

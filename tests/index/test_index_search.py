@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.index import MathAMRIndex, build, scan, search
+from pyterrier_mathamr.index import MathAMRIndex, scan, search
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
@@ -73,8 +73,10 @@ def test_equal_scores_are_ordered_by_docno_whatever_the_order_of_arrival(tmp_pat
     assert index.scorer()(ranking)["docno"].tolist() == ["10", "9", "Z", "a", "é", "中"]
 
 
-def test_documents_in_many_blocks_and_shards_are_searched_as_one(monkeypatch, tmp_path, documents, topics, judge):
-    monkeypatch.setattr(build, "SHARD_ROWS", 37)
+def test_documents_in_many_blocks_and_shards_are_searched_as_one(
+    part_rows, monkeypatch, tmp_path, documents, topics, judge
+):
+    part_rows(37)
     monkeypatch.setattr(scan, "BLOCK_ROWS", 5)
     docs, frame = documents([1, 4, 9, 2, 30, 3, 3, 1, 8, 2, 6, 6, 12, 1, 5] * 3), topics([2, 6])
     index = MathAMRIndex(tmp_path / "x").index(docs)

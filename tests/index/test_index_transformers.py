@@ -7,7 +7,8 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import MissingValueError
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ModelMismatchError, QueryError, UnknownDocnoError
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ModelMismatchError, QueryError
+from pyterrier_mathamr.store import UnknownIdError
 
 RETRIEVERS = ("single_vector", "doc_vn", "colbert")
 FACTORIES = (*RETRIEVERS, "retriever", "scorer", "vec_loader")
@@ -131,10 +132,10 @@ def test_the_scorer_keeps_every_row_and_column_and_duplicates(index, topics):
 
 
 def test_unknown_documents_are_named_and_not_given_another_one_s_score(index, topics):
-    with pytest.raises(UnknownDocnoError, match="'no such'") as caught:
+    with pytest.raises(UnknownIdError, match="'no such'") as caught:
         index.scorer()(make_ranking(topics([2]), ["d1", "no such"]))
-    assert caught.value.docnos == ["no such"]
-    with pytest.raises(UnknownDocnoError, match="'d99'"):
+    assert caught.value.ids == ["no such"]
+    with pytest.raises(UnknownIdError, match="'d99'"):
         index.vec_loader()(pd.DataFrame({"docno": ["d99"]}))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, QueryError, build, codes, products, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, QueryError, codes, products, scan, scan_codes, search
 
 LENGTHS = [1, 4, 2, 7, 3] * 12
 
@@ -44,10 +44,10 @@ def assert_ranked(found: pd.DataFrame, frame: pd.DataFrame, docs, k: int) -> Non
 @pytest.mark.parametrize("block", [4096, 5])
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
-    monkeypatch, tmp_path, documents, topics, bytes_pay, block, k
+    part_rows, monkeypatch, tmp_path, documents, topics, bytes_pay, block, k
 ):
     monkeypatch.setattr(search, "_bytes_pay", lambda *of: bytes_pay)
-    monkeypatch.setattr(build, "SHARD_ROWS", 60)
+    part_rows(60, d=16)
     monkeypatch.setattr(scan, "BLOCK_ROWS", block)
     monkeypatch.setattr(products, "PRODUCTS", 10 * block)
     monkeypatch.setattr(products, "NARROW_PRODUCTS", 10 * block)

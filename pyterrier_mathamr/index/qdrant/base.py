@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index.artifact import merged_model
 from pyterrier_mathamr.index.face import IndexFace
-from pyterrier_mathamr.index.files import Layout
 from pyterrier_mathamr.index.options import check_count
+from pyterrier_mathamr.index.records import Layout
 
 from .collection import Collection
 from .connection import Connection
-from .meta import point_id
+from .errors import QdrantCollectionError
+from .meta import CollectionOptions, point_id
 from .snapshot import QdrantSnapshot
+from .upload import upload
 
 
 class QdrantBase(IndexFace):
@@ -101,6 +105,40 @@ class QdrantBase(IndexFace):
         """None: the index is a store, not a stage."""
         return {}
 
+    @classmethod
+    def merge(
+        cls,
+        location: str | Path,
+        collection: str,
+        *indexes: QdrantBase,
+        options: CollectionOptions | None = None,
+        **connection: Any,
+    ) -> Self:
+        """Build a new collection of all entries of some others, in their order; readers see it in one step at the end.
+
+        Args:
+            location: where the new collection lies: a URL, or a folder for Qdrant's local mode.
+            collection: its name.
+            indexes: what is merged, wherever it lies; one alone is copied.
+            options: shards, replicas, disk and int8 quantisation of the new collection.
+            connection: ``api_key``, ``timeout``, ``retries`` and ``pause`` of the new index.
+
+        Raises:
+            ExistsError: there is such a collection.
+            DuplicateIdError: two of them hold the same document; of a formula the first is kept, with a warning.
+            EmbeddingError: their dimensions differ.
+            ModelMismatchError: their models differ.
+            QdrantError: one of its kinds.
+        """
+        index = cls(location, collection, **connection)
+        for source in indexes:
+            if type(source) is not cls:
+                raise QdrantCollectionError(source.path, f"only a {cls.__name__} can be merged here")
+        model = merged_model(index.path, indexes)
+        entries = chain.from_iterable(source.snapshot().entries() for source in indexes)
+        upload(index.collection, "create", entries, options or CollectionOptions(), model=model, resume=False)
+        return index
+
     def delete(self, docnos: Iterable[str]) -> None:
         """Remove documents (or formulas, by their ids).
 
@@ -108,7 +146,7 @@ class QdrantBase(IndexFace):
             docnos: what goes; one that comes twice counts once.
 
         Raises:
-            UnknownDocnoError: the collection does not hold some of them; it names them, and nothing is removed.
+            UnknownIdError: the collection does not hold some of them; it names them, and nothing is removed.
         """
         names = list(dict.fromkeys(docnos))
         snapshot = self.snapshot()

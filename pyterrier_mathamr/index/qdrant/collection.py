@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr.index.files import Layout
+from pyterrier_mathamr.index.records import Layout
 
 from .connection import Connection
 from .errors import QdrantCollectionError, QdrantRefusedError

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr.index.errors import IndexLockedError, IndexWriteError
+from pyterrier_mathamr.store import LockedError, WriteError
 
 from .errors import (
     QdrantCollectionError,
@@ -77,7 +77,7 @@ class Connection:
         Raises:
             MissingExtraError: qdrant-client is not installed.
             ConfigError: the URL cannot be read.
-            IndexLockedError: another process has the folder open.
+            LockedError: another process has the folder open.
         """
         if self._opened is None:
             self._opened = self._server() if self.remote else self._folder()
@@ -99,9 +99,9 @@ class Connection:
             try:
                 client = _LOCAL[folder] = package.QdrantClient(path=folder)
             except RuntimeError as error:
-                raise IndexLockedError(folder, "another process, which has it open in local mode") from error
+                raise LockedError(folder, "another process has it open in local mode") from error
             except OSError as error:
-                raise IndexWriteError(folder, str(error)) from error
+                raise WriteError(folder, str(error)) from error
         return client
 
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
@@ -116,7 +116,7 @@ class Connection:
 
         Raises:
             QdrantError: one of its kinds.
-            IndexWriteError: local mode cannot write its folder.
+            WriteError: local mode cannot write its folder.
         """
         send = getattr(self.client, method)
         left = self.retries if retries is None else retries
@@ -170,7 +170,7 @@ def _of_folder(error: Exception, address: str, doing: str) -> Exception:
     import sqlite3
 
     if isinstance(error, (OSError, sqlite3.Error)):
-        return IndexWriteError(address, f"{error} while {doing}")
+        return WriteError(address, f"{error} while {doing}")
     if isinstance(error, ValueError) and "not found" in str(error):
         return QdrantCollectionError(address, f"there is no such collection while {doing}")
     if isinstance(error, ValueError):

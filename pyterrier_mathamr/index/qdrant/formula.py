@@ -10,7 +10,7 @@ import pandas as pd
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.index.options import search_of
 from pyterrier_mathamr.index.typed import TypedFormulas
-from pyterrier_mathamr.index.write import IndexMode
+from pyterrier_mathamr.store import Mode
 
 from .base import QdrantBase
 from .indexers import QdrantFormulaIndexer
@@ -34,7 +34,7 @@ class QdrantFormulaIndex(TypedFormulas, QdrantBase):
 
     def indexer(
         self,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         visual_ids: Mapping[str, str] | None = None,
         options: CollectionOptions | None = None,

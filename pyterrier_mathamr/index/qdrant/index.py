@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.index.artifact import example_folder
 from pyterrier_mathamr.index.documents import DocumentFace
 from pyterrier_mathamr.index.options import search_of
-from pyterrier_mathamr.index.write import IndexMode
+from pyterrier_mathamr.index.records import stored_formula_ids
+from pyterrier_mathamr.store import Mode
 
 from .base import QdrantBase
 from .indexers import QdrantDocumentIndexer
@@ -39,7 +38,7 @@ class QdrantIndex(DocumentFace, QdrantBase):
 
     def indexer(
         self,
-        mode: IndexMode = "create",
+        mode: Mode = "create",
         *,
         options: CollectionOptions | None = None,
         model: str | None = None,
@@ -175,14 +174,14 @@ class QdrantIndex(DocumentFace, QdrantBase):
         made_by = {} if snapshot.meta.model is None else {"doc_model": snapshot.meta.model}
         for entry in progress(snapshot.entries(), "reading", "doc", verbose=verbose):
             docno, ids = entry.texts
-            known = {"formula_ids": json.loads(ids)} if ids else {}
+            known = {"formula_ids": stored_formula_ids(ids, self.path)} if ids else {}
             yield {"docno": docno, "doc_embs": entry.rows, **known, **made_by}
 
     @staticmethod
     def example() -> QdrantIndex:
-        """A small index of random vectors in local mode, in a temporary folder, for trying things out."""
+        """A small index of random vectors in local mode, in a temporary folder that is removed when Python ends."""
         random = np.random.default_rng(42)
-        index = QdrantIndex(Path(tempfile.mkdtemp(prefix="mathamr-")), "example")
+        index = QdrantIndex(example_folder(), "example")
         rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 1, 5))
         unit = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows)
         return index.index({"docno": f"d{i}", "doc_embs": of} for i, of in enumerate(unit, 1))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index.indexers import ArtifactIndexer, DocumentIndexer, FormulaIndexer
-from pyterrier_mathamr.index.records import Entry
-from pyterrier_mathamr.index.write import IndexMode
+from pyterrier_mathamr.index.records import Post
+from pyterrier_mathamr.store import Mode
 
 from .meta import CollectionOptions
-from .sending import BATCH_POINTS
 from .upload import stored_ids, upload
 
 
@@ -30,7 +29,7 @@ class QdrantIndexer(ArtifactIndexer):
     """
 
     def __init__(
-        self, index: Any, mode: IndexMode = "create", *, options: CollectionOptions | None = None, **others: Any
+        self, index: Any, mode: Mode = "create", *, options: CollectionOptions | None = None, **others: Any
     ) -> None:
         super().__init__(index, mode, **others)
         if self.dtype is not None:
@@ -42,32 +41,33 @@ class QdrantIndexer(ArtifactIndexer):
         self.others = others
         self.options = options or CollectionOptions()
 
-    def write(self, entries: Iterator[Entry], model: str | None) -> None:
+    def write(self, posts: Iterator[Post], model: str | None) -> None:
         """Send entries as points; readers see them in one step at the end."""
-        collection = self._index.collection
-        upload(collection, self.mode, entries, self.options, model=model, resume=self.resume)
+        entries = chain.from_iterable(post.entries for post in posts)
+        upload(self._index.collection, self.mode, entries, self.options, model=model, resume=self.resume)
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
 
-    def pending(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what a call that died has stored already, so that it is not encoded again.
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus whole batches that a call that died has stored already.
 
         Args:
             stream: dictionaries with ``docno``.
+            batch_size: as for :meth:`..indexers.ArtifactIndexer.pending`.
         """
         records = iter(stream)
-        while some := list(islice(records, BATCH_POINTS)):
+        while some := list(islice(records, batch_size)):
             docnos = [str(record["docno"]) for record in some]
-            collection = self._index.collection
-            done = stored_ids(collection, docnos, self.mode) if self.resume else ()
-            yield from (record for record in some if record["docno"] not in done)
+            done = stored_ids(self._index.collection, docnos, self.mode) if self.resume else ()
+            if not all(docno in done for docno in docnos):
+                yield from some
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
     """Stores ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own vector."""
 
-    def pending(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """All of the corpus: which posts are whole is not known from their formulas."""
         return iter(stream)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pyterrier_mathamr.index.arrays import Field
-from pyterrier_mathamr.index.files import Layout
+from pyterrier_mathamr.index.records import Layout
 
 from .errors import QdrantCollectionError
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr.index.arrays import Numbers
-from pyterrier_mathamr.index.errors import DuplicateDocnoError, EmbeddingError
+from pyterrier_mathamr.index.content import check_values
+from pyterrier_mathamr.index.errors import EmbeddingError
 from pyterrier_mathamr.index.records import Entry
-from pyterrier_mathamr.index.shard import check_values
+from pyterrier_mathamr.store import DuplicateIdError
 
 from .collection import Collection
 from .errors import QdrantIncompleteError
@@ -64,7 +65,7 @@ class Call:
 
         Raises:
             EmbeddingError: a document cannot be stored; nothing of the batch is.
-            DuplicateDocnoError: a docno came before.
+            DuplicateIdError: a docno came before.
         """
         for entry in batch:
             self._check(entry)
@@ -120,7 +121,7 @@ class Call:
             if name not in there:
                 new.append(entry)
         if again and self.meta.layout == "documents":
-            raise DuplicateDocnoError(self.collection.address, sorted(set(again)))
+            raise DuplicateIdError(self.collection.address, sorted(set(again)))
         self._again += again
         return new
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr.index.arrays import Field, Numbers, Rows
-from pyterrier_mathamr.index.errors import UnknownDocnoError
 from pyterrier_mathamr.index.records import Entry
+from pyterrier_mathamr.store import UnknownIdError
 
 from .collection import Collection
 from .errors import QdrantCollectionError
@@ -75,14 +75,14 @@ class QdrantSnapshot:
         """The number of each document.
 
         Raises:
-            UnknownDocnoError: some are not in the collection; it names them.
+            UnknownIdError: some are not in the collection; it names them.
         """
         ids = [point_id(docno) for docno in docnos]
         found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
         there = {str(point.id) for point in found if not self.meta.pending or point.payload[BUILD] != self.meta.pending}
         unknown = [docno for docno, name in zip(docnos, ids, strict=True) if name not in there]
         if unknown:
-            raise UnknownDocnoError(self.path, unknown)
+            raise UnknownIdError(self.path, unknown)
         return self.numbered(ids)
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:

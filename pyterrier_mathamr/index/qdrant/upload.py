@@ -12,13 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from pyterrier_mathamr.index.errors import (
-    EmptyStreamError,
-    IndexExistsError,
-    check_model,
-)
+from pyterrier_mathamr.index.errors import EmptyStreamError, check_model
 from pyterrier_mathamr.index.records import Entry
-from pyterrier_mathamr.index.write import IndexMode
+from pyterrier_mathamr.store import ExistsError, Mode
 
 from .collection import Collection
 from .meta import BUILD, CollectionMeta, CollectionOptions, point_id
@@ -30,7 +26,7 @@ _UNIT = 1.0001
 
 def upload(
     collection: Collection,
-    mode: IndexMode,
+    mode: Mode,
     entries: Iterator[Entry],
     options: CollectionOptions,
     *,
@@ -52,7 +48,7 @@ def upload(
     """
     stands = collection.read()
     if stands is not None and mode == "create":
-        raise IndexExistsError(collection.address)
+        raise ExistsError(collection.address, "there is such a collection already")
     adding = stands if mode == "append" else None
     if adding is not None:
         check_model(collection.address, adding.model, model)
@@ -137,7 +133,7 @@ def _remove(collection: Collection, meta: CollectionMeta, build: int) -> None:
     collection.call("delete", doing, collection_name=meta.slot, points_selector=where, wait=True)
 
 
-def stored_ids(collection: Collection, docnos: Sequence[str], mode: IndexMode) -> set[str]:
+def stored_ids(collection: Collection, docnos: Sequence[str], mode: Mode) -> set[str]:
     """Which documents a call that died had stored, of those given.
 
     Args:

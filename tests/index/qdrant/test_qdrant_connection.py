@@ -11,7 +11,6 @@ import qdrant_client
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import (
-    IndexLockedError,
     QdrantCollectionError,
     QdrantConnectionError,
     QdrantError,
@@ -20,9 +19,9 @@ from pyterrier_mathamr.index import (
     QdrantKeyError,
     QdrantRefusedError,
     QdrantTimeoutError,
-    UnknownDocnoError,
 )
 from pyterrier_mathamr.index.qdrant import connection
+from pyterrier_mathamr.store import LockedError, UnknownIdError
 
 KEY = "the-right-key"
 models = qdrant_client.models
@@ -149,7 +148,7 @@ def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, tmp_pat
 
 def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_shared(tmp_path, posts):
     held = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
-    with pytest.raises(IndexLockedError, match="another process"):
+    with pytest.raises(LockedError, match="another process"):
         QdrantIndex(tmp_path / "q").built()
     held.close()
     index = QdrantIndex(tmp_path / "q", "a").index(posts[:3])
@@ -166,7 +165,7 @@ def test_what_is_in_a_folder_is_there_when_it_is_opened_again(tmp_path, posts, t
     index.collection.connection.client.close()
     again = QdrantIndex(tmp_path / "q", "a")
     pd.testing.assert_frame_equal(again.colbert()(frame), found)
-    with pytest.raises(UnknownDocnoError):
+    with pytest.raises(UnknownIdError):
         again.delete(["nowhere"])
 
 

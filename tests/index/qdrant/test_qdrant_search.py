@@ -13,11 +13,11 @@ from pyterrier_mathamr.index import (
     ModelMismatchError,
     QdrantFormulaIndex,
     QueryError,
-    UnknownDocnoError,
 )
 from pyterrier_mathamr.index.qdrant import retrievers
 from pyterrier_mathamr.index.qdrant import search as qdrant_search
 from pyterrier_mathamr.index.search import float32_error
+from pyterrier_mathamr.store import UnknownIdError
 
 same = pd.testing.assert_frame_equal
 
@@ -133,7 +133,7 @@ def test_vectors_of_another_model_or_width_and_unknown_documents_are_refused(rem
     assert len(index.colbert()(topics([2]).assign(query_model="a")))
     with pytest.raises(QueryError, match="4 dimensions"):
         index.colbert()(topics([2], d=4))
-    with pytest.raises(UnknownDocnoError, match="nowhere"):
+    with pytest.raises(UnknownIdError, match="nowhere"):
         index.scorer()(topics([2]).assign(docno="nowhere"))
 
 
