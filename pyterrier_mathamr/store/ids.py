@@ -46,6 +46,8 @@ class IdTable:
         self.count = count
         self._lookup = npids.Lookup(str(path))
         self._odd = _Odd(arrays["odd_ids"], arrays["odd_offsets"], arrays["odd_rows"])
+        self._asked = 0
+        self._hashes: npt.NDArray[np.uint64] | None = None
 
     @staticmethod
     def write(path: Path, ids: Sequence[str]) -> dict[str, Array]:
@@ -68,11 +70,27 @@ class IdTable:
 
     def rows(self, keys: Keys) -> Rows:
         """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not there."""
-        if not len(keys):
-            return np.zeros(0, dtype=np.int64)
-        found = np.asarray(self._lookup.inv.lookup(keys), dtype=np.int64)
-        found[(found < 0) | (found >= self.count)] = -1
+        found = np.full(len(keys), -1, dtype=np.int64)
+        likely = self._likely(keys)
+        if len(likely):
+            found[likely] = self._lookup.inv.lookup(keys[likely])
+            found[found >= self.count] = -1
         return found
+
+    def _likely(self, keys: Keys) -> Rows:
+        """Which ids may be here. Hashes that say so are made of a table that is asked for as many ids as it has.
+
+        Otherwise a build, which looks each id up in every part, would spend more time on that than on writing.
+        """
+        self._asked += len(keys)
+        if self._hashes is None and self._asked > self.count:
+            ids = self._lookup.fwd.lookup(np.arange(self.count), as_bytes=True)
+            self._hashes = np.sort(_hashes(ids))
+        if self._hashes is None or not self.count:
+            return np.arange(len(keys))
+        hashes = _hashes(keys)
+        places = np.minimum(np.searchsorted(self._hashes, hashes), self.count - 1)
+        return np.flatnonzero(self._hashes[places] == hashes)
 
     def texts(self, rows: Rows) -> list[str]:
         """The ids of some rows."""
@@ -117,3 +135,14 @@ def _key(name: str) -> str:
     if _PLAIN.fullmatch(name):
         return name
     return _ODD + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _hashes(keys: Keys) -> npt.NDArray[np.uint64]:
+    """A number of each key, equal for equal keys, however far they are padded: uint64 ``[len(keys)]``."""
+    size = keys.dtype.itemsize
+    padded = np.zeros((len(keys), size + -size % 8), dtype=np.uint8)
+    padded[:, :size] = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), size)
+    words = padded.view("<u8")
+    factors = np.random.default_rng(0).integers(1, 1 << 63, 16, dtype=np.uint64)[: words.shape[1]] * 2 + 1
+    sums: npt.NDArray[np.uint64] = (words * factors).sum(axis=1, dtype=np.uint64)
+    return sums ^ sums >> np.uint64(32)
