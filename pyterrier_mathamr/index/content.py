@@ -31,11 +31,12 @@ def part_content(
     Raises:
         EmbeddingError: a row is not finite, is zero, or is too long or too short for float32 or ``dtype``.
     """
-    arrival = np.argsort([len(entry.rows) for entry in entries], kind="stable")
+    lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
+    arrival = np.argsort(lengths, kind="stable")
     ordered = [entries[place] for place in arrival.tolist()]
     rows = np.concatenate([entry.rows for entry in ordered])
     offsets = np.zeros(len(ordered) + 1, dtype=np.int64)
-    np.cumsum([len(entry.rows) for entry in ordered], out=offsets[1:])
+    np.cumsum(lengths[arrival], out=offsets[1:])
     max_norm = check_values(rows, offsets, ordered)
     stored: StoredRows = rows
     if dtype == "float16":

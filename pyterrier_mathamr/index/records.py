@@ -58,7 +58,7 @@ def check_rows(docno: str, value: Any) -> Rows:
     """Take one document's embeddings as float32 rows.
 
     A document without rows is refused: every post has at least its VIRTUAL_DOCUMENT, so a post without one is a fault
-    of what came before, and could never be found. What the numbers are is checked for a whole shard at once.
+    of what came before, and could never be found. What the numbers are is checked for a whole part at once.
 
     Args:
         docno: the document, for the error.
@@ -74,8 +74,9 @@ def check_rows(docno: str, value: Any) -> Rows:
         rows = np.asarray(value)
         if rows.dtype.kind not in "fiu":
             raise ValueError(f"dtype {rows.dtype}")
-        with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused with the shard
-            rows = rows.astype(np.float32, copy=False)
+        if rows.dtype != np.float32:
+            with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused with the part
+                rows = rows.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(docno, f"doc_embs is not an array of numbers ({error})") from error
     if rows.ndim != 2:
