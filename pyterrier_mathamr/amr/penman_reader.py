@@ -27,12 +27,17 @@ class Token(NamedTuple):
 
 
 def tokens_of(lines: list[str]) -> list[Token]:
-    """Cut lines into tokens; a quoted string ends on its line."""
-    return [
-        Token(match.lastgroup or "", match.group(), number, match.start())
-        for number, line in enumerate(lines)
-        for match in _TOKEN.finditer(line)
-    ]
+    """Cut lines into tokens, to the first that cannot be one; a quoted string ends on its line.
+
+    No graph goes on after that one. Cutting on would look for the end of a string from each of its quotation marks.
+    """
+    tokens: list[Token] = []
+    for number, line in enumerate(lines):
+        for match in _TOKEN.finditer(line):
+            tokens.append(Token(match.lastgroup or "", match.group(), number, match.start()))
+            if match.lastgroup == "UNEXPECTED":
+                return tokens
+    return tokens
 
 
 class Reader:
@@ -94,12 +99,10 @@ class Reader:
         """Comment := '#' ('::' Key Value)*; the keys of one line come last first, as penman has them."""
         found: dict[str, str] = {}
         while self.peek("COMMENT"):
-            comment = self.take("COMMENT").text
-            while comment:
-                comment, mark, entry = comment.rpartition("::")
-                if mark:
-                    key, _, value = entry.partition(" ")
-                    found[key] = value.rstrip()
+            _, *entries = self.take("COMMENT").text.rsplit("::")
+            for entry in reversed(entries):
+                key, _, value = entry.partition(" ")
+                found[key] = value.rstrip()
         return tuple(found.items())
 
     def node(self) -> int:
@@ -159,7 +162,7 @@ class Reader:
         """The alignment that follows, or nothing; its numbers are written without leading zeros, as penman does."""
         if not self.peek("ALIGNMENT"):
             return ""
-        return re.sub(r"\d+", lambda number: str(int(number.group())), self.take("ALIGNMENT").text)
+        return re.sub(r"\d+", lambda number: number.group().lstrip("0") or "0", self.take("ALIGNMENT").text)
 
     def peek(self, *kinds: str) -> bool:
         """Whether the next token is one of these."""

@@ -24,7 +24,7 @@ _OPENER = re.compile(
 )
 _CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
-_AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*\w?[\s,;.)]+[A-Za-z]{2,}")
+_AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")
 _TEX = re.compile(r"[\\^_={}<>+*/|]")
 _CONTROL = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue002\ufeff\ufff9-\uffff\ud800-\udfff]"

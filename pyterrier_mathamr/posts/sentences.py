@@ -18,7 +18,7 @@ PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])FORMULA_(\d+)(?![A-Za-z0-9_])")
 TOKEN = re.compile(r"FORMULA_\d+|[^\W_]+(?:['’][^\W_]+)*|\S")
 """What counts as one token when sentences and chunks are limited in length."""
 
-_END = re.compile(r"[.?!…]+[\"'”’»)\]]*(?=\s|$)|(?<=[a-z][a-z])[.?!](?=[A-Z][a-z])")
+_END = re.compile(r"(?<![.?!…])[.?!…]+[\"'”’»)\]]*(?=\s|$)|(?<=[a-z][a-z])[.?!](?=[A-Z][a-z])")
 _WORD_BEFORE = re.compile(r"\S{1,20}$")
 _LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[ivxIVX]{1,4}|[a-zA-Z])")
 _ONLY_FORMULAS = re.compile(r"(?:FORMULA_\d+|[\W_])+")

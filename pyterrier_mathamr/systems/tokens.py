@@ -29,7 +29,7 @@ from ._symbols import COMMAND_ALIASES, LAYOUT, PAIRS_ONLY, STOP_WORDS, SYMBOL_NA
 _WORD = re.compile(r"[^\W_]+")
 _TEX = re.compile(r"\\[a-zA-Z]+|\\[^a-zA-Z]|\d+(?:\.\d+)?|[^\s]")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]*\}(?:\s*\{[lcr|\s]*\})?")
-_OPERATOR = re.compile(r"\\(?:operatorname\*?|mathrm|mathop)\s*\{\s*(?:\\mathrm\s*\{)?\s*([a-zA-Z]{2,})\s*\}?\s*\}")
+_OPERATOR = re.compile(r"\\(?:operatorname\*?|mathrm|mathop)\s*\{\s*(?:\\mathrm\s*\{\s*)?([a-zA-Z]{2,})\s*(?:\}\s*)?\}")
 _TEXT = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|mbox|hbox)\s*\{([^{}]*)\}")
 _PRIMES = re.compile(r"'+")
 

@@ -22,6 +22,8 @@ def repaired(latex: str) -> str:
         text = _AND.sub(" ", text)
     parts: list[str] = []
     stack: list[str] = []
+    open_of = {"{": 0, r"\left": 0}  # how often each is on the stack
+    unmatched = 0  # fences that close and were never opened
     end = 0
     for match in _STRUCTURE.finditer(text):
         parts.append(text[end : match.start()])
@@ -31,18 +33,20 @@ def repaired(latex: str) -> str:
             continue
         if token == "{" or token == r"\left":
             stack.append(token)
+            open_of[token] += 1
         elif token == "}" or token == r"\right":
             opener = "{" if token == "}" else r"\left"
-            if opener not in stack:
+            if not open_of[opener]:
                 if token == "}":
                     continue
-                parts.insert(0, r"\left.")
+                unmatched += 1
                 parts.append(token)
                 continue
-            while stack[-1] != opener:
-                parts.append("}" if stack.pop() == "{" else r"\right.")
-            stack.pop()
+            while (closed := stack.pop()) != opener:
+                open_of[closed] -= 1
+                parts.append("}" if closed == "{" else r"\right.")
+            open_of[opener] -= 1
         parts.append(token)
     parts.append(text[end:])
     parts += ["}" if opener == "{" else r"\right." for opener in reversed(stack)]
-    return _EMPTY_SCRIPT.sub("", "".join(parts))
+    return _EMPTY_SCRIPT.sub("", r"\left." * unmatched + "".join(parts))

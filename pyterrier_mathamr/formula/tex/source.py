@@ -19,13 +19,16 @@ SUPER_FIRST = "\ue000"
 ARRAY = "\ue001"
 """Mark in the first cell of an ``array``."""
 
+_MOST_REPEATED = 100  # columns of an array
+
 Replacement = str | Callable[[re.Match[str]], str]
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
 _FONT_SIZE = re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|large|Large|LARGE|huge|Huge)(?![a-zA-Z])")
 _REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
 _DEFINITION = re.compile(
-    rf"\\(?:(?:re|provide)?newcommand\*?\s*\{{?\s*\\[a-zA-Z]+\s*\}}?\s*(?:\[\d\])?|def\s*\\[a-zA-Z]+(?:#\d)*)\s*{_GROUP}"
+    r"\\(?:(?:re|provide)?newcommand\*?\s*(?:\{\s*)?\\[a-zA-Z]+\s*(?:\}\s*)?(?:\[\d\]\s*)?"
+    rf"|def\s*\\[a-zA-Z]+(?:#\d)*\s*){_GROUP}"
 )
 
 
@@ -62,7 +65,7 @@ def _derivation(match: re.Match[str]) -> str:
 
 def _array(match: re.Match[str]) -> str:
     """Mark an array, and spell out its repeated columns: ``*{3}{c}`` is ``ccc``."""
-    columns = _REPEATED.sub(lambda repeat: repeat[2] * min(int(repeat[1]), 100), match[1])
+    columns = _REPEATED.sub(lambda repeat: repeat[2] * min(int(repeat[1][:9]), _MOST_REPEATED), match[1])
     return rf"\begin{{array}}{{{columns}}}{ARRAY}"
 
 
@@ -77,7 +80,8 @@ def _math_in_text(match: re.Match[str]) -> str:
 _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     # &lt; where a page's HTML was taken for LaTeX
     ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
-    ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*\{?\s*(\\[a-zA-Z]+)\s*\}?\s*(?:\[(\d)\])?"), _as_definition),
+    ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*(?:\{\s*)?(\\[a-zA-Z]+)\s*(?:\}\s*)?(?:\[(\d)\])?"),
+     _as_definition),
     ("\\tag", re.compile(r"\\tag\*?\s*(?:\{[^{}]*\}|\S)"), ""),
     ("\\label", re.compile(r"\\label\s*\{[^{}]*\}"), ""),
     ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
@@ -85,12 +89,12 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
     # derivations in lines that math-core does not know, and those whose lines it would number
     ("\\begin", _DERIVATION, _derivation),
-    ("_", re.compile(r"('+)\s*(?=_)"), _primes_first),
+    ("_", re.compile(r"(?<!')('+)\s*(?=_)"), _primes_first),
     ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
     ("array", re.compile(r"\\begin\s*\{array\}\s*(?:\[\w?\]\s*)?\{((?:[^{}]|\{[^{}]*\})*)\}"), _array),
     ("ig", re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])\s*(?:\{\s*(\\[a-zA-Z]+|\\?[^\sa-zA-Z{}])\s*\})?"),
      lambda match: f"{match[1] or ''} "),
-    ("\\operatorname", re.compile(r"\\operatorname\*?\s*\{\s*(\\[a-zA-Z]+\s*(?:\{[^{}]*\})?)\s*\}"), r"{\1}"),
+    ("\\operatorname", re.compile(r"\\operatorname\*?\s*\{\s*(\\[a-zA-Z]+(?:\s*\{[^{}]*\})?)\s*\}"), r"{\1}"),
     ("\\ast", re.compile(r"\\ast(?![a-zA-Z])"), AST),
     ("\\not", re.compile(r"\\not\s*\\mid(?![a-zA-Z])"), NOT_MID),
     ("\\iff", re.compile(r"\\iff(?![a-zA-Z])"), IFF),
@@ -102,13 +106,16 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
 )  # fmt: skip
 
 _OPENERS = re.compile(
-    r"""(?P<skip>\\(?:left|right|middle)\s*(?:\\[a-zA-Z]+|\\.|.)|\\(?:sqrt|x[a-z]+|\\)\s*\[
+    r"""(?P<mod>\\pmod(?![a-zA-Z]|\s*(?:\{[^{}\\]*\}|[a-zA-Z0-9])))
+      |(?P<skip>\\(?:left|right|middle)\s*(?:\\[a-zA-Z]+|\\.|.)|\\(?:sqrt|x[a-z]+|\\(?=\s*\[[^\[\]]*\]))\s*\[
         |\\(?:begin|def|text\w*)\s*\{[^{}]*\}\s*\[?)
       |(?P<open>[(\[⟨⌊⌈⟦]|\\\{|\\l(?:paren|brack|brace|angle|floor|ceil|vert|Vert|group|moustache|lbracket)(?![a-zA-Z])
-        |\\(?:langle|lfloor|lceil|lvert|lVert|ulcorner|llcorner)(?![a-zA-Z]))""",
+        |\\(?:langle|lfloor|lceil|lvert|lVert|ulcorner|llcorner)(?![a-zA-Z]))
+      |\\[^a-zA-Z]""",
     re.VERBOSE,
 )
 _MANY = 12  # fences; math-core takes time 2ⁿ for n that are not closed, and none for sized ones
+_FENCES = frozenset({"open", "mod"})  # the parenthesis of \pmod is not closed where its argument swallows the end
 
 
 def prepare(latex: str) -> str:
@@ -116,16 +123,22 @@ def prepare(latex: str) -> str:
     for needle, pattern, replacement in _RULES:
         if needle in latex:
             latex = pattern.sub(replacement, latex)
-    if latex.count("(") + latex.count("[") + latex.count("\\") + latex.count("⟨") + latex.count("⌊") > _MANY:
+    if sum(map(latex.count, "\\([⟨⌊⌈⟦")) > _MANY:
         latex = _sized(latex)
     return latex
 
 
 def _sized(latex: str) -> str:
-    r"""Write ``\big`` before each opening fence when there are many."""
-    if sum(match["open"] is not None for match in _OPENERS.finditer(latex)) <= _MANY:
+    r"""Write ``\big`` before each opening fence when there are many, and ``\bmod`` for ``\pmod``."""
+    if sum(match.lastgroup in _FENCES for match in _OPENERS.finditer(latex)) <= _MANY:
         return latex
-    return _OPENERS.sub(lambda match: match[0] if match["open"] is None else rf"\big{match[0]}", latex)
+    return _OPENERS.sub(_sized_fence, latex)
+
+
+def _sized_fence(match: re.Match[str]) -> str:
+    if match["mod"]:
+        return r"\bmod "
+    return rf"\big{match[0]}" if match["open"] else match[0]
 
 
 def definitions(formulas: Iterable[str]) -> str:
