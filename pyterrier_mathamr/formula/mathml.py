@@ -8,6 +8,7 @@ recursion.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from html.entities import html5
 from typing import TypeVar
@@ -24,8 +25,9 @@ Rule = Callable[[etree._Element, list[S | None]], S | None]
 
 _NAMESPACES = ("", "{http://www.w3.org/1998/Math/MathML}", "{http://search.mathweb.org/ns}")
 _DEEPEST = 2048  # levels that libxml2 reads
-_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_DECLARATION = "<?xml"
 _ENTITY = re.compile(r"&(\w+);")
+_REFERENCE = re.compile(r"&#(?:x0*([\da-fA-F]+)|0*(\d+));?")
 _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML does not allow."""
@@ -75,9 +77,9 @@ def parse(source: str) -> etree._Element:
     Raises:
         FormulaError: there is no element in it.
     """
-    # lxml refuses a declared encoding in text that is decoded already
-    declaration = _DECLARATION.match(source)
-    text = source[declaration.end() :] if declaration else source
+    text = source
+    while text.lstrip().startswith(_DECLARATION):  # lxml refuses a declared encoding in text that is decoded already
+        _, _, text = text.partition("?>")
     try:
         return etree.fromstring(text, _PARSER)
     except (etree.XMLSyntaxError, ValueError):
@@ -86,14 +88,14 @@ def parse(source: str) -> etree._Element:
 
 def _parse_broken(text: str, source: str) -> etree._Element:
     """Parse what is not well-formed: named characters, a bare ``<`` (33 official cells), too deep, or just broken."""
-    text = NOT_XML.sub("", _ENTITY.sub(_unescape, text))
+    text = NOT_XML.sub("", _REFERENCE.sub(_allowed, _ENTITY.sub(_unescape, text)))
     text = _BARE.sub("&lt;", _ATTRIBUTE.sub(lambda match: match[0].replace("<", "&lt;"), text))
     if text.count("</") > _DEEPEST and (root := _parse_deep(text)) is not None:
         return root
     try:
         root = etree.fromstring(text, _RECOVERING) if text.strip() else None
-    except etree.XMLSyntaxError as error:
-        raise FormulaError(f"not MathML: {error.msg}", source) from error
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise FormulaError(f"not MathML: {error}", source) from error
     if root is None:
         raise FormulaError("no MathML", source)
     etree.strip_tags(root, etree.Entity)  # an entity that nobody knows
@@ -104,6 +106,12 @@ def _unescape(match: re.Match[str]) -> str:
     """Spell out a named character (``&ApplyFunction;``) that XML does not know."""
     name = match[1]
     return match[0] if name in _XML_ENTITIES else html5.get(f"{name};", match[0])
+
+
+def _allowed(match: re.Match[str]) -> str:
+    """Leave out a character given by number that XML does not allow: libxml2 reads half a surrogate, lxml fails."""
+    number = int(match[1][:7], 16) if match[1] else int(match[2][:8])
+    return match[0] if number <= sys.maxunicode and not NOT_XML.match(chr(number)) else ""
 
 
 def _parse_deep(text: str) -> etree._Element | None:
