@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pyterrier_mathamr._common.json_text import parse_json
 
 from .errors import VocabularyError
 from .layout import NodeKind, layout_of
@@ -38,6 +42,7 @@ UNKNOWN_ROLE = ":unknown"
 SPECIAL_ROLES = (UNKNOWN_ROLE, *VIRTUAL_ROLES)
 
 _MOST_ROLES = 16_000  # relation ids, inverses included, fit int16
+_MOST_UNPACKED, _MOST_GROWTH = 1 << 20, 50  # words shrink to about a third
 _CACHE_LIMIT = 1_000_000
 
 
@@ -200,11 +205,11 @@ class Vocabulary:
         path = Path(path)
         try:
             data = path.read_bytes()
-            text = gzip.decompress(data) if path.suffix == ".gz" else data
-            content = json.loads(text.decode("utf-8", "surrogatepass"))
+            text = _unpacked(data) if path.suffix == ".gz" else data
+            content = parse_json(text.decode("utf-8", "surrogatepass"))
             found = (content["format"], content["normalisation"])
             nodes, roles = tuple(map(str, content["nodes"])), tuple(map(str, content["roles"]))
-        except (EOFError, ValueError, KeyError, TypeError, gzip.BadGzipFile) as error:
+        except (EOFError, ValueError, KeyError, TypeError, gzip.BadGzipFile, zlib.error) as error:
             raise VocabularyError(str(path), f"no vocabulary ({type(error).__name__}: {error})") from error
         if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
             wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
@@ -218,6 +223,16 @@ class Vocabulary:
             "nodes": self.nodes,
             "roles": self.relations[::2],
         }
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Unpack a file, unless it grows as no list of words does."""
+    most = _MOST_UNPACKED + _MOST_GROWTH * len(data)
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError(f"{len(data):,} bytes unpack to more than {most:,}")
+    return text
 
 
 def count_labels(graphs: Iterable[MathAMRGraph]) -> tuple[Counter[tuple[str, NodeKind]], Counter[str]]:

@@ -20,6 +20,7 @@ from .errors import (
     ShapeError,
     TrainingError,
     UnknownOptionError,
+    UnsafeModelError,
 )
 from .fit import fit_score_weights, kind_sums
 from .formula_contrast import formula_contrast
@@ -65,6 +66,7 @@ __all__ = [
     "Trainer",
     "TrainingError",
     "UnknownOptionError",
+    "UnsafeModelError",
     "WordBags",
     "augment",
     "best_matches",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
@@ -230,8 +231,8 @@ class MathAMRConfig:
             UnknownOptionError: an option does not exist.
         """
         try:
-            options = json.loads(text)
-        except json.JSONDecodeError as error:
+            options = parse_json(text)
+        except ValueError as error:
             raise ConfigError("configuration", text[:80], f"a JSON object ({error})") from error
         if not isinstance(options, dict):
             raise ConfigError("configuration", options, "a JSON object")

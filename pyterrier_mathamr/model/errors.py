@@ -9,7 +9,8 @@
     ├── ModelNotFoundError        no bundled model and no folder has the name
     ├── ModelHubError             the Hugging Face hub does not give the model
     ├── ModelFileError            a model's folder lacks a file or holds a bad one
-    │   └── ModelFormatError      it was written in a format this release does not read
+    │   ├── ModelFormatError      it was written in a format this release does not read
+    │   └── UnsafeModelError      it asks for what could run code, or lies elsewhere
     └── TrainingError             training cannot start or go on
         ├── MissingGraphError     pairs name posts without a graph
         └── NonFiniteLossError    a batch gave a loss that is no number; names the batch
@@ -106,6 +107,13 @@ class ModelFormatError(ModelFileError):
         super().__init__(path, f"model format {found!r}, but this release reads {readable[0]} to {readable[-1]}")
         self.args = (path, found, readable)
         self.found, self.readable = found, readable
+
+
+class UnsafeModelError(ModelFileError):
+    """A model asks for what could run code of whoever made it, or lies outside its folder; it is not loaded."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}."
 
 
 class TrainingError(ModelError):

@@ -36,6 +36,7 @@ from .storage import (
 )
 from .tensors import batches_by_size, tensors_of
 from .text import TextEncoder
+from .text_folder import encoder_of
 from .verification import model_faults
 from .weights import ScoreWeights, with_weights
 
@@ -88,18 +89,19 @@ class MathAMR:
         Args:
             name_or_path: a bundled model's name, a folder that :meth:`save` wrote, or ``hf:organisation/name`` for a
                 model on the Hugging Face hub (extra ``hub``).
-            text: see the class.
+            text: see the class. The ``text_model`` that the folder's configuration names is taken from the hub or
+                from inside the folder, never from another path.
 
         Raises:
             ModelNotFoundError: there is no such model. ModelHubError: the hub does not give it.
-            ModelFileError: a file is missing or damaged.
+            ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path.
         """
         folder = find_folder(name_or_path)
         manifest = read_manifest(folder)
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest
         model._vocabulary, model._weights, model._encoders = None, None, {}
-        model.text = text or TextEncoder(manifest.config.text_model)
+        model.text = text or TextEncoder(encoder_of(manifest.config, model._folder))
         return model
 
     @classmethod
@@ -181,9 +183,7 @@ class MathAMR:
     def weights(self) -> dict[str, Tensor]:
         """Give the encoder's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
-            with torch.device("meta"):
-                expected = self._build().state_dict()
-            self._weights = read_weights(*self._source(), expected)
+            self._weights = read_weights(*self._source(), self._build)
         return self._weights
 
     def encoder(self, device: str | None = None) -> Encoder:
@@ -194,8 +194,9 @@ class MathAMR:
         """
         place = choose_device(device)
         if str(place) not in self._encoders:
+            weights = self.weights()  # first: they show that the configuration asks for no more than there is
             encoder = self._build()
-            encoder.load_state_dict(self.weights())
+            encoder.load_state_dict(weights)
             self._encoders[str(place)] = encoder.to(place).eval()
         return self._encoders[str(place)]
 

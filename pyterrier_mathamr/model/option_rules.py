@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ def _whole(least: int) -> _Rule:
 
 def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_high: bool = False) -> _Rule:
     def holds(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if not _is_finite(value):
             return False
         return (value > low if open_low else value >= low) and (value < high if open_high else value <= high)
 
@@ -33,8 +34,12 @@ def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_hi
     return holds, f"a number {left}{right}"
 
 
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
 def _is_weight(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+    return _is_finite(value) and value >= 0
 
 
 def _are_kind_weights(value: Any) -> bool:

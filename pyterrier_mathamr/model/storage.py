@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +20,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import settled, signed, write_file
 
@@ -35,6 +36,8 @@ OLDEST_READABLE_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
 HUB = "hf:"
 """What the name of a model on the Hugging Face hub begins with."""
+
+_LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
 
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
@@ -131,7 +134,9 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / CONFIG
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content = parse_json(path.read_bytes())
         version = content["format"]
         readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
         if version not in readable:
@@ -164,13 +169,13 @@ def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
     return vocabulary
 
 
-def read_weights(folder: Path, manifest: Manifest, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Read the weights as float32 and compare names, shapes and values.
+def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
+    """Read the weights as float32 and compare names, shapes and values; the first two before anything is allocated.
 
     Args:
         folder: the model's folder.
         manifest: what ``config.json`` says.
-        expected: tensors of the names and shapes that the configuration asks for.
+        build: makes the network that the configuration asks for.
 
     Raises:
         ModelFileError: the file is damaged, of other names or shapes, or holds values that are no numbers.
@@ -180,17 +185,32 @@ def read_weights(folder: Path, manifest: Manifest, expected: Mapping[str, Tensor
     if hashlib.sha256(data).hexdigest() != manifest.weights:
         raise ModelFileError(path, f"the weights are not those that {CONFIG} names")
     try:
+        _check_shapes(path, manifest.config.layers, build)
         weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
     except SafetensorError as error:
         raise ModelFileError(path, f"no safetensors file ({error})") from error
-    for name in sorted(set(weights) | set(expected)):
-        found = tuple(weights[name].shape) if name in weights else None
-        wanted = tuple(expected[name].shape) if name in expected else None
-        if found != wanted:
-            raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
-        if not bool(torch.isfinite(weights[name]).all()):
+    for name, tensor in weights.items():
+        if not bool(torch.isfinite(tensor).all()):
             raise ModelFileError(path, f"{name!r} holds values that are no finite numbers")
     return weights
+
+
+def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> None:
+    """Compare the header of the weights with what the configuration asks for, on a device without memory."""
+    with safe_open(path, "pt") as file:
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
+    if layers > len(shapes):  # each has weights of its own, and even empty ones take time to make
+        raise ModelFileError(path, f"{len(shapes)} tensors, but the configuration asks for {layers:,} layers")
+    try:
+        with torch.device("meta"):
+            expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+        problem = str(error).partition("\n")[0]
+        raise ModelFileError(path, f"the configuration asks for sizes that no weights have ({problem})") from error
+    for name in sorted(set(shapes) | set(expected)):
+        found, wanted = shapes.get(name), expected.get(name)
+        if found != wanted:
+            raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
 
 
 def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:

