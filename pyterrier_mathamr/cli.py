@@ -6,7 +6,6 @@ with exit code 1; anything else is a fault of the package, shown whole.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from ._cli_group import MathAMRGroup
 from ._cli_parser import chosen_parser, with_parser
 from ._cli_verify import verify
 from ._common.errors import MathAMRWarning
+from ._common.json_text import parse_json
 from ._common.types import FORMULA_MODES, FormulaMode
 from ._version import __version__
 
@@ -298,7 +298,7 @@ def _options(changes: tuple[str, ...]) -> dict[str, Any]:
         if not equals:
             raise click.BadParameter(f"{change!r} is not of the form OPTION=VALUE", param_hint="--set")
         try:
-            options[name] = json.loads(value)
+            options[name] = parse_json(value)
         except ValueError:
             options[name] = _PYTHON.get(value, value)
     return options

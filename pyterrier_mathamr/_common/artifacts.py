@@ -5,11 +5,11 @@ What a folder holds is known by its ``pt_meta.json``; anything else than what is
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from .errors import MathAMRError
+from .json_text import parse_json
 
 META = "pt_meta.json"
 
@@ -48,7 +48,7 @@ def _content(path: Path) -> str:
     if not path.is_dir():
         return "a file" if path.exists() else "nothing"
     try:
-        meta = json.loads((path / META).read_text(encoding="utf-8"))
+        meta = parse_json((path / META).read_bytes())
         return f"a {meta['type']}.{meta['format']}"
     except FileNotFoundError:
         return f"files but no {META}" if any(path.iterdir()) else "nothing"

@@ -35,3 +35,17 @@ class MissingExtraError(MathAMRError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.package} is not installed; run: pip install 'pyterrier-mathamr[{self.extra}]'"
+
+
+class BrokenExtraError(MathAMRError, ImportError):
+    """An optional package is installed and cannot be imported."""
+
+    def __init__(self, package: str, extra: str, reason: str) -> None:
+        super().__init__(package, extra, reason)
+        self.package, self.extra, self.reason = package, extra, reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.package} is installed but cannot be imported ({self.reason}). Install it again with what it needs: "
+            f"pip install --force-reinstall 'pyterrier-mathamr[{self.extra}]'"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-from .errors import MissingExtraError
+from .errors import BrokenExtraError, MissingExtraError
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -20,8 +20,13 @@ def require(module: str, extra: str) -> ModuleType:
 
     Raises:
         MissingExtraError: the package is not installed; the message is the command that installs it.
+        BrokenExtraError: it is installed and fails to import; the message says why.
     """
+    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(module.partition(".")[0], extra) from error
+    except Exception as error:  # whatever its own code, or a library that it loads, raises
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise MissingExtraError(package, extra) from error
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        raise BrokenExtraError(package, extra, reason) from error

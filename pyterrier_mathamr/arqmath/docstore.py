@@ -25,6 +25,8 @@ from typing import Any
 import ir_datasets
 from ir_datasets.indices.base import Docstore
 
+from pyterrier_mathamr._common.json_text import parse_json
+
 from .errors import DocumentStoreError
 
 BATCH = 5000
@@ -129,8 +131,8 @@ class DocumentStore(Docstore):  # type: ignore[misc]
     def _select(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
         try:
             for (record,) in self._reading().execute(query, values):
-                yield self._record(*json.loads(zlib.decompress(record)))
-        except (sqlite3.Error, zlib.error) as error:
+                yield self._record(*parse_json(zlib.decompress(record)))
+        except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
             raise DocumentStoreError(self.path, str(error)) from error
 
     def _reading(self) -> sqlite3.Connection:

@@ -88,7 +88,7 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
 
 def _small(text: str) -> int | str:
     """Return an id as a number where it is one: half the memory of a text."""
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.isdecimal() and len(text) < 19 else text
 
 
 def _judgement_counts(

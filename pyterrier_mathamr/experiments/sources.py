@@ -8,13 +8,13 @@ A pair file has one JSON object a line, plain or gzipped, texts with formulas as
 from __future__ import annotations
 
 import gzip
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.arqmath import ARQMathCollection, split_pairs
 from pyterrier_mathamr.store import file_fingerprint
 
@@ -114,7 +114,7 @@ def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
             if not line.strip():
                 continue
             try:
-                pair = json.loads(line)
+                pair = parse_json(line)
             except ValueError as error:
                 pair = str(error)
             if isinstance(pair, dict) and all(isinstance(pair.get(field), str) for field in _FIELDS):

@@ -145,7 +145,7 @@ def _is_bare_table(symbol: Symbol) -> bool:
 def _size(symbol: Symbol) -> tuple[int, int] | None:
     """Give rows and columns of a table without fences; ``None`` for any other symbol."""
     rows, _, columns = symbol.label[2:].partition("x")
-    if symbol.label[:2] == "M!" and rows.isdecimal() and columns.isdecimal():
+    if symbol.label[:2] == "M!" and len(symbol.label) < 20 and rows.isdecimal() and columns.isdecimal():
         return int(rows), int(columns)
     return None
 

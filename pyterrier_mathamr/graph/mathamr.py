@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder
@@ -119,7 +120,7 @@ class MathAMRGraph:
 def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
     """Read ``{"FORMULA_0": "9549293", …}`` as ids in order of the numbers; numbers that are left out have no id."""
     try:
-        names = json.loads(text)
+        names = parse_json(text)
     except ValueError as error:
         raise FormulaMapError(text, str(error)) from error
     if not isinstance(names, dict):
@@ -137,7 +138,7 @@ def _read_texts(key: str, metadata: Mapping[str, str]) -> tuple[str, ...]:
     """Read one text, or a list of texts; none where the record does not have them, as those of earlier releases."""
     written = metadata.get(key, "[]")
     try:
-        texts = json.loads(written)
+        texts = parse_json(written)
     except ValueError as error:
         raise TextMetadataError(key, written, str(error)) from error
     texts = [texts] if key == _TEXT and isinstance(texts, str) else texts
@@ -161,6 +162,6 @@ def _read_id(text: str) -> str:
     if not text.startswith('"'):
         return text
     try:
-        return str(json.loads(text))
+        return str(parse_json(text))
     except ValueError:
         return text

@@ -21,11 +21,13 @@ import zlib
 from dataclasses import fields
 from typing import Any
 
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.amr import AmrEdge, AmrGraph
 
 from .mathamr import MathAMRGraph
 
 _LEVEL = 6
+_DEEPEST = 8  # lists in lists; a field has three
 
 
 def pack(text: str) -> bytes:
@@ -65,7 +67,9 @@ def graph_of(record: str) -> MathAMRGraph:
     Raises:
         ValueError, KeyError, TypeError, AmrError: the text is no record.
     """
-    content = json.loads(record)
+    content = parse_json(record)
+    if not isinstance(content, dict):
+        raise ValueError("no record")
     amr = content.pop("amr")
     variables = tuple(amr.pop("variables").split(" "))
     edges = _edges(*amr.pop("edges"))
@@ -88,6 +92,8 @@ def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
     return {name: _frozen(value) for name, value in content.items()}
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Any, depth: int = 0) -> Any:
     """Make tuples of JSON's lists; the fields are a few lists deep, whatever the graph."""
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    if depth == _DEEPEST:
+        raise ValueError("lists deeper than those of any record")
+    return tuple(_frozen(part, depth + 1) for part in value) if isinstance(value, list) else value

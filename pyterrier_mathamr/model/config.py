@@ -250,7 +250,7 @@ class MathAMRConfig:
 
         try:
             options = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise ConfigError("configuration", text[:80], f"a YAML mapping ({error})") from error
         if not isinstance(options, dict):
             raise ConfigError("configuration", options, "a YAML mapping")

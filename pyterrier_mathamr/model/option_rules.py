@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyterrier_mathamr._common.types import FORMULA_MODES
 
@@ -34,7 +34,7 @@ def _real(low: float, high: float = math.inf, *, open_low: bool = False, open_hi
     return holds, f"a number {left}{right}"
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 

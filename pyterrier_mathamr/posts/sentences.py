@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 MAX_TOKENS = 120
 
-PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])FORMULA_(\d+)(?![A-Za-z0-9_])")
+PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])FORMULA_([0-9]{1,9})(?![A-Za-z0-9_])")
 """Matches one placeholder as a whole word; group 1 is the formula's number."""
 
 TOKEN = re.compile(r"FORMULA_\d+|[^\W_]+(?:['’][^\W_]+)*|\S")

@@ -24,6 +24,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import ByParameters
 
@@ -161,7 +162,7 @@ class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
             BlendFileError: the file is no blend, or one of another number of scorers.
         """
         try:
-            content: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+            content: Any = parse_json(Path(path).read_bytes())
             if content["format"] != _FORMAT:
                 raise BlendFileError(Path(path), f"format {content['format']!r}, but this release reads {_FORMAT}")
             return cls(scorers, weights=content["weights"])

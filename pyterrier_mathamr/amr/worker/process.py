@@ -15,9 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyterrier_mathamr._common.json_text import parse_json
+
 SERVE = Path(__file__).with_name("serve.py")
 TAIL = 2000
 """How much of what a worker printed last is kept for messages, in bytes."""
+
+MOST = 64 << 20
+"""Bytes of the longest reply; the graphs of a batch have some hundred thousand."""
 
 
 class WorkerBrokenError(Exception):
@@ -80,7 +85,7 @@ class WorkerProcess:
         line = json.dumps({"id": self._number, **request}).encode("ascii") + b"\n"
         answer = self._exchange(line, seconds, stopped or threading.Event())
         try:
-            reply = json.loads(answer)
+            reply = parse_json(answer)
         except ValueError:
             reply = None
         if not isinstance(reply, dict) or reply.get("id") != self._number:
@@ -125,6 +130,8 @@ class WorkerProcess:
                         self._printed = (self._printed + read)[-TAIL:]
                     else:
                         self._unread += read
+                        if len(self._unread) > MOST:
+                            raise WorkerBrokenError(f"it answered more than {MOST:,} bytes")
         answer, _, self._unread = self._unread.partition(b"\n")
         return answer
 

@@ -31,6 +31,10 @@ for line in sys.stdin:
         os._exit(0)
     if request["do"] == "parse" and not healthy and WAY.startswith("no-json"):
         text = "Loading checkpoint shards\n"
+    if request["do"] == "parse" and not healthy and WAY.startswith("nested"):
+        text = "[" * 100_000 + "\n"
+    if request["do"] == "parse" and not healthy and WAY.startswith("long-number"):
+        text = '{"id": ' + "1" * 5000 + "}\n"
     for start in range(0, len(text), 7) if WAY.startswith("in-drops") else [0]:
         sys.stdout.write(text[start : start + 7] if WAY.startswith("in-drops") else text)
         sys.stdout.flush()

@@ -1,0 +1,54 @@
+"""JSON of others: each thing wrong with it is one kind of error, which the rooms name."""
+
+import gzip
+
+import pytest
+
+from pyterrier_mathamr._common.artifacts import META, OtherArtifactError, check_artifact
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph.errors import FormulaMapError, TextMetadataError
+from pyterrier_mathamr.graph.record import graph_of
+from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.systems import BlendFileError, LinearBlend
+
+WHY = "too deeply|digits|Expecting|no record"
+BAD = ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "nonsense", ""]
+
+
+@pytest.mark.parametrize("text", BAD, ids=lambda text: text[:5] or "nothing")
+class TestBadJson:
+    def test_it_is_a_value_error(self, text):
+        for written in (text, text.encode()):
+            with pytest.raises(ValueError, match=WHY):
+                parse_json(written)
+
+    def test_a_configuration_is_refused(self, text):
+        with pytest.raises(ConfigError):
+            MathAMRConfig.from_json(text)
+
+    def test_a_graph_is_refused(self, text):
+        with pytest.raises(FormulaMapError):
+            MathAMRGraph.from_penman(f"# ::formula_map {text}\n(a / b)")
+        with pytest.raises(TextMetadataError):
+            MathAMRGraph.from_penman(f"# ::sentence_texts {text}\n(a / b)")
+        with pytest.raises(ValueError, match=WHY):
+            graph_of(text)
+
+    def test_a_blend_is_refused(self, text, tmp_path):
+        (tmp_path / "blend.json").write_text(text)
+        with pytest.raises(BlendFileError):
+            LinearBlend.load(tmp_path / "blend.json", [])
+
+    def test_an_artifact_of_it_is_another(self, text, tmp_path):
+        (tmp_path / META).write_text(text)
+        with pytest.raises(OtherArtifactError, match="cannot be read"):
+            check_artifact(tmp_path, "graph_store.mathamr")
+
+    def test_a_line_of_pairs_is_skipped_with_a_warning(self, text, tmp_path):
+        with gzip.open(tmp_path / "pairs.jsonl.gz", "wt") as file:
+            file.write(f'{text or "{}"}\n{{"qid": "q", "aid": "a", "question": "Q", "answer": "A"}}\n')
+        with pytest.warns(MathAMRWarning, match=r"pairs.jsonl.gz:1"):
+            read_training_pairs(tmp_path / "pairs.jsonl.gz")
