@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from .errors import DamagedError
 from .files import Array
 
 Rows = npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ class IdTable:
 
         self.count = count
         self._lookup = npids.Lookup(str(path))
-        self._odd = _Odd(arrays["odd_ids"], arrays["odd_offsets"], arrays["odd_rows"])
+        self._odd = _Odd(path, arrays["odd_ids"], arrays["odd_offsets"], arrays["odd_rows"])
         self._asked = 0
         self._hashes: npt.NDArray[np.uint64] | None = None
 
@@ -113,16 +114,19 @@ class IdTable:
 class _Odd:
     """The ids that npids could not keep, by row."""
 
-    def __init__(self, texts: Array, offsets: Array, rows: Array) -> None:
-        self._texts, self._offsets, self._rows = texts, offsets, rows
+    def __init__(self, path: Path, texts: Array, offsets: Array, rows: Array) -> None:
+        self._path, self._texts, self._offsets, self._rows = path, texts, offsets, rows
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def __getitem__(self, row: int) -> str:
-        place = int(np.searchsorted(self._rows, row))
-        start, end = self._offsets[place : place + 2].tolist()
-        return bytes(self._texts[start:end]).decode("utf-8", "surrogatepass")
+        try:
+            place = int(np.searchsorted(self._rows, row))
+            start, end = self._offsets[place : place + 2].tolist()
+            return bytes(self._texts[start:end]).decode("utf-8", "surrogatepass")
+        except ValueError as error:
+            raise DamagedError(self._path.parent, f"the id of its row {row} cannot be read ({error})") from error
 
 
 def id_keys(ids: Sequence[str]) -> Keys:

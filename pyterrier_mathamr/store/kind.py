@@ -69,9 +69,10 @@ class Field:
             raise ValueError(f"{self.name} is {array.dtype}{list(array.shape)}, not {self.dtypes} [{self.shape}]")
         for name, extent in zip(names, array.shape, strict=True):
             letter, _, more = name.partition("+")
-            known = int(letter) if letter.isdigit() else extents.setdefault(letter, extent - int(more or 0))
-            if known != extent - int(more or 0):
-                raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{more or 0})")
+            least = int(more or 0)
+            known = int(letter) if letter.isdigit() else extents.setdefault(letter, extent - least)
+            if extent < least or known != extent - least:
+                raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{least})")
 
     def check(self, array: Array, extents: Mapping[str, int]) -> None:
         """Compare values with what is declared of them, so that none of them can lead outside an array.
