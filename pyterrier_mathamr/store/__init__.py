@@ -50,7 +50,7 @@ from .job import Job, changed_row, differences, job_folder, open_job, read_job, 
 from .kind import META, Content, Field, Kind, Mode
 from .lock import new_folder, writer_lock
 from .manifest import Manifest, detail, read_manifest, read_signed, signed
-from .merging import live_ids, merge_ragged, ranges
+from .merging import live_ids, merge_ragged, merged, ranges
 from .part import Part
 from .snapshot import Parts, Snapshot
 
@@ -94,6 +94,7 @@ __all__ = [
     "live_ids",
     "map_arrays",
     "merge_ragged",
+    "merged",
     "move",
     "new_folder",
     "open_job",
