@@ -63,16 +63,15 @@ def compact(path: Path, kind: Kind) -> None:
         return
     if (found := read_job(path, kind)) and found.parts and not found.published:
         raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
-    with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job:
+    with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
         old, parts = job.parts, []
         sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
-        with writing(path):
-            for run in neighbours(sizes, kind.part_bytes):
-                some = old[run.start : run.stop]
-                whole = len(some) == 1 and not len(some[0].deleted)
-                parts.append(some[0] if whole else job.write(merged(some)))
-            job.parts = parts
-            job.publish(job.base.details if job.base else {})
+        for run in neighbours(sizes, kind.part_bytes):
+            some = old[run.start : run.stop]
+            whole = len(some) == 1 and not len(some[0].deleted)
+            parts.append(some[0] if whole else job.write(merged(some)))
+        job.parts = parts
+        job.publish(job.base.details if job.base else {})
 
 
 def faults(path: Path, kind: Kind) -> Iterator[StoreError]:
