@@ -150,7 +150,9 @@ class ARQMathStages:
             "bm25",
             index.path,
             {**self._source, "tokens": STRONG_TOKENS.to_dict()},
-            lambda: index.indexer("overwrite", tokens=STRONG_TOKENS, verbose=self.verbose).index(documents),
+            lambda: index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose).index(
+                documents
+            ),
         )
         return index
 
@@ -178,7 +180,7 @@ class ARQMathStages:
             store: the official trees and visual ids of the formulas.
         """
         index = TangentIndex(self.workdir / "formulas.tangent")
-        indexer = index.indexer("overwrite", store=store, verbose=self.verbose)
+        indexer = index.indexer("overwrite", store=store, resume=True, verbose=self.verbose)
         self.stages.run(
             "tangent", index.path, self._source, lambda: indexer.index(read_documents(self.collection.path))
         )

@@ -6,15 +6,7 @@ from .blend import LinearBlend
 from .bm25 import BM25Index
 from .bm25_indexer import BM25Indexer
 from .bm25_retriever import BM25Retriever
-from .errors import (
-    BlendFileError,
-    BlendNotFittedError,
-    DuplicateDocnoError,
-    IndexExistsError,
-    IndexFormatError,
-    IndexNotBuiltError,
-    SystemsError,
-)
+from .errors import BlendFileError, BlendNotFittedError, SystemsError
 from .fusion import ZScoreFusion, fit_fusion_weight, fuse_rankings
 from .tangent import PairOptions, TangentIndex, TangentIndexer, TangentRetriever
 from .tokens import PLAIN_TOKENS, STRONG_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
@@ -27,10 +19,6 @@ __all__ = [
     "BM25Retriever",
     "BlendFileError",
     "BlendNotFittedError",
-    "DuplicateDocnoError",
-    "IndexExistsError",
-    "IndexFormatError",
-    "IndexNotBuiltError",
     "LinearBlend",
     "PairOptions",
     "SystemsError",

@@ -9,23 +9,21 @@ query weights): a first stage worth reranking and a baseline worth beating. The 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, cast
 
-import pandas as pd
-
-from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.store import Mode
 
-from ._artifact import FolderArtifact, Mode
+from ._sparse import SparseIndex
 from .bm25_indexer import BM25Indexer
 from .bm25_retriever import BM25Retriever, QueryWeights
-from .errors import IndexFormatError
+from .bm25_snapshot import BM25, BM25Snapshot
 from .postings import Postings
 from .tokens import STRONG_TOKENS, TokenOptions
 
 
-class BM25Index(FolderArtifact):
+class BM25Index(SparseIndex):
     """A BM25 index of posts with formulas, built and searched without Java; called directly it is its retriever.
 
     Args:
@@ -38,11 +36,8 @@ class BM25Index(FolderArtifact):
         rerank = index.retriever() >> encode >> mathamr_index.scorer()
     """
 
-    ARTIFACT_TYPE = "sparse_index"
-    ARTIFACT_FORMAT = "mathamr_bm25"
-    FORMAT_VERSION = 1
-    _loaded: tuple[Postings, TokenOptions] | None
-    _engine: tuple[tuple[float, float], Any] | None
+    KIND = BM25
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = BM25.type, BM25.format
 
     schematic: ClassVar[dict[str, str]] = {"label": "BM25 Index", "help_url": "https://github.com/xhluca/bm25s"}
 
@@ -56,13 +51,16 @@ class BM25Index(FolderArtifact):
         mode: Mode = "create",
         *,
         tokens: TokenOptions = STRONG_TOKENS,
+        resume: bool = False,
         verbose: bool = False,
     ) -> BM25Indexer:
         """Make the indexer: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Args:
-            mode: ``create`` refuses to replace an index, ``overwrite`` replaces it once the new one is whole.
+            mode: ``create`` refuses an index that is there, ``overwrite`` replaces it once the new one is whole,
+                ``append`` adds to it.
             tokens: how posts are cut; queries are cut alike.
+            resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
 
         Returns:
@@ -71,22 +69,7 @@ class BM25Index(FolderArtifact):
         Raises:
             ConfigError: the mode is unknown.
         """
-        return BM25Indexer(self, mode, tokens=tokens, verbose=verbose)
-
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> BM25Index:
-        """Build the index with the defaults of :meth:`indexer`.
-
-        Args:
-            iter: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
-
-        Returns:
-            This index.
-        """
-        return self.indexer().index(iter)
-
-    def index_inputs(self) -> list[list[str]]:
-        """Say which columns a document may bring, one list for each way."""
-        return self.indexer().index_inputs()
+        return BM25Indexer(self, mode, tokens=tokens, resume=resume, verbose=verbose)
 
     def retriever(
         self,
@@ -117,68 +100,23 @@ class BM25Index(FolderArtifact):
 
     bm25 = retriever
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search as :meth:`retriever` with its defaults does.
-
-        Args:
-            inp: ``qid`` with ``query``, or with ``title`` and ``body``.
-        """
-        return self.retriever().transform(inp)
-
     def postings(self) -> Postings:
-        """Give the term counts, mapped into memory when first asked for.
-
-        Raises:
-            IndexNotBuiltError: there is no index at the path.
-            OtherArtifactError: something else is there.
-            IndexFormatError: it cannot be read, or has a format that this release does not read.
-        """
-        return self._load()[0]
+        """Give the term counts (raises as :meth:`snapshot`)."""
+        return self.snapshot().postings
 
     def token_options(self) -> TokenOptions:
-        """Give the options the documents were cut with (raises as :meth:`postings`)."""
-        return self._load()[1]
+        """Give the options the documents were cut with (raises as :meth:`snapshot`)."""
+        return self.snapshot().tokens
 
-    def engine(self, k1: float, b: float) -> Any:
-        """Give the ``bm25s.BM25`` that holds the weights of ``k1`` and ``b``; the last one is kept.
+    def snapshot(self) -> BM25Snapshot:
+        """The index as it is now; one of several parts is combined in memory, until it is compacted."""
+        return cast("BM25Snapshot", super().snapshot())
 
-        Args:
-            k1: see :meth:`retriever`.
-            b: see :meth:`retriever`.
-
-        Raises:
-            MissingExtraError: ``bm25s`` is not installed.
-        """
-        if self._engine is None or self._engine[0] != (k1, b):
-            postings = self.postings()
-            engine = require("bm25s", "bm25").BM25(method="lucene", k1=k1, b=b)
-            engine.scores = {
-                "data": postings.weights(k1, b),
-                "indices": postings.documents,
-                "indptr": postings.offsets,
-                "num_docs": len(self),
-            }
-            engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
-            self._engine = ((k1, b), engine)
-        return self._engine[1]
+    def open_snapshot(self) -> BM25Snapshot:
+        """Open the index."""
+        return BM25Snapshot(self.path)
 
     def get_corpus_iter(self) -> Iterator[dict[str, DocNo]]:
         """Give the ``docno`` of each document in order; the texts are not stored."""
-        for docno in self.postings().docnos:
-            yield {"docno": str(docno)}
-
-    def _load(self) -> tuple[Postings, TokenOptions]:
-        if self._loaded is None:
-            try:
-                meta = self.read_meta()
-                self._loaded = (Postings.load(self.path), TokenOptions.from_dict(meta["tokens"]))
-            except (OSError, ValueError, KeyError) as error:
-                raise IndexFormatError(self.path, f"the index cannot be read ({error})") from error
-        return self._loaded
-
-    def forget(self) -> None:
-        """Drop what was read from disk, after the index was built anew."""
-        self._loaded = self._engine = None
-
-    def __len__(self) -> int:
-        return len(self.postings().docnos)
+        for docno in self.snapshot():
+            yield {"docno": docno}

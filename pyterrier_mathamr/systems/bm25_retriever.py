@@ -17,10 +17,12 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 
 from ._posts import query_post
+from ._ranking import best_first, ranking_frame
 from .tokens import post_tokens
 
 if TYPE_CHECKING:
     from .bm25 import BM25Index
+    from .bm25_snapshot import BM25Snapshot
 
 QueryWeights = Literal["log", "linear"]
 RESULT_COLUMNS = ("docno", "score", "rank")
@@ -84,37 +86,24 @@ class BM25Retriever(ByParameters, pt.Transformer):  # type: ignore[misc]
         queries = inp.drop(columns=[name for name in RESULT_COLUMNS if name in inp.columns])
         if queries.empty:
             return empty_output(queries, RESULT_COLUMNS)
-        names = list(queries.columns)
-        rows, found = [], []
-        for row, values in enumerate(progress(_tuples(queries), "BM25", "q", verbose=self.verbose, total=len(queries))):
-            documents, scores = self._search(dict(zip(names, values, strict=True)))
-            rows.append(np.full(len(documents), row))
-            found.append(pd.DataFrame({"docno": documents, "score": scores, "rank": np.arange(len(documents))}))
-        repeated = queries.iloc[np.concatenate(rows)].reset_index(drop=True)
-        result: pd.DataFrame = repeated.join(pd.concat(found, ignore_index=True))
-        return result
+        names, snapshot = list(queries.columns), self.bm25_index.snapshot()
+        found = []
+        for values in progress(_tuples(queries), "BM25", "q", verbose=self.verbose, total=len(queries)):
+            scores = self._scores(snapshot, dict(zip(names, values, strict=True)))
+            matching = np.flatnonzero(scores > 0)
+            found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
+        return ranking_frame(queries, found, docno=snapshot.docnos)
 
-    def _search(self, query: dict[str, Any]) -> tuple[list[str], npt.NDArray[np.float64]]:
-        """Rank the documents for one query: their numbers and positive scores, best first."""
-        scores = self._scores(Counter(post_tokens(query_post(query), self.bm25_index.token_options())))
-        matching = np.flatnonzero(scores > 0)
-        if len(matching) > self.num_results:  # keep all that tie with the last, so that docno decides, not chance
-            last = -np.partition(-scores[matching], self.num_results - 1)[self.num_results - 1]
-            matching = matching[scores[matching] >= last]
-        docnos = self.bm25_index.postings().docnos
-        best = matching[np.lexsort((docnos[matching], -scores[matching]))][: self.num_results]
-        return [str(docno) for docno in docnos[best]], scores[best].astype(np.float64)
-
-    def _scores(self, tokens: Counter[str]) -> npt.NDArray[np.float32]:
+    def _scores(self, snapshot: BM25Snapshot, query: dict[str, Any]) -> npt.NDArray[np.float32]:
         """Score all documents: float32 ``[m]``, 0 without a common token."""
-        terms = self.bm25_index.postings().terms
+        tokens, terms = Counter(post_tokens(query_post(query), snapshot.tokens)), snapshot.postings.terms
         by_weight: dict[float, list[int]] = defaultdict(list)
         for token, times in sorted(tokens.items()):
             if token in terms:
                 by_weight[1 + math.log(times) if self.query_weights == "log" else times].append(terms[token])
-        scores = np.zeros(len(self.bm25_index), dtype=np.float32)
+        scores = np.zeros(len(snapshot), dtype=np.float32)
         if by_weight:
-            engine = self.bm25_index.engine(self.k1, self.b)
+            engine = snapshot.engine(self.k1, self.b)
             for weight, ids in sorted(by_weight.items()):
                 scores += np.float32(weight) * engine.get_scores_from_ids(ids)
         return scores

@@ -1,107 +1,88 @@
-"""Term counts of a collection by term, on disk and memory-mapped, and the BM25 weights they give.
+"""Term counts of a collection by term, and the BM25 weights they give.
 
     offsets    int64  [t + 1]   term ``i`` owns the postings ``offsets[i]:offsets[i + 1]``
     documents  int32  [p]       the document of each posting, ascending for each term
     counts     int32  [p]       how often the term occurs in that document
     lengths    int32  [m]       the tokens of each document
-    docnos     str    [m]       the numbers of the documents
-    vocabulary.txt              the terms, sorted, one a line
+    terms      texts  [t]       ascending; each occurs in some document
 
-Counts are stored, not weights, so that one index answers for every ``k1`` and ``b``.
+Counts are stored, not weights, so that one index answers for every ``k1`` and ``b``, and so that several collections
+are combined into exactly what counting all their documents at once would give.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from functools import cached_property
+from itertools import chain, islice
+from operator import lt
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows
 
-ARRAYS = ("offsets", "documents", "counts", "lengths", "docnos")
-VOCABULARY = "vocabulary.txt"
+from ._texts import read_texts, text_arrays, text_fields
+
+_ARRAYS = ("offsets", "documents", "counts", "lengths")
+_TERM_BYTES, _POSTING_BYTES = 120, 8  # what counting takes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]:
+    """Declare the term counts of a part.
+
+    Args:
+        prefix: of the arrays' names.
+        documents: the extent that the documents are numbered in.
+    """
+    terms, postings = f"{prefix}t", f"{prefix}p"
+    return (
+        Field(f"{prefix}offsets", "int64", f"{terms}+1", cuts=postings),
+        Field(f"{prefix}documents", "int32", postings, below=documents),
+        Field(f"{prefix}counts", "int32", postings),
+        Field(f"{prefix}lengths", "int32", documents),
+        *text_fields(f"{prefix}terms", terms),
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class Postings:
     """The term counts of ``m`` documents; the module says what each array is."""
 
-    terms: dict[str, int]
+    names: Sequence[str]
     offsets: npt.NDArray[np.int64]
     documents: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
-    docnos: npt.NDArray[np.str_]
+
+    @cached_property
+    def terms(self) -> dict[str, int]:
+        """The number of each term."""
+        return dict(zip(self.names, range(len(self.names)), strict=True))
 
     @classmethod
-    def count(cls, documents: Iterable[tuple[DocNo, Sequence[str]]]) -> Postings:
-        """Count the tokens of each document.
-
-        Args:
-            documents: number and tokens of each document, in any order; numbers differ.
-
-        Returns:
-            The counts, documents in the order given, terms sorted.
-        """
-        seen: dict[str, int] = {}
-        term_of, document_of, counts, lengths = array("i"), array("i"), array("i"), array("i")
-        docnos: list[DocNo] = []
-        for number, (docno, tokens) in enumerate(documents):
-            docnos.append(docno)
-            lengths.append(len(tokens))
-            for token, times in Counter(tokens).items():
-                term_of.append(seen.setdefault(token, len(seen)))
-                document_of.append(number)
-                counts.append(times)
-        names = sorted(seen)
-        sorted_id = np.empty(len(seen), dtype=np.int32)
-        sorted_id[[seen[name] for name in names]] = np.arange(len(seen), dtype=np.int32)
-        terms = sorted_id[np.asarray(term_of, dtype=np.int32)]
-        order = np.argsort(terms, kind="stable")  # stable: documents stay ascending for each term
-        return cls(
-            terms={name: number for number, name in enumerate(names)},
-            offsets=np.concatenate([[0], np.bincount(terms, minlength=len(names)).cumsum()]).astype(np.int64),
-            documents=np.asarray(document_of, dtype=np.int32)[order],
-            counts=np.asarray(counts, dtype=np.int32)[order],
-            lengths=np.asarray(lengths, dtype=np.int32),
-            docnos=np.asarray(docnos, dtype=np.str_),
-        )
-
-    def save(self, folder: Path) -> None:
-        """Write one file for each array and one for the vocabulary.
-
-        Args:
-            folder: an existing folder.
-        """
-        for name in ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
-        (folder / VOCABULARY).write_text("".join(f"{term}\n" for term in self.terms), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: Path) -> Postings:
-        """Map the arrays into memory and read the vocabulary.
-
-        Args:
-            folder: where :meth:`save` wrote.
-
-        Returns:
-            The same counts.
+    def of_part(cls, part: Part, prefix: str = "") -> Postings:
+        """Take the arrays of a part, memory-mapped, and read its terms.
 
         Raises:
-            OSError: a file is missing or cannot be read.
-            ValueError: a file is damaged.
+            DamagedError: they are not as they were written.
         """
-        arrays: dict[str, Any] = {
-            name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in ARRAYS
-        }
-        lines = (folder / VOCABULARY).read_text(encoding="utf-8").split("\n")[:-1]
-        return cls(terms={term: number for number, term in enumerate(lines)}, **arrays)
+        names = read_texts(part, f"{prefix}terms")
+        counts, lengths = part[f"{prefix}counts"], part[f"{prefix}lengths"]
+        if not all(map(lt, names, islice(names, 1, None))):
+            raise DamagedError(part.path, f"{prefix}terms do not ascend")
+        if counts.min(initial=1) < 1 or lengths.min(initial=0) < 0:
+            raise DamagedError(part.path, f"{prefix}counts or {prefix}lengths are negative")
+        offsets, documents = part[f"{prefix}offsets"], part[f"{prefix}documents"]
+        return cls(names, offsets, documents, counts, lengths)
+
+    def arrays(self, prefix: str = "") -> dict[str, Array]:
+        """Give the arrays that :func:`postings_fields` declares."""
+        plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
+        return plain | text_arrays(f"{prefix}terms", self.names)
 
     def weights(self, k1: float, b: float) -> npt.NDArray[np.float32]:
         """Weigh each posting by BM25 in the form of Lucene.
@@ -123,3 +104,86 @@ class Postings:
         length = k1 * (1 - b + b * self.lengths / mean)  # [m]
         saturation = self.counts / (self.counts + length[self.documents])  # [p]
         return (np.repeat(rarity, found_in) * saturation).astype(np.float32)
+
+
+class PostingsBuilder:
+    """Counts the tokens of documents, one after another."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+        self._terms, self._counts = array("i"), array("i")  # of each posting
+        self._distinct, self._lengths = array("i"), array("i")  # of each document
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def nbytes(self) -> int:
+        """About what the counts take in memory."""
+        return _POSTING_BYTES * len(self._counts) + _TERM_BYTES * len(self._seen)
+
+    def add(self, tokens: Sequence[str]) -> None:
+        """Count one document."""
+        seen, counts = self._seen, Counter(tokens)
+        self._terms.fromlist([seen.setdefault(token, len(seen)) for token in counts])
+        self._counts.fromlist(list(counts.values()))
+        self._distinct.append(len(counts))
+        self._lengths.append(len(tokens))
+
+    def postings(self) -> Postings:
+        """Give the counts, documents in the order in which they came."""
+        names = sorted(self._seen)
+        sorted_id = np.empty(len(names), dtype=np.int32)
+        sorted_id[np.fromiter(map(self._seen.__getitem__, names), np.int32, len(names))] = np.arange(len(names))
+        terms = sorted_id[np.asarray(self._terms, dtype=np.int32)]
+        order = np.argsort(terms, kind="stable")  # stable: documents stay ascending for each term
+        return Postings(
+            names=names,
+            offsets=_offsets(terms, len(names)),
+            documents=np.repeat(np.arange(len(self), dtype=np.int32), self._distinct)[order],
+            counts=np.asarray(self._counts, dtype=np.int32)[order],
+            lengths=np.asarray(self._lengths, dtype=np.int32),
+        )
+
+
+def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int) -> Postings:
+    """Combine the counts of several collections into one.
+
+    Args:
+        pieces: the collections.
+        numbers: for each, int64 ``[m]``: which document of the result each of its documents is, -1 for none; no number
+            comes twice.
+        size: documents of the result.
+
+    Returns:
+        What counting the documents of the result anew would give: terms that no document of it has are left out.
+    """
+    names = list(dict.fromkeys(sorted(chain.from_iterable(piece.names for piece in pieces))))
+    number_of = dict(zip(names, range(len(names)), strict=True))
+    places, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)]
+    lengths = np.zeros(size, dtype=np.int32)
+    for piece, number in zip(pieces, numbers, strict=True):
+        kept = number >= 0
+        lengths[number[kept]] = piece.lengths[kept]
+        terms = np.fromiter(map(number_of.__getitem__, piece.names), dtype=np.int64, count=len(piece.names))
+        documents = number[piece.documents]
+        kept = documents >= 0
+        places.append((np.repeat(terms, np.diff(piece.offsets)) * size + documents)[kept])
+        counts.append(piece.counts[kept])
+    place = np.concatenate(places)  # [p], ascending by term, then document
+    order = np.argsort(place, kind="stable")  # made for runs that are in order already
+    term, document = np.divmod(place[order], max(1, size))
+    offsets = _offsets(term, len(names))
+    occurs = np.flatnonzero(np.diff(offsets))
+    return Postings(
+        names=[names[term] for term in occurs.tolist()],
+        offsets=np.concatenate([offsets[:1], offsets[occurs + 1]]),
+        documents=document.astype(np.int32),
+        counts=np.concatenate(counts)[order],
+        lengths=lengths,
+    )
+
+
+def _offsets(terms: Array, count: int) -> Rows:
+    """Where the postings of each term begin: int64 ``[t + 1]``."""
+    return np.concatenate([[0], np.bincount(terms, minlength=count).cumsum()]).astype(np.int64)

@@ -63,12 +63,12 @@ class TokenOptions:
             The options.
 
         Raises:
-            ConfigError: a name is not an option.
+            ConfigError: a name is not an option, or a value is not ``bool``.
         """
         known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ConfigError(f"tokens[{name!r}]", values[name], f"only the options {', '.join(known)}")
+        for name, value in values.items():
+            if name not in known or not isinstance(value, bool):
+                raise ConfigError(f"tokens[{name!r}]", value, f"only the options {', '.join(known)}, true or false")
         return cls(**values)
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, cast
 
-import pandas as pd
+import numpy as np
 
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.systems._artifact import FolderArtifact, Mode
-from pyterrier_mathamr.systems.errors import IndexFormatError
+from pyterrier_mathamr.store import Mode
+from pyterrier_mathamr.systems._sparse import SparseIndex
+from pyterrier_mathamr.systems._texts import read_texts
 
-from .content import TangentContent
+from .content import TANGENT, TangentContent
 from .indexer import TangentIndexer
 from .pairs import PairOptions
 from .retriever import TangentRetriever
+from .snapshot import TangentSnapshot
+
+_AT_ONCE = 4096
 
 
-class TangentIndex(FolderArtifact):
+class TangentIndex(SparseIndex):
     r"""An inverted index over symbol pairs of layout and operator trees, in the manner of Tangent-S.
 
     Tangent-S finds candidates by the harmonic mean of the share of the query's pairs that a formula has and the share
@@ -34,10 +38,8 @@ class TangentIndex(FolderArtifact):
         formulas.search(r"\int_0^\infty e^{-x^2}\,dx")
     """
 
-    ARTIFACT_TYPE = "sparse_index"
-    ARTIFACT_FORMAT = "mathamr_tangent"
-    FORMAT_VERSION = 1
-    _loaded: tuple[TangentContent, PairOptions] | None
+    KIND, FIRST_COUNTS = TANGENT, True
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = TANGENT.type, TANGENT.format
 
     schematic: ClassVar[dict[str, str]] = {
         "label": "Tangent Index",
@@ -49,10 +51,6 @@ class TangentIndex(FolderArtifact):
         """Give an index that is not built."""
         return TangentIndex("index.tangent")
 
-    def forget(self) -> None:
-        """Drop what was read from disk, after the index was built anew."""
-        self._loaded = None
-
     def indexer(
         self,
         mode: Mode = "create",
@@ -60,33 +58,26 @@ class TangentIndex(FolderArtifact):
         pairs: PairOptions = PairOptions(),  # noqa: B008 - frozen
         store: FormulaStore | None = None,
         visual_ids: Mapping[str, str] | None = None,
+        resume: bool = False,
         verbose: bool = False,
     ) -> TangentIndexer:
         """Make the indexer: posts with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Args:
-            mode: ``create`` refuses to replace an index, ``overwrite`` replaces it once the new one is whole.
+            mode: ``create`` refuses an index that is there, ``overwrite`` replaces it once the new one is whole,
+                ``append`` adds to it.
             pairs: which pairs of symbols are taken; queries are taken apart alike.
             store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
             visual_ids: formula id to visual id; by default the store's.
+            resume: take over what an earlier such call that died had finished.
             verbose: show a progress bar.
 
         Raises:
             ConfigError: the mode is unknown.
         """
-        return TangentIndexer(self, mode, pairs=pairs, store=store, visual_ids=visual_ids, verbose=verbose)
-
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> TangentIndex:
-        """Build the index with the defaults of :meth:`indexer`.
-
-        Args:
-            iter: posts.
-        """
-        return self.indexer().index(iter)
-
-    def index_inputs(self) -> list[list[str]]:
-        """Say which columns a document may bring, one list for each way."""
-        return self.indexer().index_inputs()
+        return TangentIndexer(
+            self, mode, pairs=pairs, store=store, visual_ids=visual_ids, resume=resume, verbose=verbose
+        )
 
     def retriever(
         self,
@@ -109,38 +100,27 @@ class TangentIndex(FolderArtifact):
         """
         return TangentRetriever(self, num_results=num_results, slt_weight=slt_weight, store=store, verbose=verbose)
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search as :meth:`retriever` with its defaults does."""
-        return self.retriever().transform(inp)
-
     def content(self) -> TangentContent:
-        """Give the pairs and the formulas, mapped into memory when first asked for.
-
-        Raises:
-            IndexNotBuiltError: there is no index at the path.
-            OtherArtifactError: something else is there.
-            IndexFormatError: it cannot be read, or has a format that this release does not read.
-        """
-        return self._load()[0]
+        """Give the pairs and the formulas (raises as :meth:`snapshot`)."""
+        return self.snapshot().content
 
     def pair_options(self) -> PairOptions:
-        """Give the options the formulas were taken apart with (raises as :meth:`content`)."""
-        return self._load()[1]
+        """Give the options the formulas were taken apart with (raises as :meth:`snapshot`)."""
+        return self.snapshot().pairs
+
+    def snapshot(self) -> TangentSnapshot:
+        """The index as it is now; one of several parts is combined in memory, until it is compacted."""
+        return cast("TangentSnapshot", super().snapshot())
+
+    def open_snapshot(self) -> TangentSnapshot:
+        """Open the index."""
+        return TangentSnapshot(self.path)
 
     def get_corpus_iter(self) -> Iterator[dict[str, str]]:
         """Give ``docno`` (the formula's id), ``post_id`` and ``visual_id`` of each formula."""
-        content = self.content()
-        for row in zip(content.docnos, content.post_ids, content.visual_ids, strict=True):
-            yield dict(zip(("docno", "post_id", "visual_id"), map(str, row), strict=True))
-
-    def __len__(self) -> int:
-        return len(self.content().docnos)
-
-    def _load(self) -> tuple[TangentContent, PairOptions]:
-        if self._loaded is None:
-            try:
-                meta = self.read_meta()
-                self._loaded = (TangentContent.load(self.path), PairOptions(**meta["pairs"]))
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise IndexFormatError(self.path, f"the index cannot be read ({error})") from error
-        return self._loaded
+        for part in self.snapshot().parts:
+            rows = np.flatnonzero(part.alive)
+            for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+                texts = part.ids.texts(some), read_texts(part, "post_ids", some), read_texts(part, "visual_ids", some)
+                for docno, post_id, visual_id in zip(*texts, strict=True):
+                    yield {"docno": docno, "post_id": post_id, "visual_id": visual_id}

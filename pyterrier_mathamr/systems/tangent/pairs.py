@@ -46,6 +46,19 @@ class PairOptions:
         """Give the options as plain values for JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> PairOptions:
+        """Make options from plain values.
+
+        Raises:
+            ConfigError: a value is missing, of another type, or not an option.
+        """
+        if {name: type(value) for name, value in values.items()} != {"window": int, "ends": bool}:
+            raise ConfigError(
+                "pairs", dict(values), "a whole number as window, true or false as ends, and nothing else"
+            )
+        return cls(**values)
+
 
 def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
     """List the pairs of one tree as terms of an index, with repetitions.

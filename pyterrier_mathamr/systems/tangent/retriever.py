@@ -18,12 +18,14 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, strip_delimiters
+from pyterrier_mathamr.systems._ranking import ranking_frame
 
 from .content import dice
 from .pairs import formula_trees, pair_terms
 
 if TYPE_CHECKING:
     from .index import TangentIndex
+    from .snapshot import TangentSnapshot
 
 RESULT_COLUMNS = ("docno", "post_id", "visual_id", "score", "rank")
 
@@ -85,34 +87,36 @@ class TangentRetriever(ByParameters, pt.Transformer):  # type: ignore[misc]
         queries = inp.drop(columns=[name for name in RESULT_COLUMNS if name in inp.columns])
         if queries.empty:
             return empty_output(queries, RESULT_COLUMNS)
-        content = self.tangent_index.content()
+        snapshot = self.tangent_index.snapshot()
         trees = formula_trees([_formula(row) for row in queries.to_dict("records")], self.store)
         _warn_of_unread(list(queries["qid"]), trees)
-        rows, found = [], []
-        for row, pair in enumerate(progress(trees, "Tangent", "q", verbose=self.verbose, total=len(trees))):
-            numbers, scores = content.best(self.scores(pair), self.num_results)
-            texts = {name: getattr(content, f"{name}s")[numbers] for name in ("docno", "post_id", "visual_id")}
-            rows.append(np.full(len(numbers), row))
-            found.append(pd.DataFrame({**texts, "score": scores, "rank": np.arange(len(numbers))}))
-        repeated = queries.iloc[np.concatenate(rows)].reset_index(drop=True)
-        result: pd.DataFrame = repeated.join(pd.concat(found, ignore_index=True))
-        return result
+        found = []
+        for pair in progress(trees, "Tangent", "q", verbose=self.verbose, total=len(trees)):
+            found.append(snapshot.content.best(self.scores(snapshot, pair), self.num_results, snapshot.formula_ids))
+        return ranking_frame(
+            queries,
+            found,
+            docno=snapshot.formula_ids,
+            post_id=snapshot.post_ids,
+            visual_id=snapshot.visual_ids,
+        )
 
-    def scores(self, pair: FormulaPair) -> npt.NDArray[np.float64]:
+    def scores(self, snapshot: TangentSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
         """Score all expressions of the index for one formula.
 
         Args:
+            snapshot: the index.
             pair: its trees.
 
         Returns:
             float64 ``[x]``, 0 to 1.
         """
-        content, options = self.tangent_index.content(), self.tangent_index.pair_options()
+        content = snapshot.content
         weights = (self.slt_weight if pair.slt else 0.0, 1 - self.slt_weight if pair.opt else 0.0)
-        total = np.zeros(len(content.owned) - 1, dtype=np.float64)
+        total = np.zeros(len(content.slt.lengths), dtype=np.float64)
         for tree, postings, weight in zip(pair, (content.slt, content.opt), weights, strict=True):
             if weight:
-                total += weight / sum(weights) * dice(postings, Counter(pair_terms(tree, options)))
+                total += weight / sum(weights) * dice(postings, Counter(pair_terms(tree, snapshot.pairs)))
         return total
 
     def fuse_rank_cutoff(self, k: int) -> TangentRetriever:

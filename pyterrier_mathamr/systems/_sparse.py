@@ -1,0 +1,159 @@
+"""What the two sparse indexes share: one part after a build, options that must agree, and merging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
+
+from ._posts import DOCUMENT_COLUMNS
+
+Options = TypeVar("Options")
+Details = Mapping[str, Mapping[str, Any]]
+"""The options of an index by their name, as its manifest keeps them."""
+
+PART_BYTES = 64 << 20
+"""What is counted in memory before it is written as a part, and lost where an indexer is killed."""
+UNBOUNDED = 1 << 50
+"""Size of a full part: an index becomes one part where it is built or compacted, and is then memory-mapped."""
+BATCH = 256
+"""Documents that are looked up together."""
+
+
+def check_mode(mode: str) -> None:
+    """Refuse a mode that an indexer does not have.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if mode not in ("create", "overwrite", "append"):
+        raise ConfigError("mode", mode, "'create', 'overwrite' or 'append'")
+
+
+def batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Cut a stream into batches of :data:`BATCH` documents."""
+    stream = iter(documents)
+    while batch := list(islice(stream, BATCH)):
+        yield batch
+
+
+def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]], Options]) -> Options:
+    """Read the options that an index was built with.
+
+    Raises:
+        DamagedError: they are no such options.
+    """
+    values = detail(snapshot.manifest.details, name, dict, snapshot.path)
+    try:
+        return read(values)
+    except (ConfigError, TypeError) as error:
+        raise DamagedError(snapshot.path / META, f"its {name} are wrong ({error!s:.200})") from error
+
+
+def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
+    """The hashes of what made the rows of some parts, deleted ones included."""
+    return np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in parts.parts)])
+
+
+class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
+    """An index of term counts in a folder. Making the object reads nothing; the folder need not exist yet.
+
+    Args:
+        path: the folder.
+    """
+
+    FIRST_COUNTS: ClassVar[bool] = False
+    """Whether a row whose id is there already is left out; otherwise it is an error."""
+
+    @contextmanager
+    def writer(self, mode: Mode, details: Details, sources: Mapping[str, Any], *, resume: bool) -> Iterator[Job]:
+        """Hold the index for writing; what was added becomes the index when the block ends without an error.
+
+        Args:
+            mode: see :func:`pyterrier_mathamr.store.open_job`.
+            details: the options, which must be those of an index that is added to.
+            sources: what makes the rows besides.
+            resume: go on after the whole parts of a job that died, and keep them if this one dies.
+        """
+        with self.job(mode, {**details, **sources}, resume=resume) as job:
+            if job.base is not None:
+                self._check_same(job.base.details, details)
+            yield job
+            job.commit(details)
+        if len(job.parts) > 1 and mode != "append":
+            self.compact()
+
+    def _check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        """Compare the options of this index with others.
+
+        Raises:
+            ConfigError: they differ.
+        """
+        for name, values in wanted.items():
+            if found.get(name) != values:
+                raise ConfigError(name, values, f"{found.get(name)}, which {self.path} was built with")
+
+    @classmethod
+    def merge(cls, path: str | Path, *indexes: Self) -> Self:
+        """Build a new index of all rows of some others, in their order.
+
+        Args:
+            path: the new index's folder.
+            indexes: what is merged; one alone is copied.
+
+        Raises:
+            ConfigError: they were built with other options.
+            DuplicateIdError: two of them hold the same document; of a formula the first place counts.
+        """
+        target = cls(path)
+        if not indexes or any(type(index) is not cls for index in indexes):
+            raise ConfigError("indexes", indexes, f"at least one {cls.__name__}, and nothing else")
+        snapshots = [index.open_snapshot() for index in indexes]
+        details = snapshots[0].manifest.details
+        for index, snapshot in zip(indexes, snapshots, strict=True):
+            index._check_same(snapshot.manifest.details, details)
+        with target.writer("create", details, {"job": "merge"}, resume=False) as job:
+            for part in (part for snapshot in snapshots for part in snapshot.parts):
+                if cls.FIRST_COUNTS:
+                    part.deleted = np.union1d(part.deleted, np.flatnonzero(job.look_up(list(part.ids)) >= 0))
+                job.add(merged([part]))
+        return target
+
+    def indexer(self, mode: Mode = "create") -> Any:
+        """Make the indexer."""
+        raise NotImplementedError
+
+    def retriever(self, num_results: int = 1000) -> Any:
+        """Make the retriever."""
+        raise NotImplementedError
+
+    def index(self, iter: Iterable[Mapping[str, Any]]) -> Self:
+        """Build the index with the defaults of :meth:`indexer`.
+
+        Args:
+            iter: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
+
+        Returns:
+            This index.
+        """
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """Say which columns a document may bring, one list for each way."""
+        return [list(columns) for columns in DOCUMENT_COLUMNS]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search as :meth:`retriever` with its defaults does."""
+        result: pd.DataFrame = self.retriever().transform(inp)
+        return result

@@ -1,0 +1,37 @@
+"""BM25: every document has a word of its own, one of three, and a formula."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr.systems import BM25Index, _sparse
+
+NAME = "bm25"
+PART = 2
+WORDS = ("series", "matrix", "boundary")
+
+
+def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
+    """Write documents in parts of two; those of a run that died are recognised."""
+    _sparse.PART_BYTES, _sparse.BATCH = 1, PART
+    documents = ({"docno": f"d{i}", "text": f"own{i} {WORDS[(i + seed) % 3]} $x^{seed}$"} for i in rows)
+    BM25Index(path).indexer(mode, resume=True).index(documents)  # type: ignore[arg-type]
+
+
+def read(path: Path) -> object:
+    """All docnos in order, all term counts, and a ranking."""
+    index = BM25Index(path)
+    postings = index.postings()
+    found = index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["series matrix $x^0$ own3"]}))
+    return [
+        index.token_options().to_dict(),
+        [row["docno"] for row in index.get_corpus_iter()],
+        [list(postings.names), *(getattr(postings, name).tolist() for name in ("offsets", "documents", "counts"))],
+        found[["docno", "score", "rank"]].round(5).to_numpy().tolist(),
+    ]
+
+
+def open(path: Path) -> Any:
+    """The artifact."""
+    return BM25Index(path)
