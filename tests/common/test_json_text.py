@@ -4,7 +4,6 @@ import gzip
 
 import pytest
 
-from pyterrier_mathamr._common.artifacts import META, OtherArtifactError, check_artifact
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.experiments.sources import read_training_pairs
@@ -41,11 +40,6 @@ class TestBadJson:
         (tmp_path / "blend.json").write_text(text)
         with pytest.raises(BlendFileError):
             LinearBlend.load(tmp_path / "blend.json", [])
-
-    def test_an_artifact_of_it_is_another(self, text, tmp_path):
-        (tmp_path / META).write_text(text)
-        with pytest.raises(OtherArtifactError, match="cannot be read"):
-            check_artifact(tmp_path, "graph_store.mathamr")
 
     def test_a_line_of_pairs_is_skipped_with_a_warning(self, text, tmp_path):
         with gzip.open(tmp_path / "pairs.jsonl.gz", "wt") as file:

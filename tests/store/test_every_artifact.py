@@ -1,0 +1,64 @@
+"""What is at a path is recognised by its manifest: no artifact reads or replaces anything else."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pyterrier_mathamr.store import META, OtherArtifactError, StoreError, WriteError
+
+MODULES = sorted(Path(__file__).with_name("artifacts").glob("[a-z]*.py"))
+
+
+@pytest.fixture(params=MODULES, ids=lambda path: path.stem)
+def artifact(request) -> ModuleType:
+    """How one artifact is built and read."""
+    spec = importlib.util.spec_from_file_location(f"artifact_{request.param.stem}", request.param)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
+def test_a_folder_of_other_things_is_left_alone(artifact, path, mode) -> None:
+    path.mkdir()
+    (path / "thesis.tex").write_text("chapter 1")
+    with pytest.raises(OtherArtifactError, match=r"no pt_meta\.json"):
+        artifact.build(path, range(2), mode)
+    assert [entry.name for entry in path.iterdir()] == ["thesis.tex"]
+    assert (path / "thesis.tex").read_text() == "chapter 1"
+
+
+def test_a_file_and_another_artifact_are_left_alone(artifact, toy, path) -> None:
+    path.write_text("a letter")
+    with pytest.raises(OtherArtifactError, match="is a file"):
+        artifact.build(path, range(2), "overwrite")
+    assert path.read_text() == "a letter"
+    if artifact.NAME == toy.NAME:
+        return
+    other = path.with_name("other")
+    toy.build(other, range(2))
+    with pytest.raises(OtherArtifactError, match=r"holds a toy\.mathamr, not a "):
+        artifact.build(other, range(2), "overwrite")
+    with pytest.raises(OtherArtifactError):
+        artifact.read(other)
+    assert toy.read(other)[1] == ["d0", "d1"]
+
+
+def test_a_file_above_the_path_is_a_named_error(artifact, path) -> None:
+    path.write_text("no folder")
+    with pytest.raises(WriteError):
+        artifact.build(path / "below" / "it", range(2))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 100_000])
+def test_a_manifest_that_cannot_be_read_is_a_named_error(artifact, path, text) -> None:
+    artifact.build(path, range(2))
+    (path / META).write_text(text)
+    with pytest.raises(StoreError):
+        artifact.read(path)
+    with pytest.raises(StoreError):
+        artifact.open(path).verify()
