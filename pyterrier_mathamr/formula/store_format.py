@@ -53,13 +53,13 @@ def decode(body: bytes, number: int) -> FormulaTree:
     head, text, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
     nodes = tuple(text.split(_UNIT))
     steps = [int(distance or 1) for distance in distances.split(_UNIT)] if labels else []
-    if not len(nodes) - 1 == len(labels) == len(steps) or any(
-        not 1 <= step <= child for child, step in enumerate(steps, 1)
-    ):
+    if not len(nodes) - 1 == len(labels) == len(steps):
         raise ValueError("no tree")
     edges = tuple(
         (child - step, child, label) for child, (step, label) in enumerate(zip(steps, labels, strict=True), 1)
     )
+    if any(not 0 <= parent < child for parent, child, _ in edges):
+        raise ValueError("no tree")
     return FormulaTree(nodes, edges, head[3:] == "!", "", "slt" if head[:3] == "slt" else "opt")
 
 

@@ -69,7 +69,7 @@ class Checkpoint(StoredArtifact):
     """The state of one run.
 
     Args:
-        folder: of the run; the artifact is the folder ``state`` in it.
+        path: the folder ``state`` in the folder of the run.
     """
 
     KIND = Kind(
@@ -80,9 +80,15 @@ class Checkpoint(StoredArtifact):
     )
     ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        super().__init__(self.folder / "state")
+    @classmethod
+    def of(cls, folder: Path) -> Checkpoint:
+        """The state in the folder of a run."""
+        return cls(folder / "state")
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self.path.parent
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -122,7 +128,7 @@ class Checkpoint(StoredArtifact):
         with writing(self.folder):
             write_history(self.folder, snapshot.history)
 
-    def load(self, run: Mapping[str, Any]) -> Snapshot | None:
+    def read(self, run: Mapping[str, Any]) -> Snapshot | None:
         """Read the snapshot.
 
         Args:

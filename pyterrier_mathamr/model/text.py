@@ -107,6 +107,7 @@ class TextEncoder:
         Raises:
             MissingExtraError: sentence-transformers is not installed and the cache has not all.
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
+            StoreError: the cache is none, is damaged, or cannot be written.
         """
         keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
         cache = None if self.cache is None else Cache(self.cache)

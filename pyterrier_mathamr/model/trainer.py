@@ -111,7 +111,7 @@ class Trainer:
         names = _with_graphs(graphs, data.posts())
         folder = None if checkpoint is None else Path(checkpoint)
         text = self.text or TextEncoder(self.config.text_model, device=str(self.device), verbose=verbose)
-        kept = None if folder is None else Checkpoint(folder)
+        kept = None if folder is None else Checkpoint.of(folder)
         with (
             Ranks(self.device) as ranks,
             kept.held() if kept and ranks.rank == 0 else nullcontext(),
@@ -119,7 +119,7 @@ class Trainer:
         ):
             vocabulary = start.vocabulary if start else ranks.first(lambda: self._vocabulary(graphs, data.trained()))
             identity = _run_identity(self.config, vocabulary, data, start, ranks.size)
-            snapshot = None if kept is None or fresh else kept.load(identity)
+            snapshot = None if kept is None or fresh else kept.read(identity)
 
             def tensors() -> Tensors:
                 return files.tensors(names, graphs, vocabulary, self.config, verbose and ranks.rank == 0, text)

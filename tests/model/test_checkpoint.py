@@ -39,19 +39,20 @@ def fit(config, pairs, graphs, folder, **options):
 
 
 def test_the_last_snapshot_comes_back_as_it_was(tmp_path) -> None:
-    checkpoint = Checkpoint(tmp_path / "run")
-    assert checkpoint.load(RUN) is None
+    checkpoint = Checkpoint.of(tmp_path / "run")
+    assert checkpoint.read(RUN) is None
     for seed in (1, 2):
         checkpoint.save(RUN, state(seed))
-        found = Checkpoint(tmp_path / "run").load(RUN)
+        found = Checkpoint.of(tmp_path / "run").read(RUN)
         assert found.model["count"] == seed
         assert found.model["none"].shape == (0, 3)
         assert found.optimizer["step.encoder.w"].shape == ()
     kept = state(3)
     checkpoint.save(RUN, kept)
-    assert same(checkpoint.load(RUN), kept)
+    assert same(checkpoint.read(RUN), kept)
     assert len(list((tmp_path / "run/state").glob("part-*"))) == 1
     checkpoint.verify()
+    assert repr(checkpoint) == f"Checkpoint({str(tmp_path / 'run' / 'state')!r})"
 
 
 def test_another_run_is_refused_with_what_differs_and_may_begin_anew(small, pairs, graphs, tmp_path) -> None:
@@ -85,7 +86,7 @@ def test_one_run_at_a_time(small, pairs, graphs, tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("damage", ["changed", "truncated", "removed"])
 def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -> None:
-    checkpoint = Checkpoint(tmp_path / "run")
+    checkpoint = Checkpoint.of(tmp_path / "run")
     checkpoint.save(RUN, state(1))
     (file,) = (tmp_path / "run/state").glob("part-*/state.safetensors")
     data = file.read_bytes()
@@ -94,13 +95,13 @@ def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -
     else:
         file.write_bytes(data[:100] if damage == "truncated" else data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint(tmp_path / "run").load(RUN)
+        Checkpoint.of(tmp_path / "run").read(RUN)
     with pytest.raises(DamagedError, match=r"state\.safetensors"):
-        Checkpoint(tmp_path / "run").verify()
+        Checkpoint.of(tmp_path / "run").verify()
 
 
 def test_a_full_disk_is_named_and_leaves_the_snapshot_before(tmp_path, monkeypatch) -> None:
-    checkpoint, kept = Checkpoint(tmp_path / "run"), state(1)
+    checkpoint, kept = Checkpoint.of(tmp_path / "run"), state(1)
     checkpoint.save(RUN, kept)
 
     def full(_descriptor: int) -> None:
@@ -110,7 +111,7 @@ def test_a_full_disk_is_named_and_leaves_the_snapshot_before(tmp_path, monkeypat
         patch.setattr("pyterrier_mathamr.store.files.sync_file", full)
         with pytest.raises(WriteError, match="No space left"):
             checkpoint.save(RUN, state(2))
-    assert same(Checkpoint(tmp_path / "run").load(RUN), kept)
+    assert same(Checkpoint.of(tmp_path / "run").read(RUN), kept)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["history.csv", "history.json", "state"]
 
 
@@ -119,5 +120,5 @@ def test_an_earlier_release_s_checkpoint_is_refused_and_this_one_s_opens(small, 
     with pytest.raises(FormatError, match=r"earlier release.*--fresh"):
         fit(small, pairs, graphs, tmp_path / "old")
     fit(small.replace(epochs=1), pairs, graphs, tmp_path / "old", fresh=True)
-    found = Checkpoint(DATA / "training-checkpoint-format-2").load({"pairs": "x"})
+    found = Checkpoint.of(DATA / "training-checkpoint-format-2").read({"pairs": "x"})
     assert (found.model["encoder.w"].tolist(), found.history) == ([1.0, 1.0], ())

@@ -19,7 +19,7 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 
 
 def read(path: Path) -> object:
-    found = Checkpoint(path).load(_RUN)
+    found = Checkpoint(path).read(_RUN)
     return found and {name: tensor.tolist() for name, tensor in found.model.items()}
 
 
