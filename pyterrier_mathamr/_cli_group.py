@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
 import warnings
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 import click
 
 from ._common.errors import MathAMRError, MathAMRWarning
+from ._common.interrupts import Interruptible
+
+_COMMAND = f"{__name__}.command"
 
 
 class MathAMRGroup(click.Group):
-    """Shows the package's own errors and warnings as one line each."""
+    """Shows the package's own errors and warnings as one line each, and so ends where it is told to."""
+
+    _is_program = False
+
+    def main(self, args: Sequence[str] | None = None, *given: Any, **options: Any) -> Any:
+        """Run the program; ``args`` are those of the process where not given."""
+        self._is_program = args is None and options.get("standalone_mode", True)
+        return super().main(args, *given, **options)
+
+    def make_context(self, info_name: str | None, args: list[str], *given: Any, **options: Any) -> click.Context:
+        """Note the command line before it is taken apart."""
+        command = shlex.join([info_name or "mathamr", *args])
+        context = super().make_context(info_name, args, *given, **options)
+        context.meta.setdefault(_COMMAND, command)
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; what goes wrong for a reason ends the program with that reason."""
-        with warnings.catch_warnings():
+        if ctx.parent is not None:
+            return super().invoke(ctx)
+        with Interruptible(ctx.meta[_COMMAND], to_the_end=self._is_program) as ending, warnings.catch_warnings():
             warnings.showwarning = _show
             try:
                 return super().invoke(ctx)
             except MathAMRError as error:
                 raise click.ClickException(str(error)) from error
+            except KeyboardInterrupt as error:
+                code = 128 + getattr(error, "number", signal.SIGINT)
+                ending.tell(error)
+                ending.leave(code)
+                raise click.exceptions.Exit(code) from error
 
 
 def _show(

@@ -22,6 +22,7 @@ from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from .errors import ConfigError, MathAMRError
+from .interrupts import postponed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -93,6 +94,10 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
         raise WorkerDiedError(workers) from error
+    except BaseException:  # nobody waits for what is under way any more
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -111,18 +116,24 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Have the processes that are started here hear no Ctrl-C, not even before :func:`_begin`; ours waits for it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    """Have the processes that are started here hear no Ctrl-C, not even before :func:`_begin`; ours waits for it.
+
+    SIGTERM waits, too, or it would leave a process half started; :func:`_begin` lets it in. They inherit the mask; for
+    this process it is not enough, whose other threads take signals, and hand them to the main one.
+    """
+    with postponed():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(work: bytes) -> None:
     """Make ready one worker process."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _work = pickle.loads(work)
 

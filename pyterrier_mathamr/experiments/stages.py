@@ -84,7 +84,11 @@ class Stages:
         self._tell(f"{name} …")
         write_whole(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # what half-finished work belongs to
         start = time.perf_counter()
-        build()
+        try:
+            build()
+        except KeyboardInterrupt as error:
+            error.add_note(f"the finished steps before {name!r} are kept in {self.workdir}")
+            raise
         record = self._record(name, start, wanted)
         write_whole(file, json.dumps(record.to_dict(), indent=1) + "\n")
 

@@ -32,14 +32,16 @@ class Prefetch(Generic[A, B]):
         return len(self._items)
 
     def __iter__(self) -> Iterator[B]:
-        with ThreadPoolExecutor(1) as worker:
-            pending: deque[Future[B]] = deque()
+        worker, pending = ThreadPoolExecutor(1), deque[Future[B]]()
+        try:
             for item in self._items:
                 pending.append(worker.submit(self._make, item))
                 if len(pending) > self._ahead:
                     yield self._next(pending)
             while pending:
                 yield self._next(pending)
+        finally:
+            worker.shutdown(cancel_futures=True)  # of those that nobody asks for only the one under way is made
 
     def _next(self, pending: deque[Future[B]]) -> B:
         start = time.perf_counter()

@@ -128,10 +128,15 @@ class Trainer:
             if start is None and snapshot is None:
                 weights = self._weights(ranks, graphs, tensors, vocabulary, data.trained(), text)
             run = TrainingRun(self.config, vocabulary, self.device, weights, ranks=ranks, verbose=verbose)
-            for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
-                self.history = snapshot.history
-                if kept is not None and ranks.rank == 0:
-                    kept.save(identity, snapshot)
+            try:
+                for snapshot in run.epochs(data, tensors, snapshot, snapshot_every):  # noqa: B020 - goes on from it
+                    self.history = snapshot.history
+                    if kept is not None and ranks.rank == 0:
+                        kept.save(identity, snapshot)
+            except KeyboardInterrupt as error:
+                if snapshot is not None:
+                    error.add_note(f"the training state after epoch {len(snapshot.history)} is kept in {folder}")
+                raise
         if folder is not None and snapshot is not None and ranks.rank == 0 and can_draw():
             draw_losses(snapshot.history, folder / CURVE)
         return self._model(snapshot, vocabulary)

@@ -55,9 +55,16 @@ def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> d
                     say(f"{_name(job)}: failed {took}: {failed[folder]}")
                 else:
                     say(f"{_name(job)}: finished {took}")
+    except KeyboardInterrupt as error:
+        finished = len(jobs) - len(waiting) - len(running) - len(failed)
+        error.add_note(
+            f"{finished} finished runs and the checkpoints of {len(running)} more are kept in {jobs[0].workdir}"
+        )
+        raise
     finally:
         for _, process in running.values():
-            process.terminate()
+            process.kill()  # its work is kept as it is
+        for _, process in running.values():
             process.wait()
     return failed
 

@@ -1,0 +1,123 @@
+"""How a command ends that is told to: SIGINT and SIGTERM alike, soon, with one line.
+
+::
+
+    signal ──▶ Interrupted, raised where the command is ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
+       └─────▶ a thread that waits: where that takes too long, in native code perhaps, the process ends all the same
+
+Whatever is under way may be cut off at any instant, so nothing is lost by not waiting.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 1.5  # seconds; a command ends within two
+
+
+class Interrupted(KeyboardInterrupt):
+    """The process was told to end; jobs say in its notes what of their work is kept.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class Interruptible:
+    """While it is open, SIGINT and SIGTERM raise :class:`Interrupted` in the main thread; elsewhere it does nothing.
+
+    Args:
+        command: the command line that goes on with the work.
+        to_the_end: the process ends with the command, and does so soon even where its last threads do not.
+    """
+
+    def __init__(self, command: str, *, to_the_end: bool) -> None:
+        self._command, self._to_the_end = command, to_the_end
+        self._heard = False
+        self._told = threading.Lock()
+        self._done = threading.Event()
+        self._pipe: tuple[int, int] | None = None
+
+    def __enter__(self) -> Interruptible:
+        if threading.current_thread() is threading.main_thread():
+            self._pipe = os.pipe()
+            os.set_blocking(self._pipe[1], False)
+            self._wakeup = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
+            self._handlers = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
+            threading.Thread(target=self._watch, args=self._pipe[:1], daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pipe and not (self._heard and self._to_the_end):
+            self._done.set()
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(self._wakeup)
+            os.close(self._pipe[1])
+
+    def tell(self, error: BaseException | None = None) -> None:
+        """Say once, in one line, what is kept and how to go on."""
+        if not self._told.acquire(blocking=False):
+            return
+        kept = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
+        fresh = "\n" if sys.stderr.isatty() else ""  # below a progress bar
+        said = f"Interrupted{': ' + kept if kept else ''}. To go on, run the same command again: {self._command}"
+        print(f"{fresh}{said}", file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
+
+    def leave(self, code: int) -> None:
+        """End the process, where it ends with the command, without the seconds that Python takes to take itself apart.
+
+        What was registered to be done at the end, such as removing temporary folders, is done.
+        """
+        if self._to_the_end and self._pipe:
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self._heard:
+            self._heard = True
+            raise Interrupted(number)
+
+    def _watch(self, pipe: int) -> None:
+        while received := os.read(pipe, 64):
+            number = next((number for number in received if number in _SIGNALS), None)
+            if number is not None and not self._done.wait(_PATIENCE):
+                self.tell()
+                os._exit(128 + number)
+        os.close(pipe)
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Let what is done here be finished before SIGINT or SIGTERM raises anything in the main thread."""
+    heard: list[tuple[int, FrameType | None]] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda *given: heard.append(given))
+    try:
+        yield
+    finally:
+        for known, handler in handlers.items():
+            signal.signal(known, handler)
+        for sent, frame in heard[:1]:
+            handlers[signal.Signals(sent)](sent, frame)

@@ -1,0 +1,174 @@
+"""SIGINT and SIGTERM end a command alike: with one line, the usual code, and no process left."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.interrupts import Interrupted, Interruptible, postponed
+from pyterrier_mathamr.cli import main
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SMALL = ["--set", "layers=1", "--set", "hidden=8", "--set", "projection=4", "--set", "bases=2"]
+LONG = ["--set", "epochs=100000", "--set", "patience=100000"]
+PATIENCE = 60  # seconds after which a test gives up, not what is promised
+
+
+def start(*arguments):
+    """Start a command in a process group of its own."""
+    command = [sys.executable, "-m", "pyterrier_mathamr", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(process, happened):
+    give_up = time.monotonic() + 2 * PATIENCE
+    while not happened():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def others_of(group):
+    """The processes of a group that run."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, members = (folder / "stat").read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(members) == group and state != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def ended(process, number, *, whole_group=False):
+    """Send the signal, and give the one line; what else a command must not do is checked here."""
+    (os.killpg if whole_group else os.kill)(process.pid, number)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number, said
+    give_up = time.monotonic() + PATIENCE
+    while others_of(process.pid):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    line, *more = said.splitlines()
+    assert not more, said
+    command = shlex.join([str(part) for part in process.args[3:]])
+    assert line.startswith("Interrupted")
+    assert line.endswith(f"To go on, run the same command again: mathamr {command}")
+    return line
+
+
+@pytest.fixture(scope="module")
+def posts(tmp_path_factory):
+    """A file of more pairs than a test waits for."""
+    file = tmp_path_factory.mktemp("posts") / "pairs.jsonl"
+    with file.open("w") as lines:
+        for i in range(60_000):
+            text = f"Why is $x^{{{i}}} = \\frac{{a}}{{b_{i}}}$ a group? It is so for each $n$ that I tried."
+            print(json.dumps({"qid": f"q{i}", "aid": f"a{i}", "question": text, "answer": text}), file=lines)
+    return file
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    path = tmp_path_factory.mktemp("graphs") / "graphs"
+    subprocess.run([sys.executable, "-m", "pyterrier_mathamr", "graphs", SAMPLE, "-o", path, "-q"], check=True)
+    return path
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["alone", "group"])
+@pytest.mark.parametrize("number", SIGNALS)
+def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
+    process = start("graphs", posts, "-o", tmp_path / "out", "--workers", 2, "-q")
+    wait_for(process, lambda: len(others_of(process.pid)) >= 3 and any(tmp_path.iterdir()))
+    ended(process, number, whole_group=whole_group)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_training_says_which_epoch_it_keeps_and_goes_on_from_it(graphs, tmp_path, number):
+    command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
+    process, history = start(*command), tmp_path / "model.training" / "history.csv"
+    wait_for(process, history.exists)
+    line = ended(process, number)
+    kept = line.partition("epoch ")[2].split()[0]
+    assert f"the training state after epoch {kept} is kept in {tmp_path}/model.training" in line
+    epochs = len(history.read_text().splitlines()) - 1
+    assert int(kept) <= epochs <= int(kept) + 1  # the signal may come between a state and the note of it
+    again = start(*command)
+    wait_for(again, lambda: len(history.read_text().splitlines()) - 1 > epochs)
+    ended(again, number)
+
+
+@pytest.mark.parametrize(("number", "workers"), list(zip(SIGNALS, [1, 2], strict=True)))
+def test_an_experiment_ends_with_its_runs(tmp_path, number, workers):
+    study = ["ablation/layers", "--collection", SAMPLE, "--preset", "mini", "--years", "sample", "--workers", workers]
+    process = start("experiment", *study, "--workdir", tmp_path / "work", "-q", *LONG)
+    wait_for(process, lambda: any((tmp_path / "work").glob("runs/*/training/history.csv")))
+    assert str(tmp_path / "work") in ended(process, number)
+
+
+STUCK = """
+import os, signal, sys, time
+from pyterrier_mathamr._common.interrupts import Interruptible
+with Interruptible("mathamr stuck", to_the_end=True):
+    while True:
+        try:
+            os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass  # as where a library swallows it
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_command_that_does_not_listen_ends_all_the_same(number):
+    command = [sys.executable, "-c", STUCK, number.name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 128 + number
+    assert done.stderr == "Interrupted. To go on, run the same command again: mathamr stuck\n"
+
+
+def test_notes_of_all_jobs_are_told_in_one_line(monkeypatch):
+    def interrupted(**options):
+        error = Interrupted(signal.SIGTERM)
+        error.add_note("1,000 graphs are kept\n in .out.job")
+        error.add_note("step 2 in work")
+        raise error
+
+    monkeypatch.setattr("pyterrier_mathamr.experiments.run_demo", interrupted)
+    result = CliRunner().invoke(main, ["demo", "-q"])
+    assert result.exit_code == 143
+    assert result.stderr == (
+        "Interrupted: 1,000 graphs are kept in .out.job; step 2 in work. "
+        "To go on, run the same command again: main demo -q\n"
+    )
+
+
+def test_what_is_begun_is_finished_before_a_signal_is_heard():
+    done = []
+
+    def begin():
+        with postponed():
+            for number in SIGNALS:
+                signal.raise_signal(number)
+            done.append(True)
+
+    with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
+        begin()
+    assert done == [True]
+
+
+def test_handlers_are_as_before_after_a_command():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with Interruptible("mathamr", to_the_end=False), pytest.raises(Interrupted):
+        signal.raise_signal(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in SIGNALS] == before
