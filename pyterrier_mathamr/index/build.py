@@ -26,6 +26,9 @@ from .resume import Corpus
 from .shard import VectorParts
 from .snapshot import IndexMeta
 
+PART_BYTES = 64 << 20
+"""Bytes of rows, as they come, after which a part is closed; a build needs a few times that."""
+
 _LOOKED_UP = 1024
 _SAME = 1e-5
 """How far the numbers of a row that comes again may be from those that are stored."""
@@ -87,7 +90,7 @@ class Build:
             for entry in post.entries:
                 self._take(entry)
             self._docnos.append(post.docno)
-            if self._bytes >= self.job.kind.part_bytes:
+            if self._bytes >= PART_BYTES:
                 self._close_part()
         self._close_part()
         if not self.dimensions:

@@ -1,5 +1,4 @@
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, codes, integers, products, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, build, codes, integers, products, scan, scan_codes, search
 
 
 def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> scan.QueryBatch:
@@ -229,7 +228,7 @@ def test_the_greatest_products_of_wide_and_of_narrow_queries_are_found(columns, 
 def test_rows_are_read_alike_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, rising):
     docs = documents([1, 4, 2, 7, 3] * 40, d=4)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(MathAMRIndex, "KIND", replace(MathAMRIndex.KIND, part_bytes=4 * 60 * 4))
+        patched.setattr(build, "PART_BYTES", 4 * 60 * 4)
         snapshot = MathAMRIndex(tmp_path_factory.mktemp("read") / "x").index(docs).snapshot()
     wanted = np.array(sorted(numbers) if rising else numbers, dtype=np.int64)
     rows, ends = snapshot.rows(wanted)

@@ -4,7 +4,6 @@ import multiprocessing
 import os
 import signal
 import time
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ import pytest
 from index_folders import contents, docnos, names
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex, build
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 
@@ -215,7 +214,7 @@ def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp
 
 
 def endless(path: str, ready) -> None:
-    MathAMRIndex.KIND = replace(MathAMRIndex.KIND, part_bytes=4 * 10 * 2)
+    build.PART_BYTES = 4 * 10 * 2
 
     def stream():
         for i in range(10_000):
