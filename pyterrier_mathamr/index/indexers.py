@@ -1,4 +1,4 @@
-"""Indexers: a stream of documents becomes entries, and entries become shards."""
+"""Indexers: a stream of documents becomes entries, and entries become parts of an artifact."""
 
 from __future__ import annotations
 
