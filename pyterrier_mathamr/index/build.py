@@ -1,7 +1,7 @@
 """Building: entries become parts of a job, which the store puts in place in one step.
 
-A docno that comes twice ends a build. A formula that stands in several posts does not: ARQMath has some, and its tables
-list the first place, which counts here too; the others are left out with a warning.
+A docno that comes twice ends a build. A formula may occur in several posts, as some of ARQMath do: its first place is
+kept, as in ARQMath's tables, and the others are left out with a warning.
 
 A build holds one part's rows in memory, however long the stream is.
 """

@@ -77,6 +77,15 @@ def test_texts_that_are_none_are_refused_where_they_are_read(tmp_path, documents
                 reading()
 
 
+def test_a_changed_part_is_not_merged_into_one_that_looks_sound(tmp_path, documents):
+    index = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3]))
+    index.indexer("append").index(documents([1], name="e"))
+    before = contents(rewritten(index, "document_vectors", put(0, 0.5)).path)
+    with pytest.raises(DamagedError, match="changed"):
+        index.compact()
+    assert contents(index.path) == before
+
+
 @pytest.mark.parametrize("number", [float("nan"), 1e400, -1.0, "1", None])
 def test_a_length_of_rows_that_is_none_is_refused_on_opening(tmp_path, documents, number):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1]))
