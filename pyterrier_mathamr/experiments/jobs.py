@@ -212,8 +212,7 @@ def index_documents(
         model: the encoder.
         index: where the vectors are kept; a finished one is replaced once the new one is whole, and a job that was
             stopped goes on after the last whole part.
-        mode: ``overwrite`` discards what a job of other graphs, another model or other sources had finished, ``create``
-            refuses it.
+        mode: see the index's ``indexer``.
         sources: what the choice of documents depends on, as plain values.
         verbose: show progress.
         options: further options of the index's ``indexer``.

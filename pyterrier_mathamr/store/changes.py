@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import DamagedError, StoreError, UnfinishedJobError
+from .errors import DamagedError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writing
 from .ids import Rows
 from .job import clean, open_job, read_job
@@ -87,7 +87,6 @@ def faults(path: Path, kind: Kind) -> Iterator[StoreError]:
         except DamagedError as error:
             yield error
         except OSError as error:
-            name = Path(error.filename or path / meta.name)
-            yield DamagedError(name, f"it cannot be read ({error.strerror or error})")
+            yield unreadable(error, path)
         else:
             yield from part.faults()

@@ -78,7 +78,7 @@ class UnfinishedJobError(StoreError):
 
     advice = (
         "Finish that job by running it again as it was, or discard its work: `--fresh` on the command line, "
-        "resume=False, or .discard()."
+        ".discard() in Python."
     )
 
     def __init__(self, path: Path | str, differences: Mapping[str, tuple[object, object]]) -> None:
@@ -120,6 +120,11 @@ class UnknownIdError(IdError, KeyError):
 
     reason_of = "id(s) are not in it"
     __str__ = StoreError.__str__  # KeyError would show the arguments
+
+
+def unreadable(error: OSError, path: Path) -> DamagedError:
+    """The error for a file of an artifact that the operating system does not give."""
+    return DamagedError(Path(error.filename or path), f"it cannot be read ({error.strerror or error})")
 
 
 def shown(ids: Sequence[str]) -> str:

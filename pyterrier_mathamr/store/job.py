@@ -37,6 +37,7 @@ from .errors import (
     FormatError,
     NotBuiltError,
     UnfinishedJobError,
+    unreadable,
 )
 from .files import move, remove, replace_file, sync_folder, writing
 from .ids import Rows
@@ -94,7 +95,10 @@ class Job:
         self._replaced, self._next = _existing(path, kind, mode)
         self.base = self._replaced if mode == "append" else None
         self._header = _header(kind, mode, self._replaced, self._next, fingerprint)
-        self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
+        try:
+            self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
+        except OSError as error:
+            raise unreadable(error, path) from error
         self._standing = len(self.parts)
         self._noted: list[dict[str, Any]] = []
         self.done = Parts(self._take_over())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DamagedError, UnknownIdError
+from .errors import UnknownIdError, unreadable
 from .ids import Rows, id_keys
 from .kind import META, Kind
 from .manifest import Manifest, read_manifest
@@ -132,6 +132,5 @@ def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[Part, ...]]:
         except OSError as error:
             now = read_manifest(path, kind)
             if now == manifest:
-                reason = f"it cannot be read ({error.strerror or error})"
-                raise DamagedError(Path(error.filename or path), reason) from error
+                raise unreadable(error, path) from error
             manifest = now

@@ -8,6 +8,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.store import (
+    DamagedError,
     DuplicateIdError,
     ExistsError,
     LockedError,
@@ -177,6 +178,13 @@ def test_a_second_writer_is_told_who_holds_the_artifact_and_readers_go_on(toy, p
     assert list(opened) == ["d0", "d1", "d2"]
     assert opened.parts[0]["rows"].shape[1] == 4
     assert names(toy, path) == ["new"]
+
+
+def test_a_missing_file_is_damage_also_to_who_adds(toy, path) -> None:
+    toy.build(path, range(3))
+    (path / "part-000000" / "ids.npids").unlink()
+    with pytest.raises(DamagedError, match=r"ids\.npids: it cannot be read"):
+        toy.build(path, range(3, 5), "append")
 
 
 def test_deleting_marks_and_compacting_frees(toy, path) -> None:
