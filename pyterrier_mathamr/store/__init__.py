@@ -44,15 +44,23 @@ from .files import (
     write_file,
     writing,
 )
-from .fingerprint import file_fingerprint, row_fingerprint
 from .ids import Rows
-from .job import Job, changed_row, differences, job_folder, open_job, read_job, unfinished_parts
+from .job import Job, open_job
 from .kind import META, Content, Field, Kind, Mode
 from .lock import new_folder, writer_lock
 from .manifest import Manifest, detail, read_manifest, read_signed, signed
 from .merging import live_ids, merge_ragged, merged, ranges
 from .part import Part
 from .snapshot import Parts, Snapshot
+from .unfinished import (
+    changed_row,
+    differences,
+    file_fingerprint,
+    job_folder,
+    read_job,
+    row_fingerprint,
+    unfinished_parts,
+)
 
 __all__ = [
     "META",

@@ -13,10 +13,11 @@ from pyterrier_mathamr._common.paths import ByPath
 
 from .changes import compact, delete_rows, faults
 from .errors import NotBuiltError
-from .job import Job, drop_job, job_folder, open_job, read_job
+from .job import Job, open_job
 from .kind import META, PACKAGE, Kind, Mode
 from .lock import writer_lock
 from .snapshot import Snapshot, signature
+from .unfinished import drop_job, job_folder, read_job
 
 
 class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]

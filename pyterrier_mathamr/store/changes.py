@@ -11,13 +11,14 @@ import numpy as np
 from .errors import DamagedError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writing
 from .ids import Rows
-from .job import clean, open_job, read_job
+from .job import clean, open_job
 from .kind import Kind
 from .lock import writer_lock
 from .manifest import Marks, PartMeta, read_manifest, write_manifest
 from .merging import merged, neighbours
 from .part import MARKS, Part
 from .snapshot import Snapshot
+from .unfinished import read_job
 
 
 def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:

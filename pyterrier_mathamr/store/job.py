@@ -16,26 +16,20 @@ that the rows it is given begin with the same rows; anything else is refused, so
 
 from __future__ import annotations
 
-import json
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import (
-    DamagedError,
     DuplicateIdError,
-    ExistsError,
-    FormatError,
-    NotBuiltError,
     UnfinishedJobError,
     unreadable,
 )
@@ -43,13 +37,11 @@ from .files import move, remove, replace_file, sync_folder, writing
 from .ids import Rows
 from .kind import META, Content, Kind, Mode
 from .lock import writer_lock
-from .manifest import Manifest, PartMeta, check_kind, read_manifest, read_parts, read_signed, signed, write_manifest
+from .manifest import Manifest, PartMeta, signed, write_manifest
 from .merging import merged, parts_to_merge
 from .part import Part, write_part
 from .snapshot import Parts
-
-_JOB = "job.json"
-_OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")
+from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_header, read_job, sound_parts
 
 
 @contextmanager
@@ -92,9 +84,9 @@ class Job:
     def __init__(self, path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any], resume: bool) -> None:
         self.path, self.kind, self.mode, self.resume = path, kind, mode, resume
         self.folder = job_folder(path)
-        self._replaced, self._next = _existing(path, kind, mode)
+        self._replaced, self._next = existing(path, kind, mode)
         self.base = self._replaced if mode == "append" else None
-        self._header = _header(kind, mode, self._replaced, self._next, fingerprint)
+        self._header = job_header(kind, mode, self._replaced, self._next, fingerprint)
         try:
             self.parts = [Part(path, part, kind, path) for part in self.base.parts] if self.base else []
         except OSError as error:
@@ -118,7 +110,7 @@ class Job:
         if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
             return self._bring_back(found.parts)
         if found is None and any(self.folder.glob("parts/part-*")):
-            text = f"{self.folder}: its {_JOB} cannot be read, so its unfinished work is discarded"
+            text = f"{self.folder}: its {JOB} cannot be read, so its unfinished work is discarded"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         drop_job(self.path)
         try:
@@ -137,7 +129,7 @@ class Job:
             self._next = max(self._next, int(meta.name.removeprefix("part-")) + 1)
             if not (place / meta.name).exists() and (self.path / meta.name).exists():
                 move(self.path / meta.name, place / meta.name)
-        return _sound_parts(metas, self.kind, self.path)
+        return sound_parts(metas, self.kind, self.path)
 
     def _note(self) -> None:
         """Write down which parts of this job are whole."""
@@ -146,7 +138,7 @@ class Job:
 
     def _write_note(self, published: str) -> None:
         note = {"header": self._header, "parts": self._noted, "published": published}
-        replace_file(self.folder / _JOB, signed(note))
+        replace_file(self.folder / JOB, signed(note))
 
     def rows_done(self, ids: Sequence[str]) -> Rows:
         """Recognise the rows that an earlier run has done; that they are the same is for the caller to compare.
@@ -285,101 +277,6 @@ class Job:
             drop_job(self.path)
 
 
-class Unfinished(NamedTuple):
-    """What lies beside an artifact: the fingerprint of a job, its whole parts, the manifest that it was publishing."""
-
-    header: Mapping[str, Any]
-    parts: tuple[PartMeta, ...]
-    published: str
-
-    def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
-        """Whether the job did finish, and died while it cleaned up."""
-        return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
-
-    def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job goes on after these parts.
-
-        Raises:
-            UnfinishedJobError: they are of another job.
-        """
-        if self.published_by(manifest, kind):
-            return False
-        if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):
-            raise UnfinishedJobError(path, differences(self.header, header))
-        return self.header == header
-
-
-def job_folder(path: Path) -> Path:
-    """Where the unfinished work of an artifact lies."""
-    return path.with_name(f".{path.name}.job")
-
-
-def drop_job(path: Path) -> None:
-    """Remove unfinished work; its note goes first, so that no half of it is ever taken for a whole."""
-    remove(job_folder(path) / _JOB)
-    remove(job_folder(path))
-
-
-def read_job(path: Path, kind: Kind) -> Unfinished | None:
-    """Read what a job that died left behind; ``None`` where there is nothing, or nothing that can be trusted."""
-    try:
-        note = read_signed(job_folder(path.absolute()) / _JOB)
-        return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
-    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
-        return None
-
-
-def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-    """Open the whole parts that :func:`open_job` with the same arguments goes on after; nothing is locked or changed.
-
-    Raises:
-        StoreError: what :func:`open_job` says of these arguments.
-    """
-    path = path.absolute()
-    replaced, first = _existing(path, kind, mode)
-    header, found = _header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
-    going_on = found is not None and found.continued_by(header, path, kind, replaced)
-    return Parts(_sound_parts(found.parts, kind, path) if found and going_on else ())
-
-
-def changed_row(path: Path, name: str) -> UnfinishedJobError:
-    """The error for a row that an unfinished job has with another content."""
-    return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
-
-
-def _header(
-    kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What a job is known by: what it starts from, and what makes its rows."""
-    base = replaced.checksum(kind) if replaced and mode == "append" else None
-    about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
-    header: dict[str, Any] = json.loads(json.dumps(about))  # as it is read again: a tuple becomes a list
-    return header
-
-
-def _sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
-    """Open the parts of unfinished work, up to the first that is damaged; they may have been moved in already."""
-    parts: list[Part] = []
-    for meta in metas:
-        place = job_folder(path) / "parts"
-        try:
-            part = Part(place if (place / meta.name).exists() else path, meta, kind, path)
-            if fault := next(part.faults(), None):
-                raise fault
-        except (DamagedError, OSError) as error:
-            text = f"{error} This part of the unfinished work, and what follows it, is made again."
-            warnings.warn(MathAMRWarning(text), stacklevel=2)
-            break
-        parts.append(part)
-    return parts
-
-
-def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """What two fingerprints disagree on."""
-    names = dict.fromkeys([*kept, *wanted])
-    return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
-
-
 def _is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
     """Whether this is the manifest that a reader finds."""
     try:
@@ -395,25 +292,3 @@ def clean(path: Path, manifest: Manifest) -> None:
     for entry in path.iterdir():
         if entry.name not in named:
             remove(entry)
-
-
-def _existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
-    """What is at the path before a job, and the number of its next part.
-
-    Raises:
-        ExistsError: ``mode`` is ``create`` and there is an artifact.
-        OtherArtifactError: there is something else, which no mode replaces.
-    """
-    try:
-        check_kind(path, kind)
-        found = read_manifest(path, kind)
-    except NotBuiltError:
-        return None, 0
-    except (DamagedError, FormatError):
-        if mode != "overwrite":
-            raise
-        numbers = [int(match[1]) for entry in path.iterdir() if (match := _OURS.fullmatch(entry.name))]
-        return None, max(numbers, default=-1) + 1
-    if mode == "create":
-        raise ExistsError(path, f"there is a {kind.name} already")
-    return found, found.next

@@ -1,0 +1,171 @@
+"""What a job that died leaves beside its artifact, and what it is known by.
+
+The fingerprint of a job says what makes its rows; with what it starts from it is the job's header. A job goes on after
+whole parts under an equal header alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+
+from .errors import DamagedError, ExistsError, FormatError, NotBuiltError, UnfinishedJobError
+from .files import file_sum, remove
+from .kind import Kind, Mode
+from .manifest import Manifest, PartMeta, check_kind, read_manifest, read_parts, read_signed
+from .part import Part
+from .snapshot import Parts
+
+JOB = "job.json"
+_OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")
+_WHOLE = 100 << 20  # bytes; of a larger file the ends are read
+_END = 1 << 20
+
+
+class Unfinished(NamedTuple):
+    """What lies beside an artifact: the fingerprint of a job, its whole parts, the manifest that it was publishing."""
+
+    header: Mapping[str, Any]
+    parts: tuple[PartMeta, ...]
+    published: str
+
+    def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
+        """Whether the job did finish, and died while it cleaned up."""
+        return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
+
+    def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
+        """Whether a job goes on after these parts.
+
+        Raises:
+            UnfinishedJobError: they are of another job.
+        """
+        if self.published_by(manifest, kind):
+            return False
+        if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):
+            raise UnfinishedJobError(path, differences(self.header, header))
+        return self.header == header
+
+
+def job_folder(path: Path) -> Path:
+    """Where the unfinished work of an artifact lies."""
+    return path.with_name(f".{path.name}.job")
+
+
+def drop_job(path: Path) -> None:
+    """Remove unfinished work; its note goes first, so that no half of it is ever taken for a whole."""
+    remove(job_folder(path) / JOB)
+    remove(job_folder(path))
+
+
+def read_job(path: Path, kind: Kind) -> Unfinished | None:
+    """Read what a job that died left behind; ``None`` where there is nothing, or nothing that can be trusted."""
+    try:
+        note = read_signed(job_folder(path.absolute()) / JOB)
+        return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
+    except (OSError, DamagedError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
+    """Open the whole parts that :func:`open_job` with the same arguments goes on after; nothing is locked or changed.
+
+    Raises:
+        StoreError: what :func:`open_job` says of these arguments.
+    """
+    path = path.absolute()
+    replaced, first = existing(path, kind, mode)
+    header, found = job_header(kind, mode, replaced, first, fingerprint), read_job(path, kind)
+    going_on = found is not None and found.continued_by(header, path, kind, replaced)
+    return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
+
+
+def changed_row(path: Path, name: str) -> UnfinishedJobError:
+    """The error for a row that an unfinished job has with another content."""
+    return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
+
+
+def job_header(
+    kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a job is known by: what it starts from, and what makes its rows."""
+    base = replaced.checksum(kind) if replaced and mode == "append" else None
+    about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
+    header: dict[str, Any] = json.loads(json.dumps(about))  # as it is read again: a tuple becomes a list
+    return header
+
+
+def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
+    """Open the parts of unfinished work, up to the first that is damaged; they may have been moved in already."""
+    parts: list[Part] = []
+    for meta in metas:
+        place = job_folder(path) / "parts"
+        try:
+            part = Part(place if (place / meta.name).exists() else path, meta, kind, path)
+            if fault := next(part.faults(), None):
+                raise fault
+        except (DamagedError, OSError) as error:
+            text = f"{error} This part of the unfinished work, and what follows it, is made again."
+            warnings.warn(MathAMRWarning(text), stacklevel=2)
+            break
+        parts.append(part)
+    return parts
+
+
+def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
+    """What two fingerprints disagree on."""
+    names = dict.fromkeys([*kept, *wanted])
+    return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
+
+
+def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
+    """What is at the path before a job, and the number of its next part.
+
+    Raises:
+        ExistsError: ``mode`` is ``create`` and there is an artifact.
+        OtherArtifactError: there is something else, which no mode replaces.
+    """
+    try:
+        check_kind(path, kind)
+        found = read_manifest(path, kind)
+    except NotBuiltError:
+        return None, 0
+    except (DamagedError, FormatError):
+        if mode != "overwrite":
+            raise
+        numbers = [int(match[1]) for entry in path.iterdir() if (match := _OURS.fullmatch(entry.name))]
+        return None, max(numbers, default=-1) + 1
+    if mode == "create":
+        raise ExistsError(path, f"there is a {kind.name} already")
+    return found, found.next
+
+
+def file_fingerprint(path: str | Path) -> list[object]:
+    """What identifies the content of a file: its size and SHA-256.
+
+    Above 100 MB: its size, the time it was last changed, and the SHA-256 of its first and last megabyte.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    found = path.stat()
+    if found.st_size <= _WHOLE:
+        return list(file_sum(path))
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(-_END, 2)
+        digest.update(file.read(_END))
+    return [found.st_size, found.st_mtime_ns, digest.hexdigest()]
+
+
+def row_fingerprint(row: Mapping[str, Any]) -> int:
+    """A 64-bit hash of a document as it comes from a corpus: equal for equal values, in any order of its keys."""
+    text = json.dumps({str(name): value for name, value in row.items()}, sort_keys=True, default=repr)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
