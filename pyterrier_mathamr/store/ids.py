@@ -27,8 +27,11 @@ Keys = npt.NDArray[np.bytes_]
 
 _PLAIN = re.compile(r"(?:[!-$&-/:-~]|[0-9](?![0-9]{17})){1,64}")  # printable ASCII but %, no number beyond 64 bits
 _ODD = "\x1f"
-_PADDING = ("\x1f-", "\x1f--")  # npids writes no fewer than two ids; they also keep it to its hash table,
-# since its arithmetic for sequences of numbers (0.1.3) loses those that do not begin with 0
+_PADDING = ("\x1f-", "\x1f+")  # npids writes no fewer than two ids in a block
+_FORM = (
+    "fixedbytes"  # of its forms (0.1.3) the one that gives back what went in: hexdigest takes 123456 and 12345678 for
+)
+# digests of one length and writes blocks that cannot be read, intsequence loses numbers that do not begin with 0
 _AT_ONCE = 4096
 
 
@@ -62,7 +65,11 @@ class IdTable:
         keys = list(map(_key, ids))
         odd = [row for row, (key, name) in enumerate(zip(keys, ids, strict=True)) if key is not name]
         texts = [ids[row].encode("utf-8", "surrogatepass") for row in odd]
-        npids.Lookup.build([*keys, *_PADDING], str(path), return_self=False)
+        with npids.Lookup.builder(str(path)) as builder:
+            builder.formats = {_FORM: builder.formats[_FORM]}
+            builder.seeded_formats = dict(builder.formats)
+            for key in (*keys, *_PADDING):
+                builder.add(key)
         return {
             "odd_ids": np.frombuffer(b"".join(texts), dtype=np.uint8),
             "odd_offsets": np.cumsum([0, *map(len, texts)], dtype=np.int64),

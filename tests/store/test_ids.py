@@ -47,6 +47,20 @@ def test_sequences_of_numbers_are_found_where_they_do_not_begin_with_0(tmp_path,
     assert made.rows(id_keys([form.format(start + count), f"0{ids[0]}"])).tolist() == [-1, -1]
 
 
+MANY = {
+    "numbers of eight and of six digits": [str(10 ** (7 - i % 2 * 2) + i) for i in range(770)],
+    "two characters each": [f"{a}{b}" for a in "abcdefghijklmnopqr" for b in "ghijklmnopqrstuvwx"],
+    "digests of two lengths": [f"{i:0{32 - i % 2 * 16}x}" for i in range(1, 600)],
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_ids_of_one_form_and_then_of_another_come_back(tmp_path, name) -> None:
+    made = table(tmp_path, MANY[name])
+    assert list(made) == MANY[name]
+    assert made.rows(MANY[name]).tolist() == list(range(len(MANY[name])))
+
+
 def test_a_long_id_costs_its_length(tmp_path) -> None:
     ids = [f"d{i}" for i in range(5000)]
     ids[17] = "x" * 20_000
