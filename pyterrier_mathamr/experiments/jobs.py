@@ -62,6 +62,8 @@ def build_graphs(
     trees = None
     if slt or opt:
         path = output.with_name(f"{output.name}.formulas")
+        if fresh:
+            FormulaStore(path).discard()
         trees = FormulaStore.build(path, slt, opt, verbose=verbose, reuse=True)
     made = get_parser(parser)
     batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64

@@ -65,8 +65,8 @@ class FormulaStore(StoredArtifact):
             slt_tables: tables of Presentation MathML, of the collection or of topics.
             opt_tables: tables of Content MathML.
             verbose: show progress.
-            overwrite: replace a store that is there already, and discard the work of a build of other tables.
-            reuse: as ``overwrite``, but keep a store that was made from the same tables.
+            overwrite: replace a store that is there already, and discard unfinished work.
+            reuse: keep a store that was made from the same tables, and replace any other.
 
         Raises:
             StoreError: there is a store already (:class:`ExistsError`), something else (:class:`OtherArtifactError`),
@@ -76,8 +76,10 @@ class FormulaStore(StoredArtifact):
         """
         store = cls(path)
         tables = [*map(Path, slt_tables)], [*map(Path, opt_tables)]
+        if overwrite:
+            store.discard()
         if not (reuse and store._made_from(*tables)):
-            build_store(store.path, *tables, verbose, overwrite or reuse)
+            build_store(store.path, *tables, verbose, "overwrite" if overwrite or reuse else "create")
         return store
 
     def get_many(self, ids: Iterable[FormulaId]) -> dict[FormulaId, FormulaPair]:

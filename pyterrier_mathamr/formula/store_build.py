@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.store import Content, DamagedError, file_fingerprint, job_folder, open_job, writing
+from pyterrier_mathamr.store import Content, DamagedError, Mode, file_fingerprint, job_folder, open_job, writing
 
 from .errors import FormulaError, FormulaTableError
 from .opt import opt_from_mathml
@@ -34,11 +34,11 @@ ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
 """
 
 
-def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verbose: bool, overwrite: bool) -> None:
+def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verbose: bool, mode: Mode) -> None:
     """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
     tables = _interleave(slt_tables, opt_tables)
     made_from = {"tables": fingerprint(slt_tables, opt_tables)}
-    with open_job(path, KIND, "overwrite" if overwrite else "create", made_from) as job:
+    with open_job(path, KIND, mode, made_from) as job:
         if not job.done.parts:  # those of a build that died while it put them in place
             scratch = job.scratch(FILE)
             with writing(path), _reading(scratch):

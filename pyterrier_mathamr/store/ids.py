@@ -28,10 +28,9 @@ Keys = npt.NDArray[np.bytes_]
 _PLAIN = re.compile(r"(?:[!-$&-/:-~]|[0-9](?![0-9]{17})){1,64}")  # printable ASCII but %, no number beyond 64 bits
 _ODD = "\x1f"
 _PADDING = ("\x1f-", "\x1f+")  # npids writes no fewer than two ids in a block
-_FORM = (
-    "fixedbytes"  # of its forms (0.1.3) the one that gives back what went in: hexdigest takes 123456 and 12345678 for
-)
-# digests of one length and writes blocks that cannot be read, intsequence loses numbers that do not begin with 0
+_FORM = "fixedbytes"
+"""The one form of npids 0.1.3 that gives back what went in: ``hexdigest`` takes 123456 and 12345678 for digests of one
+length and writes blocks that cannot be read, ``intsequence`` loses numbers that do not begin with 0."""
 _AT_ONCE = 4096
 
 

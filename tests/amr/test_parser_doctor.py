@@ -131,7 +131,8 @@ def pair_file(tmp_path):
 
 
 def bytes_of(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.filterwarnings("default::pyterrier_mathamr._common.errors.MathAMRWarning")

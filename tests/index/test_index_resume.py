@@ -168,7 +168,9 @@ def test_the_work_of_another_job_is_refused_or_discarded_and_never_taken(part_ro
     assert len(encoder.batches) == 4
     with pytest.raises(KeyboardInterrupt):
         run(index.indexer("overwrite", resume=True, **options), docs, Encoder(stop_at=3))
-    run(index.indexer("overwrite", resume=True, **{**options, **other}), docs, encoder)
+    with pytest.raises(UnfinishedJobError, match=next(iter(other))):
+        run(index.indexer("overwrite", resume=True, **{**options, **other}), docs, encoder)
+    run(index.indexer("overwrite", **{**options, **other}), docs, encoder)
     assert len(encoder.batches) == 8
 
 
