@@ -15,9 +15,8 @@ _IDS = range(64)
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     store_build._STEP = PART
-    with TemporaryDirectory() as folder:
-        tables = [_table(Path(folder) / f"{tag}.tsv", rows, seed, tag) for tag in ("mi", "ci")]
-        FormulaStore.build(path, tables[:1], tables[1:], overwrite=mode == "overwrite")
+    tables = [_table(rows, seed, tag) for tag in ("mi", "ci")]
+    FormulaStore.build(path, tables[:1], tables[1:], overwrite=mode == "overwrite")
 
 
 def read(path: Path) -> object:
@@ -30,7 +29,17 @@ def open(path: Path) -> FormulaStore:
     return FormulaStore(path)
 
 
-def _table(path: Path, rows: range, seed: int, tag: str) -> Path:
-    lines = (f'd{i}\t1\t1\tanswer\t\t9\t{i % 3}\t\t"<math><{tag}>v{i}{seed}</{tag}></math>"\n' for i in rows)
-    path.write_text(_HEAD + "".join(lines), encoding="utf-8")
+def _table(rows: range, seed: int, tag: str) -> Path:
+    path = Path(_SOURCES.name) / f"{tag}-{rows.stop}-{seed}.tsv"
+    if not path.exists():
+        lines = (f'd{i}\t1\t1\tanswer\t\t9\t{i % 3}\t\t"<math><{tag}>v{i}{seed}</{tag}></math>"\n' for i in rows)
+        path.write_text(_HEAD + "".join(lines), encoding="utf-8")
     return path
+
+
+_SOURCES = TemporaryDirectory()
+Path(_SOURCES.name).chmod(0o755)
+for _rows in (range(8), range(12)):  # before a trial fills the disk
+    for _seed in (0, 1):
+        for _tag in ("mi", "ci"):
+            _table(_rows, _seed, _tag)

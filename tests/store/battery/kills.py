@@ -86,10 +86,10 @@ def kills(subject: Subject, action: str, step: int = 1, random_kills: int = 0, s
         again = Answer("value")
         if found == old:
             again = in_child(partial(work, path))
-        left = sorted(entry.name for entry in subject.trial.iterdir())
+        left = sorted(entry.name for entry in subject.trial.iterdir() if entry.name.startswith("."))
         if again.how != "value" or subject.state(path) != new:
             tally.add("lost", f"{action} killed at {point} and run again: {again}")
-        elif found == old and left != ["it"]:
+        elif found == old and left:
             tally.add("lost", f"{action} killed at {point} and run again leaves {left}")
         else:
             tally.add("new" if found == new else "old", "")
