@@ -49,7 +49,7 @@ def main() -> None:
     """Run the battery and print the table."""
     names = sorted(path.stem for path in (TESTS / "artifacts").glob("[a-z]*.py"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*names, []], default=names, help="artifacts; all of them")
+    parser.add_argument("names", nargs="*", metavar="ARTIFACT", help=f"of {', '.join(names)}; all of them")
     parser.add_argument("--step", default="1", help="kill before each so many operations on files")
     parser.add_argument("--random-kills", default="20", help="for each action of each artifact")
     parser.add_argument("--flips", default="120", help="for each artifact")

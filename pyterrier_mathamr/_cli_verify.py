@@ -80,13 +80,12 @@ def _kinds() -> list[Kind]:
     from .graph import GraphStore, TensorStore
     from .index import MathAMRFormulaIndex, MathAMRIndex
     from .model.checkpoint import Checkpoint
-    from .store import StoredArtifact
     from .systems import BM25Index, TangentIndex
 
-    artifacts: list[type] = [
+    artifacts = (
         GraphStore, TensorStore, MathAMRIndex, MathAMRFormulaIndex, BM25Index, TangentIndex, FormulaStore, Checkpoint
-    ]  # fmt: skip
-    return [artifact.KIND for artifact in artifacts if issubclass(artifact, StoredArtifact)]
+    )  # fmt: skip
+    return [artifact.KIND for artifact in artifacts]
 
 
 def _described(path: Path) -> str:
