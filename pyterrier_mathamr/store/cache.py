@@ -31,7 +31,6 @@ _SCHEMA = (
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB, value BLOB, sum BLOB)",
 )
 _FIND = "SELECT entry.id, key, value, sum FROM place JOIN entry ON entry.id = place.id WHERE number IN ({})"
-_ONLY_A_CACHE = "It is only a cache: remove it, and what it held is computed again."
 _AT_ONCE = 500  # fewer values than any build of SQLite allows in one query
 _MAGIC = b"SQLite format 3\0"
 _WAIT = 60.0  # seconds for another process, which holds the file for milliseconds
@@ -41,7 +40,13 @@ _REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPE
 class DamagedCacheError(DamagedError):
     """A cache cannot be read, or values of it were changed."""
 
-    advice = _ONLY_A_CACHE
+    advice = "It is only a cache: remove it, and what it held is computed again."
+
+
+class NoCacheError(OtherArtifactError):
+    """Something else than a cache is at the path."""
+
+    advice = "It is left as it is. If it is one, it is only a cache: remove it, and what it held is computed again."
 
 
 class Cache(ByPath):
@@ -136,13 +141,12 @@ class Cache(ByPath):
     def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
         """Open the file anew for each use: a connection must not be taken into another process or thread."""
         if self.path.is_dir():
-            raise OtherArtifactError(self.path, f"it is a folder; caches of earlier releases were. {_ONLY_A_CACHE}")
+            raise NoCacheError(self.path, "it is a folder, as caches of earlier releases were")
         if mode == "rw" or self.path.exists():
             with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
                 start = content.read(len(_MAGIC))
             if start not in (b"", _MAGIC):
-                reason = "it is no cache, or its first bytes were changed. If it is one:"
-                raise OtherArtifactError(self.path, f"{reason} {_ONLY_A_CACHE}")
+                raise NoCacheError(self.path, "it is no cache, or its first bytes were changed")
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
             file.execute("PRAGMA synchronous = OFF")
@@ -152,7 +156,7 @@ class Cache(ByPath):
         """Whether the file is a cache; a new one is empty.
 
         Raises:
-            OtherArtifactError: it is something else. FormatError: this release does not read it.
+            NoCacheError: it is something else. FormatError: this release does not read it.
             DamagedCacheError: it has other tables.
         """
         tables = [row[0] for row in file.execute("SELECT sql FROM sqlite_master")]
@@ -161,10 +165,10 @@ class Cache(ByPath):
         if not tables and not application:
             return False
         if application != APPLICATION:
-            reason = "it is a database, but no cache of this release. If it is one of an earlier release:"
-            raise OtherArtifactError(self.path, f"{reason} {_ONLY_A_CACHE}")
+            raise NoCacheError(self.path, "it is a database, but no cache of this release")
         if version != _VERSION:
-            raise FormatError(self.path, f"it has format {version}, this release reads {_VERSION}. {_ONLY_A_CACHE}")
+            reads = f"this release reads {_VERSION}; it is only a cache: remove it, and what it held is computed again"
+            raise FormatError(self.path, f"it has format {version}, {reads}")
         if tables != [*_SCHEMA]:
             raise DamagedCacheError(self.path, "it has other tables than a cache")
         return True
