@@ -148,7 +148,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where its message quotes damaged bytes
             raise DocumentStoreError(self.path, str(error)) from error
 
 

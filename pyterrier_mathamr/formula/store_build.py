@@ -11,7 +11,16 @@ from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.store import Content, DamagedError, Mode, file_fingerprint, job_folder, open_job, writing
+from pyterrier_mathamr.store import (
+    UNREADABLE,
+    Content,
+    DamagedError,
+    Mode,
+    file_fingerprint,
+    job_folder,
+    open_job,
+    writing,
+)
 
 from .errors import FormulaError, FormulaTableError
 from .opt import opt_from_mathml
@@ -67,7 +76,7 @@ def rows_done(path: Path) -> int:
     scratch = job_folder(path.absolute()) / f"scratch-{FILE}"
     if not scratch.exists():
         return 0
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(scratch)) as connection:
+    with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
         return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
     return 0
 
@@ -79,7 +88,7 @@ def _reading(scratch: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError:  # it cannot be written
         raise
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.store import DamagedError
+from pyterrier_mathamr.store import UNREADABLE, DamagedError
 
 from .store_format import SCHEMA, decode, number_of, text_of
 from .tree import FormulaTree
@@ -38,7 +38,7 @@ class StoreFile:
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
             tables = {row[0] for row in self._connection.execute("SELECT sql FROM sqlite_master")}
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise DamagedError(path, f"it cannot be read ({error})") from error
         if tables != set(SCHEMA):
             raise DamagedError(path, "it has other tables than a formula store")
@@ -87,7 +87,7 @@ class StoreFile:
     def _query(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(query.format(",".join("?" * len(values))), values))
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise DamagedError(self.path, f"it cannot be read ({error})") from error
 
     def _damaged(self, formula: FormulaId) -> DamagedError:

@@ -15,7 +15,7 @@ could do harm, and every byte by ``verify()``.
 """
 
 from .artifact import StoredArtifact
-from .cache import Cache, DamagedCacheError
+from .cache import UNREADABLE, Cache, DamagedCacheError
 from .changes import compact, delete_rows, faults
 from .errors import (
     DamagedError,
@@ -64,6 +64,7 @@ from .unfinished import (
 
 __all__ = [
     "META",
+    "UNREADABLE",
     "Array",
     "Cache",
     "Content",

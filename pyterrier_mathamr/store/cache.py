@@ -30,6 +30,9 @@ _SCHEMA = (
     "CREATE TABLE place (number INTEGER PRIMARY KEY, id INTEGER)",
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB, value BLOB, sum BLOB)",
 )
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What Python's ``sqlite3`` raises for a damaged file: the second where SQLite's message quotes bytes of it."""
+
 _FIND = "SELECT entry.id, key, value, sum FROM place JOIN entry ON entry.id = place.id WHERE number IN ({})"
 _AT_ONCE = 500  # fewer values than any build of SQLite allows in one query
 _MAGIC = b"SQLite format 3\0"
@@ -184,6 +187,8 @@ class Cache(ByPath):
                 raise LockedError(self.path, f"another process has held it for {_WAIT:.0f} s") from error
             if code in _REFUSED or (writes and code == sqlite3.SQLITE_IOERR):
                 raise WriteError(self.path, f"it cannot be opened or written ({error})") from error
+            raise DamagedCacheError(self.path, f"it cannot be read ({error})") from error
+        except UnicodeDecodeError as error:
             raise DamagedCacheError(self.path, f"it cannot be read ({error})") from error
         except OSError as error:
             raise WriteError(self.path, f"it cannot be written ({error.strerror or error})") from error

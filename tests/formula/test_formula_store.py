@@ -329,3 +329,15 @@ def test_a_build_that_is_killed_resumes_with_nothing_lost_and_nothing_twice(tmp_
         slt_from_mathml("<math><mi>s6</mi></math>"),
         opt_from_mathml("<math><ci>o6</ci></math>"),
     )
+
+
+def test_a_changed_byte_of_the_schema_is_named_whatever_it_is_changed_to(tmp_path, tables):
+    store = FormulaStore.build(tmp_path / "s.formulas", tables[:1], tables[1:])
+    file = next(store.path.rglob("formulas.sqlite"))
+    data = file.read_bytes()
+    for place in range(3_300, 4_096):  # the schema ends the first page
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0x80]) + data[place + 1 :])
+        with suppress(DamagedError):
+            assert FormulaStore(store.path).get_many(["1"])
+        with pytest.raises(DamagedError):
+            FormulaStore(store.path).verify()

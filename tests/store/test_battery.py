@@ -25,4 +25,5 @@ def test_nothing_is_lost_silently_wrong_or_without_a_name(name: str) -> None:
     assert {"old", "new"} <= {outcome for counts in kills for outcome in counts}
     flips, _ = tallies["flips, verified"]
     assert flips["named"] == flips["tried"] > 20
-    assert tallies["another job's leftovers"][0].get("tried", 0) > 0
+    if "kill: append" in tallies:  # others become whole in one part, and leave none
+        assert tallies["another job's leftovers"][0]["tried"] > 0
