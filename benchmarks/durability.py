@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/durability.py                        all artifacts, about ??? minutes on two cores
+    python benchmarks/durability.py                        all artifacts, about half an hour on two cores
     python benchmarks/durability.py toy bm25 --flips 500   some of them
 
 Each artifact is killed before each operation on files and at random instants, read with flipped bits, truncated and
@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1] / "tests" / "store"
-COLUMNS = ("tried", "old", "new", "named", "harmless", "lost", "silently wrong", "unnamed")
+COLUMNS = ("tried", "old", "new", "named", "harmless", "unnoticed", "lost", "silently wrong", "unnamed")
 FAULTS = COLUMNS[-3:]
 
 Found = dict[str, tuple[dict[str, int], list[str]]]

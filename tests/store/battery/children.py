@@ -26,8 +26,8 @@ class Tally:
     """What became of the trials of one sort.
 
     ``old`` and ``new``: the whole artifact before or after; ``named``: an error of the package; ``harmless``: what was
-    read is right although a byte was changed. The rest are faults: neither old nor new, wrong without an error, an
-    error without a name, a hang or a crash.
+    read is right although a byte was changed; ``unnoticed``: it is not, and only ``verify()`` tells. The rest are
+    faults: neither old nor new, wrong where that must be found, an error without a name, a hang or a crash.
     """
 
     counts: Counter[str] = field(default_factory=Counter)

@@ -38,7 +38,7 @@ def damage(subject: Subject, flips: int, seed: int = 0) -> dict[str, Tally]:
         data[where] ^= 1 << bit
         (subject.trial / name).write_bytes(data)
         what = f"{name}, byte {where} bit {bit}"
-        tallies["flips, read"].add(_read(subject, path, wanted, {"wrong": "harmless"}), what)
+        tallies["flips, read"].add(_read(subject, path, wanted, {"wrong": "unnoticed"}), what)
         checked = in_child(partial(_verify, subject, path), before=_bounded)
         outcome = "silently wrong" if checked.how == "value" else "named" if checked.how == "named" else "unnamed"
         tallies["flips, verified"].add(outcome, f"{what}: {checked}")
