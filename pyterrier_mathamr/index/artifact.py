@@ -35,14 +35,7 @@ class IndexArtifact(StoredArtifact, IndexFace):
         return Snapshot(self.path, self.KIND)
 
     def snapshot(self) -> Snapshot:
-        """The index as it is now, opened on first use and again when it was changed.
-
-        Raises:
-            NotBuiltError: it is not built; says how much a job that stopped half way has done.
-            FormatError: it has a format that this release does not read.
-            DamagedError: a file is missing, truncated or was changed.
-            OtherArtifactError: something else is at the path.
-        """
+        """The index as it is now; see :meth:`StoredArtifact.snapshot`."""
         found: Snapshot = super().snapshot()  # type: ignore[assignment]
         return found
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError
+from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError, unreadable
 from .files import FileSum, check_number, parse_json, replace_file
 from .kind import META, PACKAGE, Kind
 
@@ -109,7 +109,11 @@ def read_signed(path: Path) -> dict[str, Any]:
         DamagedError: it was changed.
         OSError: it cannot be read.
     """
-    data = path.read_bytes()
+    return _checked(path.read_bytes(), path)
+
+
+def _checked(data: bytes, path: Path) -> dict[str, Any]:
+    """Compare JSON with the checksum in it, to the byte."""
     content = parse_json(data, path)
     content.pop("checksum", None)
     if signed(content) != data:
@@ -126,19 +130,16 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
         FormatError: it has a format that this release does not read.
         DamagedError: it was changed since it was written.
     """
-    check_kind(path, kind)
-    try:
-        content = parse_json((path / META).read_bytes(), path / META)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotBuiltError(path, f"there is no finished {kind.name} here") from error
-    except OSError as error:
-        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
+    data = _manifest_bytes(path, kind)
+    content = parse_json(data, path / META)
+    if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
+        raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
     if (found := content.get("format_version", content.get("version"))) != kind.version:
         command = kind.rebuild.format(path=path)
         raise FormatError(
             path, f"it has format {found!r:.40}, this release reads {kind.version}. Rebuild it: {command}"
         )
-    content = read_signed(path / META)
+    content = _checked(data, path / META)
     try:
         if not isinstance(content["details"], dict):
             raise TypeError("details")
@@ -191,27 +192,24 @@ def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
     replace_file(path / META, manifest.to_bytes(kind))
 
 
-def check_kind(path: Path, kind: Kind) -> None:
-    """Refuse a path that holds something else; one where nothing is, or an empty folder, holds nothing.
+def _manifest_bytes(path: Path, kind: Kind) -> bytes:
+    """Read the manifest as it is; a path where nothing is, or an empty folder, has none.
 
     Raises:
-        OtherArtifactError: a file is there, a folder of other things, or another artifact.
-        DamagedError: the folder has a manifest that cannot be read.
+        NotBuiltError: there is none.
+        OtherArtifactError: a file is there, or a folder of other things.
+        DamagedError: it cannot be read.
     """
-    if not path.is_dir():
-        if path.exists():
-            raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
-        return
+    if path.exists() and not path.is_dir():
+        raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
     try:
-        content = parse_json((path / META).read_bytes(), path / META)
-    except FileNotFoundError:
-        if any(path.iterdir()):
+        return (path / META).read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_dir() and any(path.iterdir()):
             raise OtherArtifactError(path, f"it holds files but no {META}, so it is no {kind.name}") from None
-        return
+        raise NotBuiltError(path, f"there is no finished {kind.name} here") from error
     except OSError as error:
-        raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
-    if (found := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
-        raise OtherArtifactError(path, f"it holds a {found}, not a {kind.name}")
+        raise unreadable(error, path / META) from error
 
 
 def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError
+from .errors import DamagedError, unreadable
 from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
 from .ids import IdTable, Keys, Rows
 from .kind import ARRAYS, IDS, Content, Field, Kind
@@ -120,7 +120,7 @@ class Part:
                 if file_sum(self.path / name) != written:
                     yield DamagedError(self.path / name, "its content was changed since it was written")
             except OSError as error:
-                yield DamagedError(self.path / name, f"it cannot be read ({error.strerror or error})")
+                yield unreadable(error, self.path / name)
         for field in self.kind.arrays:
             try:
                 self[field.name]
@@ -151,7 +151,7 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
     count = len(content.ids) if kind.fields else content.count
     if kind.fields:
         arrays = {**content.arrays, **IdTable.write(path / IDS, content.ids)}
-        _check(arrays, kind, len(content.ids))
+        _check(arrays, kind, count)
         files[ARRAYS] = write_arrays(path / ARRAYS, arrays)
         files[IDS] = settled(path / IDS)
     sync_folder(path)

@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from .errors import DamagedError, ExistsError, FormatError, NotBuiltError, UnfinishedJobError
 from .files import file_sum, remove
 from .kind import Kind, Mode
-from .manifest import Manifest, PartMeta, check_kind, read_manifest, read_parts, read_signed
+from .manifest import Manifest, PartMeta, read_manifest, read_parts, read_signed
 from .part import Part
 from .snapshot import Parts
 
@@ -132,7 +132,6 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
         OtherArtifactError: there is something else, which no mode replaces.
     """
     try:
-        check_kind(path, kind)
         found = read_manifest(path, kind)
     except NotBuiltError:
         return None, 0
