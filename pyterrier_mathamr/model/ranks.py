@@ -12,6 +12,7 @@ the encoder, and the sum over the processes is the gradient of L, exactly.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -41,6 +42,9 @@ class Ranks:
         if self._own:
             if device.type == "cuda":  # what is sent without a device of its own goes by the current one
                 torch.cuda.set_device(device)
+            # Imported before there is a group: its functions take the group of that moment as their default, and one
+            # that they hold outlives destroy_process_group, with threads that can abort the process as it ends.
+            importlib.import_module("torch.distributed.nn.functional")
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         together = dist.is_available() and dist.is_initialized()
         self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)

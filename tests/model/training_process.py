@@ -39,6 +39,8 @@ def main(output: Path, options: dict) -> None:
         model.save(output / "model")
         losses = [(record.loss, record.validation_loss) for record in trainer.history]
         (output / "losses.json").write_text(json.dumps(losses))
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").glob("*")]
+    sys.exit(3 if any("gloo" in name for name in names) else 0)  # such a thread can abort a process that ends
 
 
 if __name__ == "__main__":
