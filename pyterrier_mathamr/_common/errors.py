@@ -1,14 +1,57 @@
 """The root of all errors and warnings of the package.
 
-Each room has one subclass of :class:`MathAMRError`, and named causes below it. Fields are attributes, all of them go
-to ``super().__init__`` (so that an error survives a worker process), and the text is made in ``__str__``.
+An error is its fields and a template of its message; only what somebody catches has a class of its own::
+
+    class QueryError(MathAMRIndexError):
+        qid: str
+        reason: str
+        template = "query {qid!r}: {reason}."
+
+    raise QueryError("A.301", "it has no vectors")      # str: query 'A.301': it has no vectors.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+from typing import ClassVar, dataclass_transform
 
+
+@dataclass_transform(eq_default=False)
 class MathAMRError(Exception):
-    """Something that the caller can mend; the message says what, where and how."""
+    """Something that the caller can fix; the message says what, where and how.
+
+    The annotations of a subclass are its fields, in the order of its constructor. All of them go to
+    ``Exception.__init__``, so that an error survives the way out of a worker process.
+    """
+
+    template: ClassVar[str] = ""
+    """What is wrong: a format string over fields and properties."""
+    advice: ClassVar[str] = ""
+    """What to do, where the message does not say it; a format string, too."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if inspect.get_annotations(cls):  # without fields of its own a class is constructed as its base is
+            dataclasses.dataclass(eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        super().__init__(*(getattr(self, name) for name in names))
+
+    def __str__(self) -> str:
+        return " ".join(text.format_map(_Attributes(self)) for text in (self.template, self.advice) if text)
+
+
+class _Attributes(dict[str, object]):
+    """The attributes of an error as a mapping, properties among them."""
+
+    def __init__(self, error: MathAMRError) -> None:
+        super().__init__()
+        self._error = error
+
+    def __missing__(self, name: str) -> object:
+        return getattr(self._error, name)
 
 
 class MathAMRWarning(UserWarning):
@@ -18,34 +61,27 @@ class MathAMRWarning(UserWarning):
 class ConfigError(MathAMRError):
     """An option has a value that it cannot have."""
 
-    def __init__(self, option: str, value: object, allowed: str) -> None:
-        super().__init__(option, value, allowed)
-        self.option, self.value, self.allowed = option, value, allowed
-
-    def __str__(self) -> str:
-        return f"{self.option}={self.value!r} is not possible; use {self.allowed}."
+    option: str
+    value: object
+    allowed: str
+    template = "{option}={value!r} is not possible; use {allowed}."
 
 
 class MissingExtraError(MathAMRError, ImportError):
     """An optional package is needed and not installed."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        super().__init__(package, extra)
-        self.package, self.extra = package, extra
-
-    def __str__(self) -> str:
-        return f"{self.package} is not installed; run: pip install 'pyterrier-mathamr[{self.extra}]'"
+    package: str
+    extra: str
+    template = "{package} is not installed; run: pip install 'pyterrier-mathamr[{extra}]'"
 
 
 class BrokenExtraError(MathAMRError, ImportError):
     """An optional package is installed and cannot be imported."""
 
-    def __init__(self, package: str, extra: str, reason: str) -> None:
-        super().__init__(package, extra, reason)
-        self.package, self.extra, self.reason = package, extra, reason
-
-    def __str__(self) -> str:
-        return (
-            f"{self.package} is installed but cannot be imported ({self.reason}). Install it again with what it needs: "
-            f"pip install --force-reinstall 'pyterrier-mathamr[{self.extra}]'"
-        )
+    package: str
+    extra: str
+    reason: str
+    template = (
+        "{package} is installed but cannot be imported ({reason}). Install it again with what it needs: "
+        "pip install --force-reinstall 'pyterrier-mathamr[{extra}]'"
+    )
