@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .errors import FormulaError, FormulaTableError
 from .latex import opt_from_latex, slt_from_latex, trees_from_latex
-from .opt import opt_from_mathml
-from .slt import slt_from_mathml
-from .store import FormulaStore
+from .opt.from_mathml import opt_from_mathml
+from .slt.from_mathml import slt_from_mathml
+from .store.formula_store import FormulaStore
 from .tables import FormulaRow, read_formula_table
 from .tex.source import definitions
 from .tree import FormulaPair, FormulaTree

@@ -17,14 +17,14 @@ from pyterrier_mathamr._common.extras import require
 
 from . import mathml
 from .errors import FormulaError
-from .opt_node import share_operands
-from .opt_node import tree_of as opt_tree
+from .opt.nodes import share_operands
+from .opt.nodes import tree_of as opt_tree
 from .options import Applications, Chains, Lines, check
-from .slt_symbol import tree_of as slt_tree
+from .slt.symbols import tree_of as slt_tree
 from .tex.atoms import Atom
+from .tex.converter import to_mathml
 from .tex.corrections import LineRules, rules
 from .tex.elements import unknown
-from .tex.native import to_mathml
 from .tex.repair import repaired
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree

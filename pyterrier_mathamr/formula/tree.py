@@ -91,12 +91,12 @@ class FormulaTree:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def __str__(self) -> str:
-        from .show import indented
+        from .drawing import indented
 
         return indented(self)
 
     def _repr_html_(self) -> str:
-        from .show import drawing
+        from .drawing import drawing
 
         return drawing(self)
 

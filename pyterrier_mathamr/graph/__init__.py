@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .attach import attach_formulas, detach_formulas
-from .batch import GraphBatch, collate
-from .builder import GraphBuilder
-from .building import EMPTY_AMR, build_graphs
+from .building.from_posts import EMPTY_AMR, build_graphs
+from .building.parallel import build_store
+from .building.transformer import GraphBuilder
 from .errors import (
     GraphError,
     MissingPlaceholderError,
@@ -15,16 +14,17 @@ from .errors import (
     TextMetadataError,
     VocabularyError,
 )
-from .import_penman import ImportReport, Refusal, import_penman
-from .layout import GraphLayout, NodeKind, layout_of
+from .formula_trees import attach_formulas, detach_formulas
 from .mathamr import MathAMRGraph
-from .parallel import build_store
-from .store import GraphStore
-from .tensor_store import TensorStore
-from .tensors import GraphTensors, graph_tensors
+from .store.graph_store import GraphStore
+from .store.import_penman import ImportReport, Refusal, import_penman
+from .structure import GraphLayout, NodeKind, layout_of
+from .tensors.batch import GraphBatch, collate
+from .tensors.graph_tensors import GraphTensors, graph_tensors
+from .tensors.tensor_store import TensorStore
+from .tensors.vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
 from .texts import Passages, passages_of, row_texts, sentence_texts
-from .virtual import Auxiliary, VirtualKind, VirtualNodes
-from .vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
+from .virtual_nodes import Auxiliary, VirtualKind, VirtualNodes
 
 __all__ = [
     "EMPTY_AMR",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.errors import MathAMRError
 
 if TYPE_CHECKING:
-    from .import_penman import ImportReport
+    from .store.import_penman import ImportReport
 
 
 class GraphError(MathAMRError):

@@ -20,7 +20,7 @@ from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder
 
 from .errors import FormulaMapError, TextMetadataError
-from .layout import layout_of, placeholder_number
+from .structure import layout_of, placeholder_number
 
 _ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
 

@@ -18,9 +18,9 @@ from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .errors import MissingTextsError
-from .layout import layout_of
 from .mathamr import MathAMRGraph
-from .virtual import VirtualKind
+from .structure import layout_of
+from .virtual_nodes import VirtualKind
 
 PASSAGE = 900
 """Most characters of a passage of several sentences: as much mathematics as common text encoders read at once."""

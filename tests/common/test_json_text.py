@@ -9,7 +9,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.errors import FormulaMapError, TextMetadataError
-from pyterrier_mathamr.graph.record import graph_of
+from pyterrier_mathamr.graph.store.records import graph_of
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.systems import BlendFileError, LinearBlend
 

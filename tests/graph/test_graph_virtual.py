@@ -16,7 +16,7 @@ from pyterrier_mathamr.graph import (
     graph_tensors,
     layout_of,
 )
-from pyterrier_mathamr.graph.virtual import auxiliary_pairs, document_order
+from pyterrier_mathamr.graph.virtual_nodes import auxiliary_pairs, document_order
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1)
 

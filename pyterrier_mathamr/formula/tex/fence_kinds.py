@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula.opt_node import Node
+from pyterrier_mathamr.formula.opt.nodes import Node
 
 from .atoms import Atom
 from .factors import Unparsed

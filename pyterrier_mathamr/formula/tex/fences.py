@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula import slt_symbol as slt
-from pyterrier_mathamr.formula.opt_node import Node, fragments
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.nodes import Node, fragments
+from pyterrier_mathamr.formula.slt import symbols as slt
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .atoms import Atom
 from .factors import Unparsed

@@ -5,7 +5,7 @@ From loosest to tightest: sequences of statements and lists, colon, relations, s
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula.opt_node import Node, applied
+from pyterrier_mathamr.formula.opt.nodes import Node, applied
 
 from .atoms import Atom
 from .factors import Unparsed, product

@@ -6,9 +6,9 @@ A row that the grammar cannot read stays flat, as LaTeXML leaves it: no groups i
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula import slt_symbol as slt
-from pyterrier_mathamr.formula.opt_node import Node
-from pyterrier_mathamr.formula.slt_symbol import Symbol
+from pyterrier_mathamr.formula.opt.nodes import Node
+from pyterrier_mathamr.formula.slt import symbols as slt
+from pyterrier_mathamr.formula.slt.symbols import Symbol
 
 from .atoms import BLANK, Atom, operator
 from .factors import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed

@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.graph.errors import VocabularyError
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.structure import NodeKind, layout_of
+from pyterrier_mathamr.graph.virtual_nodes import VIRTUAL_ROLES, VirtualKind
 
-from .errors import VocabularyError
-from .layout import NodeKind, layout_of
-from .mathamr import MathAMRGraph
 from .normalise import FORMULA, NORMALISATION_VERSION, UNKNUM_DEC, UNKNUM_INT, UNKNUM_RAT, URL, normalise, number_token
-from .virtual import VIRTUAL_ROLES, VirtualKind
 
 VOCABULARY_FORMAT = 1
 """Counts the changes of the file's form."""

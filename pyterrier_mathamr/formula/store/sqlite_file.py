@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import UNREADABLE, DamagedError
 
-from .store_format import SCHEMA, decode, number_of, text_of
-from .tree import FormulaTree
+from .format import SCHEMA, decode, number_of, text_of
 
 T = TypeVar("T")
 

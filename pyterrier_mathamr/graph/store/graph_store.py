@@ -15,15 +15,15 @@ import pyterrier as pt
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrError
+from pyterrier_mathamr.graph.building.columns import Side
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.store import DamagedError, Mode, Rows, Snapshot, StoredArtifact, replacing
 
 from .import_penman import ImportReport, import_penman
+from .indexer import GraphStoreIndexer
+from .kind import GRAPHS, packed_records
 from .loader import GraphLoader
-from .mathamr import MathAMRGraph
-from .reading import Side
-from .record import graph_of, unpack
-from .store_index import GraphStoreIndexer
-from .stored import GRAPHS, packed_records
+from .records import graph_of, unpack
 
 _AT_ONCE = 256  # graphs that are looked up together when all are read
 

@@ -24,11 +24,10 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 
-from .building import build_graphs, warn
-from .mathamr import MathAMRGraph
-from .reading import (
+from .columns import (
     TOPIC_TEXTS,
     Queries,
     Side,
@@ -39,6 +38,7 @@ from .reading import (
     warn_of_empty_formulas,
     warn_of_second_texts,
 )
+from .from_posts import build_graphs, warn
 
 _EMPTY_POST = MathPost(text="", formulas=())
 _Reader = Callable[[Mapping[str, Any]], MathPost]

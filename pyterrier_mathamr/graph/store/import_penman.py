@@ -19,18 +19,23 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.graph.errors import (
+    FormulaMapError,
+    MissingPlaceholderError,
+    NothingImportedError,
+    TextMetadataError,
+)
+from pyterrier_mathamr.graph.formula_trees import attach_formulas
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.structure import layout_of
 from pyterrier_mathamr.store import Mode, file_fingerprint
 
-from .attach import attach_formulas
-from .errors import FormulaMapError, MissingPlaceholderError, NothingImportedError, TextMetadataError
-from .layout import layout_of
-from .mathamr import MathAMRGraph
-from .record_files import RawRecord, iter_raw_records
-from .store_index import record_of_row
-from .stored import Record
+from .indexer import record_of_row
+from .kind import Record
+from .penman_files import RawRecord, iter_raw_records
 
 if TYPE_CHECKING:
-    from .store import GraphStore
+    from .graph_store import GraphStore
 
 SHOWN = 20
 """Refused records that the report names one by one."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from lxml import etree
 
-from . import mathml
-from .errors import FormulaError
-from .mathml import clean
-from .slt_symbol import (
+from pyterrier_mathamr.formula import mathml
+from pyterrier_mathamr.formula.errors import FormulaError
+from pyterrier_mathamr.formula.mathml import clean
+from pyterrier_mathamr.formula.tree import FormulaTree
+
+from .symbols import (
     Symbol,
     Symbols,
     chain,
@@ -29,7 +31,6 @@ from .slt_symbol import (
     tree_of,
     visible_chain,
 )
-from .tree import FormulaTree
 
 # ---------------------------------------------------------------------------------------------------- tokens
 

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrEdge
 
-from .layout import GraphLayout
+from .structure import GraphLayout
 
 VirtualNodes = Literal["hierarchy", "none", "global"]
 """Which nodes stand for the post (MathAMR+, section 4.3.2)."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from .opt_symbols import RELATIONS, position
-from .tree import Edge, FormulaTree
+from pyterrier_mathamr.formula.tree import Edge, FormulaTree
+
+from .names import RELATIONS, position
 
 DEGREE, SHARED = "$!degree", "$!share"
 """Labels of nodes that only stand for something until the node around them is made."""

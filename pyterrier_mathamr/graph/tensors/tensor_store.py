@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.graph.errors import TensorsError
 from pyterrier_mathamr.store import (
     Content,
     DamagedError,
@@ -28,8 +29,7 @@ from pyterrier_mathamr.store import (
     merge_ragged,
 )
 
-from .errors import TensorsError
-from .tensors import GraphTensors
+from .graph_tensors import GraphTensors
 
 TENSORS = Kind(
     type="tensor_store",

@@ -13,11 +13,15 @@ from __future__ import annotations
 
 from lxml import etree
 
-from . import mathml
+from pyterrier_mathamr.formula import mathml
+from pyterrier_mathamr.formula.errors import FormulaError
+from pyterrier_mathamr.formula.mathml import clean
+from pyterrier_mathamr.formula.options import Applications, Chains, check
+from pyterrier_mathamr.formula.tree import FormulaTree
+
 from .applications import apply_functions
-from .errors import FormulaError
-from .mathml import clean
-from .opt_node import (
+from .names import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED
+from .nodes import (
     DEGREE,
     SHARED,
     Node,
@@ -29,9 +33,6 @@ from .opt_node import (
     share_operands,
     tree_of,
 )
-from .opt_symbols import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED
-from .options import Applications, Chains, check
-from .tree import FormulaTree
 
 _CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
 

@@ -17,7 +17,7 @@ import unicodedata
 
 from snowballstemmer.porter_stemmer import PorterStemmer
 
-from .layout import NodeKind, placeholder_number
+from pyterrier_mathamr.graph.structure import NodeKind, placeholder_number
 
 NORMALISATION_VERSION = 1
 """Counts the changes of these rules; part of the vocabulary's hash, since ids mean another thing after a change."""

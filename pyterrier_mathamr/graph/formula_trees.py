@@ -24,7 +24,7 @@ from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.posts import placeholder
 
-from .layout import NodeKind, layout_of, placeholder_number
+from .structure import NodeKind, layout_of, placeholder_number
 
 MATH_ROLE = ":math"
 """Joins the root to a formula that the parser dropped (MathAMR+, section 3.1)."""

@@ -11,6 +11,11 @@ from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
+from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
+from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
+from pyterrier_mathamr.formula.tables import FormulaRow, read_formula_table
+from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import (
     UNREADABLE,
     Content,
@@ -22,12 +27,7 @@ from pyterrier_mathamr.store import (
     writing,
 )
 
-from .errors import FormulaError, FormulaTableError
-from .opt import opt_from_mathml
-from .slt import slt_from_mathml
-from .store_format import FILE, KIND, SCHEMA, encode, number_of, tree_number
-from .tables import FormulaRow, read_formula_table
-from .tree import FormulaTree
+from .format import FILE, KIND, SCHEMA, encode, number_of, tree_number
 
 _STEP = 20_000  # rows of one transaction: what is lost when a build is broken off
 _REMEMBERED = 50_000  # formulas whose tree is not converted again

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.graph.errors import TensorsError
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.structure import NodeKind, layout_of
+from pyterrier_mathamr.graph.virtual_nodes import Auxiliary, VirtualNodes, check_conditions, virtual_part
 
-from .errors import TensorsError
-from .layout import NodeKind, layout_of
-from .mathamr import MathAMRGraph
-from .virtual import Auxiliary, VirtualNodes, check_conditions, virtual_part
 from .vocabulary import FIRST_VIRTUAL_ID, Vocabulary
 
 if TYPE_CHECKING:

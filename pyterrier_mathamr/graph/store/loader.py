@@ -11,11 +11,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, join_values
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
-
-from .reading import Side
+from pyterrier_mathamr.graph.building.columns import Side
 
 if TYPE_CHECKING:
-    from .store import GraphStore
+    from .graph_store import GraphStore
 
 
 class GraphLoader(ByParameters, pt.Transformer):  # type: ignore[misc]

@@ -23,8 +23,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.amr import AmrEdge, AmrGraph
-
-from .mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 
 _LEVEL = 6
 _DEEPEST = 8  # lists in lists; a field has three

@@ -13,15 +13,15 @@ from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.graph.errors import GraphError
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.store import Job, Mode
 
-from .errors import GraphError
-from .mathamr import MathAMRGraph
-from .record import pack, record_of
-from .stored import GRAPHS, Record, content_of, packed_records
+from .kind import GRAPHS, Record, content_of, packed_records
+from .records import pack, record_of
 
 if TYPE_CHECKING:
-    from .store import GraphStore
+    from .graph_store import GraphStore
 
 _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
 

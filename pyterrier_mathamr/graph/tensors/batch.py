@@ -10,9 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from .errors import TensorsError
-from .tensors import GraphTensors
-from .virtual import VirtualKind
+from pyterrier_mathamr.graph.errors import TensorsError
+from pyterrier_mathamr.graph.virtual_nodes import VirtualKind
+
+from .graph_tensors import GraphTensors
 from .vocabulary import FIRST_VIRTUAL_ID
 
 

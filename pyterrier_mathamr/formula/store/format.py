@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import Kind
-
-from .tree import FormulaTree
 
 FILE = "formulas.sqlite"
 KIND = Kind(

@@ -19,12 +19,12 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
+from pyterrier_mathamr.graph.store.graph_store import GraphStore
+from pyterrier_mathamr.graph.store.indexer import record_of_row
+from pyterrier_mathamr.graph.store.kind import Record
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
-from .builder import GraphBuilder
-from .store import GraphStore
-from .store_index import record_of_row
-from .stored import Record
+from .transformer import GraphBuilder
 
 Batch = list[dict[str, Any]]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula.tree import FormulaPair
 from pyterrier_mathamr.store import (
     DamagedError,
     FormatError,
@@ -23,10 +24,9 @@ from pyterrier_mathamr.store import (
     StoredArtifact,
 )
 
-from .store_build import build_store, fingerprint, rows_done
-from .store_file import StoreFile
-from .store_format import FILE, KIND
-from .tree import FormulaPair
+from .build import build_store, fingerprint, rows_done
+from .format import FILE, KIND
+from .sqlite_file import StoreFile
 
 
 class FormulaStore(StoredArtifact):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from .tree import Edge, FormulaTree
+from pyterrier_mathamr.formula.tree import Edge, FormulaTree
 
 _ORDER = "aocnbudew"
 _RANK = {label: rank for rank, label in enumerate(_ORDER)}

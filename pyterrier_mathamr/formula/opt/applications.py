@@ -13,7 +13,7 @@ from __future__ import annotations
 import unicodedata
 from collections import deque
 
-from .opt_node import Node, applied
+from .nodes import Node, applied
 
 FUNCTION_LETTERS = frozenset("V!" + letter for letter in ("italic-ϕ", *"fghFGH𝑓𝑔ℎ𝐹𝐺𝐻ϕφψ𝜑𝜓ΦΨ"))
 """Labels of the letters that are taken for functions: f, g, h, F, G, H, phi, psi, Phi, Psi, in italics or upright."""

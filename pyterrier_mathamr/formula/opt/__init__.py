@@ -1,0 +1,1 @@
+"""The operator tree (OPT): from Content MathML."""

@@ -1,0 +1,1 @@
+"""The symbol layout tree (SLT): from Presentation MathML."""

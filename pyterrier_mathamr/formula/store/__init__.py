@@ -1,0 +1,1 @@
+"""The official trees of a collection in one SQLite file."""

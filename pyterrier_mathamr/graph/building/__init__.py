@@ -1,0 +1,1 @@
+"""Posts and queries to graphs."""

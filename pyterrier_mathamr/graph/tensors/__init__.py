@@ -1,0 +1,1 @@
+"""Graphs to arrays of vocabulary ids."""
