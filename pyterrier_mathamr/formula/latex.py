@@ -167,7 +167,7 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
     source = _fallback(text)
     if source is None:
         place, _, message = str(first).partition(": ")
-        raise FormulaError(message or str(first), latex, int(place) if place.isdecimal() else 0) from first
+        raise FormulaError(message or str(first), text, int(place) if place.isdecimal() else 0) from first
     return source, True
 
 

@@ -1,5 +1,4 @@
 import string
-from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +21,8 @@ SOME_LATEX = st.lists(st.sampled_from(PIECES.split()), max_size=25).map(" ".join
 TAGS = """mrow mi mo mn msup msub msubsup mfrac msqrt mroot mtable mtr mtd mmultiscripts mprescripts munderover mstyle
 mfenced menclose apply ci cn csymbol plus times set list interval matrix matrixrow share cerror root degree semantics
 nonsense"""
+PRESENTATION = "mrow msup msub msubsup mfrac msqrt mroot mtable mtr mtd munderover mstyle mfenced menclose nonsense"
+CONTENT = "apply plus times set list interval matrix matrixrow cerror degree semantics nonsense"
 
 
 def check(tree):
@@ -31,27 +32,55 @@ def check(tree):
     assert decode(encode(tree), tree_number(encode(tree))) == tree
 
 
+def check_tree_or_error(convert, source):
+    """Either a sound tree, or an error with a place in the text that was read."""
+    try:
+        tree = convert(source)
+    except FormulaError as refused:
+        error = refused
+    else:
+        return check(tree)
+    assert error.message
+    assert 0 <= error.position <= len(error.source)
+
+
 @pytest.mark.parametrize("convert", CONVERTERS)
 @settings(deadline=None, max_examples=150)
 @given(source=st.one_of(st.text(), st.binary().map(lambda b: b.decode("latin-1")), SOME_LATEX))
-def test_any_text_gives_a_tree_or_a_formula_error(convert, source):
-    with suppress(FormulaError):
-        check(convert(source))
+def test_any_text_gives_a_tree_or_an_error_with_its_place(convert, source):
+    check_tree_or_error(convert, source)
 
 
 @pytest.mark.parametrize("convert", [slt_from_mathml, opt_from_mathml])
 @settings(deadline=None, max_examples=150)
-@given(
-    tags=st.lists(st.sampled_from(TAGS.split()), max_size=15),
-    depth=st.integers(0, 15),
+@given(source=st.text().filter(lambda text: "<" not in text))
+def test_text_without_an_element_gives_an_error(convert, source):
+    with pytest.raises(FormulaError):
+        convert(source)
+
+
+def nested(tags, depth, leaf="x"):
+    inner = "".join(f"<{tag}>{leaf}</{tag}>" for tag in tags[:depth])
+    opened, closed = "".join(f"<{tag}>" for tag in tags[depth:]), "".join(f"</{tag}>" for tag in reversed(tags[depth:]))
+    return f"<math>{opened}{inner}{closed}</math>"
+
+
+@pytest.mark.parametrize("convert", [slt_from_mathml, opt_from_mathml])
+@settings(deadline=None, max_examples=150)
+@given(tags=st.lists(st.sampled_from(TAGS.split()), max_size=15), depth=st.integers(0, 15))
+def test_any_nesting_of_elements_gives_a_tree_or_an_error_with_its_place(convert, tags, depth):
+    check_tree_or_error(convert, nested(tags, depth))
+
+
+@pytest.mark.parametrize(
+    ("convert", "tags", "leaf"),
+    [(slt_from_mathml, PRESENTATION, "<mi>x</mi>"), (opt_from_mathml, CONTENT, "<ci>x</ci>")],
 )
-def test_any_nesting_of_elements_gives_a_tree_or_a_formula_error(convert, tags, depth):
-    inner = "".join(f"<{tag}>x</{tag}>" for tag in tags[:depth])
-    source = (
-        "".join(f"<{tag}>" for tag in tags[depth:]) + inner + "".join(f"</{tag}>" for tag in reversed(tags[depth:]))
-    )
-    with suppress(FormulaError):
-        check(convert(f"<math>{source}</math>"))
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_any_nesting_of_elements_around_a_symbol_gives_a_tree(convert, tags, leaf, data):
+    chosen = data.draw(st.lists(st.sampled_from(tags.split()), min_size=1, max_size=15))
+    check(convert(nested(chosen, data.draw(st.integers(1, len(chosen))), leaf)))
 
 
 LETTERS = st.sampled_from(string.ascii_letters)
@@ -59,23 +88,25 @@ LETTERS = st.sampled_from(string.ascii_letters)
 
 @st.composite
 def layouts(draw, depth=0):
-    """A random layout: a row of letters with scripts and fractions, as MathML and as label and children."""
+    """A random layout: a row of letters with scripts and fractions, as MathML, LaTeX, and label and children."""
     row = []
     for _ in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from(["letter", "power", "fraction"] if depth < 3 else ["letter"]))
         letter = draw(LETTERS)
         if kind == "letter":
-            row.append((f"<mi>{letter}</mi>", f"V!{letter}", {}))
+            row.append((f"<mi>{letter}</mi>", letter, f"V!{letter}", {}))
         elif kind == "power":
-            source, script = draw(layouts(depth=depth + 1))
-            row.append((f"<msup><mi>{letter}</mi>{source}</msup>", f"V!{letter}", {"a": script}))
+            xml, latex, script = draw(layouts(depth=depth + 1))
+            row.append((f"<msup><mi>{letter}</mi>{xml}</msup>", f"{letter}^{{{latex}}}", f"V!{letter}", {"a": script}))
         else:
-            (over, o), (under, u) = draw(layouts(depth=depth + 1)), draw(layouts(depth=depth + 1))
-            row.append((f"<mfrac>{over}{under}</mfrac>", "O!divide", {"o": o, "u": u}))
+            (over, above, o), (under, below, u) = draw(layouts(depth=depth + 1)), draw(layouts(depth=depth + 1))
+            latex = f"\\frac{{{above}}}{{{below}}}"
+            row.append((f"<mfrac>{over}{under}</mfrac>", latex, "O!divide", {"o": o, "u": u}))
     node = None
-    for _, label, children in reversed(row):
+    for _, _, label, children in reversed(row):
         node = (label, children if node is None else {**children, "n": node})
-    return f"<mrow>{''.join(source for source, _, _ in row)}</mrow>", node
+    xml, latex = ("".join(part) for part in list(zip(*row, strict=True))[:2])
+    return f"<mrow>{xml}</mrow>", latex, node
 
 
 @st.composite
@@ -110,10 +141,10 @@ def numbered(node, pairs_of):
 
 @settings(deadline=None, max_examples=100)
 @given(layouts())
-def test_a_random_layout_tree_survives_the_way_through_mathml(layout):
-    source, node = layout
+def test_a_random_layout_tree_survives_the_way_through_mathml_and_latex(layout):
+    xml, latex, node = layout
     expected = numbered(node, lambda n: [(e, n[1][e]) for e in "aocnbudew" if e in n[1]])
-    assert slt_from_mathml(f"<math>{source}</math>") == expected
+    assert slt_from_mathml(f"<math>{xml}</math>") == slt_from_latex(latex) == expected
 
 
 @settings(deadline=None, max_examples=100)
