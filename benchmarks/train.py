@@ -22,13 +22,13 @@ import torch
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.batches import BatchMaker
 from pyterrier_mathamr.model.devices import choose_device
-from pyterrier_mathamr.model.history import Unfinished
-from pyterrier_mathamr.model.ranks import Ranks, local_device
-from pyterrier_mathamr.model.run import TrainingRun
-from pyterrier_mathamr.model.training_data import TrainingData
-from pyterrier_mathamr.model.training_files import TrainingFiles
+from pyterrier_mathamr.model.training.batches import BatchMaker
+from pyterrier_mathamr.model.training.distributed import Ranks, local_device
+from pyterrier_mathamr.model.training.history import Unfinished
+from pyterrier_mathamr.model.training.training_data import TrainingData
+from pyterrier_mathamr.model.training.training_files import TrainingFiles
+from pyterrier_mathamr.model.training.training_loop import TrainingRun
 
 PAPER_PAIRS = 45_000
 

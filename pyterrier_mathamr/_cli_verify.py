@@ -35,7 +35,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 
 def _faults(path: Path) -> Iterator[MathAMRError]:
     """Find out what is at the path, and what is wrong with it."""
-    from .model.verification import model_faults
+    from .model.files import model_faults
     from .store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
 
     if path.is_file():
@@ -79,7 +79,7 @@ def _kinds() -> list[Kind]:
     from .formula import FormulaStore
     from .graph import GraphStore, TensorStore
     from .index import MathAMRFormulaIndex, MathAMRIndex
-    from .model.checkpoint import Checkpoint
+    from .model.training.checkpoint import Checkpoint
     from .systems import BM25Index, TangentIndex
 
     artifacts = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .attention import MemberAttention
-from .augment import augment, drop_sentences
-from .bags import WordBags
 from .config import MathAMRConfig
-from .encoder import Encoder, ProjectionHead, RelationalLayer
-from .encoders import DocEncoder, QueryEncoder, TextScorer
+from .encoder.encoder import Encoder, ProjectionHead, RelationalLayer
+from .encoder.initial import InitialState
+from .encoder.maxsim import best_matches, maxsim, maxsim_matrix
+from .encoder.plan import RelationPlan
+from .encoder.rgcn import RelationalGraphConv
 from .errors import (
     MissingFeaturesError,
     MissingGraphError,
@@ -22,20 +22,20 @@ from .errors import (
     UnknownOptionError,
     UnsafeModelError,
 )
-from .fit import fit_score_weights, kind_sums
-from .formula_contrast import formula_contrast
-from .history import EpochRecord
 from .identity import vectors_by
-from .initial import InitialState
-from .losses import ContrastiveLoss, info_nce, normalise
 from .mathamr import MathAMR
-from .maxsim import best_matches, maxsim, maxsim_matrix
-from .plan import RelationPlan
-from .ranks import is_first
-from .rgcn import RelationalGraphConv
-from .text import TextEncoder
-from .trainer import Trainer
-from .weights import ScoreWeights
+from .training.augment import augment, drop_sentences
+from .training.distributed import is_first
+from .training.formula_contrast import formula_contrast
+from .training.history import EpochRecord
+from .training.losses import ContrastiveLoss, info_nce, normalise
+from .training.score_weight_fitting import fit_score_weights, kind_sums
+from .training.trainer import Trainer
+from .transformers import DocEncoder, QueryEncoder, TextScorer
+from .variants.attention import MemberAttention
+from .variants.bags import WordBags
+from .variants.score_weights import ScoreWeights
+from .variants.text import TextEncoder
 
 __all__ = [
     "ContrastiveLoss",

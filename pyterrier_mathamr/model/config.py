@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
 from .errors import UnknownOptionError
-from .option_pairs import check_together
+from .option_combinations import check_together
 from .option_rules import RULES
 
 Initialisation = Literal["zero", "random", "mean"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .files import Manifest
 from .mathamr import MathAMR
-from .storage import Manifest
 
 _DIGITS = 16
 

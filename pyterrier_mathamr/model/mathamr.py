@@ -21,11 +21,11 @@ from pyterrier_mathamr.store import new_folder
 
 from .config import MathAMRConfig
 from .devices import choose_device
-from .encoder import Encoder
-from .start import first_encoder, starting_weights
-from .storage import (
+from .encoder.encoder import Encoder
+from .files import (
     Manifest,
     find_folder,
+    model_faults,
     pack_weights,
     read_manifest,
     read_vocabulary,
@@ -35,13 +35,13 @@ from .storage import (
     write_model,
 )
 from .tensors import batches_by_size, tensors_of
-from .text import TextEncoder
-from .text_folder import encoder_of
-from .verification import model_faults
-from .weights import ScoreWeights, with_weights
+from .variants.score_weights import ScoreWeights, with_weights
+from .variants.start import first_encoder, starting_weights
+from .variants.text import TextEncoder
+from .variants.text_folder import encoder_of
 
 if TYPE_CHECKING:
-    from .encoders import DocEncoder, QueryEncoder, TextScorer
+    from .transformers import DocEncoder, QueryEncoder, TextScorer
 
 Embeddings = npt.NDArray[np.float32]
 """float32 ``[n, d]`` with rows of unit length: formulas in order, sentences in order, the document last."""
@@ -244,7 +244,7 @@ class MathAMR:
 
             (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
         """
-        from .encoders import DocEncoder
+        from .transformers import DocEncoder
 
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
@@ -260,7 +260,7 @@ class MathAMR:
 
             mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
         """
-        from .encoders import QueryEncoder
+        from .transformers import QueryEncoder
 
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
@@ -276,7 +276,7 @@ class MathAMR:
 
             bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
         """
-        from .encoders import TextScorer
+        from .transformers import TextScorer
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 

@@ -10,8 +10,8 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 
 from .config import MathAMRConfig
-from .text import TextEncoder
-from .text_features import PostTexts, text_features
+from .variants.text import TextEncoder
+from .variants.text_features import PostTexts, text_features
 
 _AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
 

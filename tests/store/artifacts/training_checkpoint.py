@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from pyterrier_mathamr.model.checkpoint import Checkpoint, Snapshot
+from pyterrier_mathamr.model.training.checkpoint import Checkpoint, Snapshot
 
 NAME = "training-checkpoint"
 PART = 12  # a snapshot is one part, whatever its size

@@ -1,0 +1,176 @@
+"""MaxSim of ragged sets of vectors, exact, without padding in the result (MathAMR+, equations 3.4 and 3.5).
+
+Rows of many posts lie end to end, ``offsets`` says where each post begins. Nothing is ever masked with zeros: a
+missing row is minus infinity, so a pair with only negative similarities has a negative score.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr.model.errors import ShapeError
+
+_CHUNK = 1 << 22
+"""Similarities held at once: 16 MiB of float32."""
+
+
+def maxsim(
+    query: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor | None = None, blend: float | None = None
+) -> Tensor:
+    """Score each document against one query: S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (MathAMR+, eq. 3.4).
+
+    With weights and a blend it is Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
+
+    Args:
+        query: float32 ``[q, d]``, rows of unit length.
+        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
+        weights: float ``[q]``, or ``None`` where each is 1.
+        blend: a, which needs a row in each document, or ``None``.
+
+    Returns:
+        float32 ``[m]``, at most ``q`` each where nothing is weighted; minus infinity for a document without rows.
+
+    Raises:
+        ShapeError: the widths differ, or the offsets do not span ``rows``.
+    """
+    check_ragged(query, rows, offsets)
+    best = torch.segment_reduce(rows @ query.T, "max", offsets=offsets, initial=-math.inf)  # [m, q]
+    scores = best.sum(dim=1) if weights is None else best @ weights.to(best.dtype)
+    return scores if blend is None else scores + blend * (rows[offsets[1:] - 1] @ query[-1])
+
+
+def maxsim_matrix(
+    queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor | None = None
+) -> Tensor:
+    """Score every document against every query: S_ij = Σ_t max_s q_it · d_js (MathAMR+, eq. 3.5), with gradient.
+
+    Only the position of each maximum is kept for the gradient; similarities are made in chunks, so memory is
+    O(q_total · m), not O(q_total · r).
+
+    Args:
+        queries: float32 ``[q_total, d]``, the rows of all queries end to end.
+        query_offsets: int64 ``[b + 1]``.
+        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        offsets: int64 ``[m + 1]``.
+        weights: float ``[q_total]``, what each query row counts, with gradient; ``None`` where each is 1.
+
+    Returns:
+        float32 ``[b, m]``; minus infinity for a document without rows, 0 for a query without rows.
+
+    Raises:
+        ShapeError: the widths differ, or offsets do not span their rows.
+    """
+    check_ragged(queries, rows, offsets)
+    check_ragged(rows, queries, query_offsets)
+    best: Tensor = _BestMatch.apply(queries, rows, offsets)  # type: ignore[no-untyped-call]  # [q_total, m]
+    if weights is not None:
+        best = best * weights.unsqueeze(1)
+    return torch.segment_reduce(best, "sum", offsets=query_offsets, initial=0.0)  # [b, m]
+
+
+@torch.no_grad()
+def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+    """Find max_s q · d_s for each query row and document, without gradient and in bounded memory beside the result.
+
+    Args:
+        queries: float32 ``[q_total, d]``.
+        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        offsets: int64 ``[m + 1]``.
+
+    Returns:
+        float32 ``[q_total, m]``; minus infinity for a document without rows.
+
+    Raises:
+        ShapeError: the widths differ, or the offsets do not span ``rows``.
+    """
+    check_ragged(queries, rows, offsets)
+    best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
+    for documents, index in _by_length(offsets):
+        filled = torch.where(index < 0, index[:, :1], index)  # a row that stands twice changes no maximum
+        columns = rows.index_select(0, filled.flatten()).t()  # [d, g·L]
+        for part in _chunks(queries, index.numel()):
+            found = (queries[part] @ columns).view(-1, *index.shape).amax(dim=2)
+            best[part.unsqueeze(1), documents] = found
+    return best
+
+
+def check_ragged(other: Tensor, rows: Tensor, offsets: Tensor) -> None:
+    """Refuse ragged rows that do not fit together.
+
+    Args:
+        other: float ``[·, d]``, the rows they are compared with.
+        rows: float ``[r, d]``.
+        offsets: int64 ``[m + 1]``, from 0 to r, never falling.
+
+    Raises:
+        ShapeError: naming what does not fit.
+    """
+    for name, matrix in (("query", other), ("rows", rows)):
+        if matrix.dim() != 2:
+            raise ShapeError(name, tuple(matrix.shape), "[rows, d]")
+    if other.size(1) != rows.size(1):
+        raise ShapeError("rows", tuple(rows.shape), f"[r, {other.size(1)}], as wide as the query")
+    spans = offsets.dim() == 1 and offsets.numel() > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == rows.size(0)
+    if not spans or bool((offsets.diff() < 0).any()):
+        raise ShapeError("offsets", tuple(offsets.shape), f"[m + 1], rising from 0 to {rows.size(0)}")
+
+
+class _BestMatch(torch.autograd.Function):
+    """For each query row and document: max_s q · d_s. The gradient flows through the first maximal row alone."""
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+        """Find the greatest similarity and where it is: ``[q_total, d]`` and ``[r, d]`` to ``[q_total, m]``."""
+        best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
+        where = torch.zeros(best.shape, dtype=torch.int32, device=best.device)
+        for documents, index in _by_length(offsets):  # [g], [g, L] rows, -1 where a document is shorter
+            missing = (index < 0).flatten()
+            columns = rows.index_select(0, index.clamp_min(0).flatten()).t()  # [d, g·L]
+            for part in _chunks(queries, index.numel()):
+                similarity = (queries[part] @ columns).masked_fill_(missing, -math.inf)
+                value, position = similarity.view(-1, *index.shape).max(dim=2)  # [chunk, g]
+                best[part.unsqueeze(1), documents] = value
+                found = index.expand(part.numel(), -1, -1).gather(2, position.unsqueeze(2)).squeeze(2)
+                where[part.unsqueeze(1), documents] = found.to(torch.int32)
+        ctx.save_for_backward(queries, rows, where, offsets)
+        return best
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Send each gradient to the pair of rows that was the maximum."""
+        queries, rows, where, offsets = ctx.saved_tensors
+        grad = grad.masked_fill(offsets.diff() == 0, 0.0)  # a document without rows has no maximum
+        grad_queries, grad_rows = torch.zeros_like(queries), torch.zeros_like(rows)
+        for part in _chunks(queries, rows.size(0)):
+            # Each row belongs to one document, so the columns of one query row never collide, empty ones aside.
+            chosen = grad.new_zeros(part.numel(), rows.size(0)).scatter_add_(1, where[part].long(), grad[part])
+            grad_queries[part] = chosen @ rows
+            grad_rows.addmm_(chosen.t(), queries[part])
+        return grad_queries, grad_rows, None
+
+
+def _chunks(queries: Tensor, width: int) -> tuple[Tensor, ...]:
+    """Split the query rows so that a chunk against ``width`` rows stays within the bound: int64 ``[chunk]`` each."""
+    return torch.split(torch.arange(queries.size(0), device=queries.device), max(1, _CHUNK // max(1, width)))
+
+
+def _by_length(offsets: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Group documents of like length, so that padding a group at most doubles it; empty documents are left out.
+
+    Returns:
+        For each group: int64 ``[g]`` documents, and int64 ``[g, L]`` their rows, -1 after a document's last.
+    """
+    lengths = offsets.diff()
+    bits = torch.ceil(torch.log2(lengths.clamp_min(1).double())).long()  # 1 | 2 | 3-4 | 5-8 | …
+    groups = []
+    for bit in torch.unique(bits[lengths > 0]).tolist():
+        documents = torch.nonzero((bits == bit) & (lengths > 0)).squeeze(1)
+        step = torch.arange(int(lengths[documents].max()), device=offsets.device)
+        index = offsets[documents].unsqueeze(1) + step
+        groups.append((documents, index.masked_fill(step >= lengths[documents].unsqueeze(1), -1)))
+    return groups

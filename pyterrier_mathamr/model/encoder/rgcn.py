@@ -1,0 +1,231 @@
+"""The relational graph convolution by relation-sorted segments (MathAMR+, equation 2.4).
+
+``torch_geometric.nn.RGCNConv`` loops over all relations and searches the edges of each; ``FastRGCNConv`` holds one
+matrix for each edge. Here each relation that occurs multiplies, at once, as few rows as can carry its messages (see
+:mod:`~pyterrier_mathamr.model.encoder.plan`)::
+
+    x [N, in]  ──collect──▶  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]
+
+Cost: O(e·(in + out) + p·in·out), memory O(p·(in + out)), where p <= e is the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model.errors import ShapeError
+
+from .plan import Gather, RelationPlan
+
+
+class RelationalGraphConv(nn.Module):
+    r"""One R-GCN layer: h'_i = W_0 h_i + b + Σ_r mean_{j ∈ N_i^r} W_r h_j, with W_r = Σ_b a_rb V_b (equation 2.4).
+
+    Numbers, parameter names and shapes are those of ``torch_geometric.nn.RGCNConv``: ``weight`` ``[B, in, out]`` (or
+    ``[R, in, out]`` without bases), ``comp`` ``[R, B]``, ``root`` ``[in, out]``, ``bias`` ``[out]``; vectors multiply
+    from the left. Absent parameters are ``None``.
+
+    Args:
+        in_channels: width of the input.
+        out_channels: width of the output.
+        num_relations: R.
+        num_bases: B, or ``None`` for a matrix of its own for each relation.
+        aggr: ``mean`` divides by the number of neighbours of the relation, ``add`` does not.
+        root_weight: transform the node itself too.
+        bias: add a learned vector.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        num_relations: int,
+        num_bases: int | None = None,
+        aggr: str = "mean",
+        root_weight: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if aggr not in ("mean", "add", "sum"):
+            raise ConfigError("aggr", aggr, "'mean' or 'add'")
+        self.in_channels, self.out_channels, self.num_relations = in_channels, out_channels, num_relations
+        self.num_bases, self.aggr = num_bases, aggr
+        matrices = num_relations if num_bases is None else num_bases
+        self.weight = nn.Parameter(torch.empty(matrices, in_channels, out_channels))
+        self.comp = None if num_bases is None else nn.Parameter(torch.empty(num_relations, num_bases))
+        self.root = nn.Parameter(torch.empty(in_channels, out_channels)) if root_weight else None
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self._composed: tuple[tuple[int, ...], Tensor] | None = None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew: Glorot-uniform over the last two axes, the bias zero."""
+        for parameter in (self.weight, self.comp, self.root):
+            if parameter is not None:
+                bound = math.sqrt(6.0 / (parameter.size(-2) + parameter.size(-1)))
+                nn.init.uniform_(parameter, -bound, bound)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_type: Tensor,
+        *,
+        attributes: Tensor | None = None,
+        plan: RelationPlan | None = None,
+        targets: Tensor | None = None,
+    ) -> Tensor:
+        """Pass messages once.
+
+        Args:
+            x: float ``[N, in]``, states of the nodes.
+            edge_index: int64 ``[2, e]``, sources and targets.
+            edge_type: int64 ``[e]``, relations.
+            attributes: float ``[R, in]``, a vector for each relation, added to the source's state before W_r.
+            plan: the sorted edges, where several layers share them; else made here. Made with the same ``targets``.
+            targets: int64 ``[t]``, distinct nodes, where only their new states are wanted.
+
+        Returns:
+            float ``[N, out]``, or ``[t, out]``.
+
+        Raises:
+            ShapeError: ``x`` is not ``[N, in]``, or the edges are of another shape.
+        """
+        if x.dim() != 2 or x.size(1) != self.in_channels:
+            raise ShapeError("x", tuple(x.shape), f"[N, {self.in_channels}]")
+        if plan is None:
+            plan = RelationPlan.build(edge_index, edge_type, x.size(0), x.dtype, targets)
+        added = None if attributes is None else attributes.index_select(0, plan.relations)  # [k, in]
+        weights = self._weights(plan.relations)
+        if weights.dtype != x.dtype:  # under autocast
+            x, added = x.to(weights.dtype), None if added is None else added.to(weights.dtype)
+        out: Tensor = _RelationalSum.apply(x, weights, added, plan, self.aggr == "mean")  # type: ignore[no-untyped-call]
+        if self.root is not None:
+            own = x if targets is None else x.index_select(0, targets)
+            return out + (own @ self.root if self.bias is None else torch.addmm(self.bias, own, self.root))
+        return out if self.bias is None else out + self.bias
+
+    def _weights(self, relations: Tensor) -> Tensor:
+        """Compose W_r of the relations that occur: float ``[k, in, out]``; all are kept between inferences."""
+        if self.comp is None:
+            return self.weight.index_select(0, relations)
+        if self.training or torch.is_grad_enabled():
+            chosen = self.comp.index_select(0, relations) @ self.weight.flatten(1)
+            return chosen.view(-1, self.in_channels, self.out_channels)
+        stamp = tuple(number for p in (self.comp, self.weight) for number in (id(p), p._version, p.data_ptr()))
+        if self._composed is None or self._composed[0] != stamp:
+            composed = (self.comp @ self.weight.flatten(1)).view(-1, self.in_channels, self.out_channels)
+            if composed.dtype != self.weight.dtype:  # under autocast, and not for a call without
+                return composed.index_select(0, relations)
+            self._composed = (stamp, composed)
+        return self._composed[1].index_select(0, relations)
+
+    def train(self, mode: bool = True) -> RelationalGraphConv:
+        """Switch between training and evaluation; fused optimizers change weights without leaving a trace in them."""
+        self._composed = None
+        return super().train(mode)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the composed weights out: they are made again from the parameters."""
+        return {**self.__dict__, "_composed": None}
+
+    def extra_repr(self) -> str:
+        """Show the sizes in ``repr``."""
+        return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}, bases={self.num_bases}"
+
+
+class _RelationalSum(torch.autograd.Function):
+    """Σ_r mean_{j ∈ N_i^r} W_r (h_j + e_r) for all nodes, with its gradient; keeps only the ``[p, in]`` rows."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weights: Tensor, attributes: Tensor | None, plan: RelationPlan, mean: bool
+    ) -> Tensor:
+        """Collect, transform by relation, spread: ``[N, in]`` to ``[N, out]``."""
+        rows = _bag_sum(x, plan.collect, mean)  # [p, in]
+        if attributes is not None:
+            spread = attributes.repeat_interleave(plan.ends.diff(prepend=plan.ends.new_zeros(1)), 0)  # [p, in]
+            rows += spread if mean else spread * plan.collect.starts.diff().unsqueeze(1)
+        products = _grouped(rows, weights, plan)  # [p, out]
+        ctx.save_for_backward(rows, weights)
+        ctx.plan, ctx.mean = plan, mean
+        return _bag_sum(products, plan.spread, mean)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Give the gradients of states, weights and attributes, by the same steps in reverse."""
+        plan: RelationPlan = ctx.plan
+        rows, weights = ctx.saved_tensors
+        grad_products = _bag_sum(grad, plan.spread_back, ctx.mean)  # [p, out]
+        grad_rows = _grouped(grad_products, weights.transpose(1, 2), plan)  # [p, in]
+        grad_weights = _grouped_outer(rows, grad_products, plan) if ctx.needs_input_grad[1] else None
+        grad_x = _bag_sum(grad_rows, plan.collect_back, ctx.mean) if ctx.needs_input_grad[0] else None
+        grad_attributes = None
+        if ctx.needs_input_grad[2]:
+            each = grad_rows if ctx.mean else grad_rows * plan.collect.starts.diff().unsqueeze(1)
+            groups = Gather(torch.arange(len(each), device=each.device), F.pad(plan.ends.long(), (1, 0)), each[:, 0])
+            grad_attributes = _bag_sum(each, groups, False)
+        return grad_x, grad_weights, grad_attributes, None, None
+
+
+def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
+    """Add up the members of each result, weighted for a mean: ``[g, width]``, without holding one row an edge."""
+    if gather.members.numel() == 0:
+        return rows.new_zeros(gather.starts.numel() - 1, rows.size(1))
+    # Always with weights: torch's path without them is four times slower on a CPU.
+    weights = gather.share.to(rows.dtype) if mean else rows.new_ones(gather.members.numel())
+    return F.embedding_bag(
+        gather.members, rows, gather.starts, mode="sum", include_last_offset=True, per_sample_weights=weights
+    )
+
+
+def _fused(*matrices: Tensor) -> bool:
+    """Tell whether torch's grouped product takes these matrices: single precision, rows of whole 16-byte words."""
+    return hasattr(F, "grouped_mm") and all(
+        m.dtype == torch.float32 and m.size(-1) % 4 == 0 and m.device.type == "cpu" and m.size(0) > 0 for m in matrices
+    )
+
+
+def _grouped(rows: Tensor, weights: Tensor, plan: RelationPlan) -> Tensor:
+    """Multiply the rows of each relation by its matrix: ``[p, a]``, ``[k, a, b]`` to ``[p, b]``."""
+    if plan.tiles is not None:
+        return torch.bmm(_in_tiles(rows, plan.tiles), weights.index_select(0, plan.tiles)).flatten(0, 1)
+    if _fused(rows, weights):
+        return F.grouped_mm(rows, weights, offs=plan.ends)
+    out = rows.new_empty(rows.size(0), weights.size(2))
+    for part, matrix, target in _groups(plan, rows, weights, out):
+        torch.mm(part, matrix, out=target)
+    return out
+
+
+def _grouped_outer(left: Tensor, right: Tensor, plan: RelationPlan) -> Tensor:
+    """Multiply the two sides of each relation's rows: ``[p, a]``, ``[p, b]`` to ``[k, a, b]``."""
+    if plan.tiles is not None:
+        products = torch.bmm(_in_tiles(left, plan.tiles).transpose(1, 2), _in_tiles(right, plan.tiles))
+        return products.new_zeros(len(plan.sizes), *products.shape[1:]).index_add_(0, plan.tiles, products)
+    if _fused(left, right):
+        return F.grouped_mm(left.t(), right, offs=plan.ends)
+    out = left.new_empty(len(plan.sizes), left.size(1), right.size(1))
+    for part, target, other in _groups(plan, left, out, right):
+        torch.mm(part.t(), other, out=target)
+    return out
+
+
+def _in_tiles(rows: Tensor, tiles: Tensor) -> Tensor:
+    """Cut rows into their tiles: ``[p, a]`` to ``[tiles, p / tiles, a]``."""
+    return rows.view(tiles.numel(), rows.size(0) // max(tiles.numel(), 1), rows.size(1))
+
+
+def _groups(plan: RelationPlan, first: Tensor, each: Tensor, second: Tensor) -> Sequence[tuple[Tensor, ...]]:
+    """Pair up the groups of two ``[p, …]`` arrays with the k matrices; views made at once are cheap, slices not."""
+    sizes = list(plan.sizes)
+    return list(zip(torch.split(first, sizes), each.unbind(), torch.split(second, sizes), strict=True))

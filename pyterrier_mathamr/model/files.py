@@ -1,0 +1,265 @@
+"""A model on disk: ``config.json``, ``vocabulary.json.gz``, ``weights.safetensors``. Nothing is ever unpickled.
+
+::
+
+    config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
+                          "vocabulary_file": <sha256 of the file>, "checksum": <of all that is above>}
+    vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
+    weights.safetensors  parameters and buffers of the encoder, float32 or float16
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.graph import GraphError, Vocabulary
+from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
+
+from .config import MathAMRConfig
+from .errors import ModelFileError, ModelFormatError, ModelHubError, ModelNotFoundError
+
+FORMAT_VERSION = 1
+OLDEST_READABLE_VERSION = 1
+CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
+HUB = "hf:"
+"""What the name of a model on the Hugging Face hub begins with."""
+
+_LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+
+BUNDLED = Path(__file__).parent.parent / "data" / "models"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What ``config.json`` says.
+
+    Attributes:
+        config: the model's options.
+        vocabulary: hash of the vocabulary.
+        weights: sha256 of the bytes of ``weights.safetensors``.
+    """
+
+    config: MathAMRConfig
+    vocabulary: str
+    weights: str
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits.
+
+        Options at their defaults do not count, so that an option added by a later release changes no identity.
+        """
+        parts = json.dumps([self.config.choices(), self.vocabulary, self.weights], sort_keys=True)
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+
+def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
+    """Give the bytes of ``weights.safetensors``, the same for the same weights.
+
+    Args:
+        weights: float tensors by name.
+        dtype: ``float32``, or ``float16`` for half the size.
+
+    Raises:
+        ConfigError: another dtype.
+    """
+    kinds = {"float32": torch.float32, "float16": torch.float16}
+    if dtype not in kinds:
+        raise ConfigError("dtype", dtype, "'float32' or 'float16'")
+    data: bytes = save_tensors({name: weights[name].to(kinds[dtype]).contiguous() for name in sorted(weights)})
+    return data
+
+
+def find_folder(name: str | Path) -> Path:
+    """Find a model's folder by bundled name, path or name on the hub.
+
+    Raises:
+        ModelNotFoundError: there is no such model; it names the bundled ones.
+        ModelHubError: the name is one on the hub, which does not give the model.
+    """
+    if str(name).startswith(HUB):
+        return _from_hub(str(name).removeprefix(HUB))
+    for folder in (Path(name), BUNDLED / name):
+        if (folder / CONFIG).is_file():
+            return folder
+    raise ModelNotFoundError(str(name), sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}")))
+
+
+def short_name(folder: Path) -> str:
+    """Name a model's folder in the shortest way that :func:`find_folder` takes: a bundled one by its name."""
+    return folder.name if folder.parent == BUNDLED else str(folder)
+
+
+def stored_dtype(folder: Path | None) -> str:
+    """Say whether the weights in a folder are ``float32`` or ``float16``; the former without a folder."""
+    if folder is None:
+        return "float32"
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is no mapping
+    return "float16" if kinds == {"F16"} else "float32"
+
+
+def _from_hub(name: str) -> Path:
+    """Fetch the three files of a model from the hub, or take them from its cache.
+
+    Raises:
+        ModelHubError: there is no such model on the hub, or the hub cannot be reached.
+        MissingExtraError: huggingface_hub is not installed.
+    """
+    hub = require("huggingface_hub", "hub")
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+    except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
+        raise ModelHubError(name, str(error).strip().partition("\n")[0]) from error
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read and check ``config.json``, and that the other files are there.
+
+    Raises:
+        ModelFileError: a file is missing or damaged; ModelFormatError: of a format this release does not read.
+    """
+    path = folder / CONFIG
+    try:
+        if path.stat().st_size > _LARGEST_CONFIG:
+            raise ValueError(f"{path.stat().st_size:,} bytes")
+        content = parse_json(path.read_bytes())
+        version = content["format"]
+        readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
+        if version not in readable:
+            raise ModelFormatError(path, version, readable)
+        found = Manifest(
+            MathAMRConfig.from_dict(content["config"]), str(content["vocabulary"]), str(content["weights"])
+        )
+    except ModelFormatError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+        raise ModelFileError(path, f"no model description ({type(error).__name__}: {error})") from error
+    for name in (VOCABULARY, WEIGHTS):
+        if not (folder / name).is_file():
+            raise ModelFileError(folder / name, "the file is missing")
+    return found
+
+
+def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
+    """Read the vocabulary and compare its hash.
+
+    Raises:
+        ModelFileError: the file is damaged or belongs to another model.
+    """
+    try:
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
+    except (GraphError, OSError) as error:
+        raise ModelFileError(folder / VOCABULARY, str(error)) from error
+    if vocabulary.hash != manifest.vocabulary:
+        raise ModelFileError(folder / VOCABULARY, "the vocabulary is not the one the model was trained with")
+    return vocabulary
+
+
+def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
+    """Read the weights as float32 and compare names, shapes and values; the first two before anything is allocated.
+
+    Args:
+        folder: the model's folder.
+        manifest: what ``config.json`` says.
+        build: makes the network that the configuration asks for.
+
+    Raises:
+        ModelFileError: the file is damaged, of other names or shapes, or holds values that are no numbers.
+    """
+    path = folder / WEIGHTS
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != manifest.weights:
+        raise ModelFileError(path, f"the weights are not those that {CONFIG} names")
+    try:
+        _check_shapes(path, manifest.config.layers, build)
+        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
+    except SafetensorError as error:
+        raise ModelFileError(path, f"no safetensors file ({error})") from error
+    for name, tensor in weights.items():
+        if not bool(torch.isfinite(tensor).all()):
+            raise ModelFileError(path, f"{name!r} holds values that are no finite numbers")
+    return weights
+
+
+def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> None:
+    """Compare the header of the weights with what the configuration asks for, on a device without memory."""
+    with safe_open(path, "pt") as file:
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
+    if layers > len(shapes):  # each has weights of its own, and even empty ones take time to make
+        raise ModelFileError(path, f"{len(shapes)} tensors, but the configuration asks for {layers:,} layers")
+    try:
+        with torch.device("meta"):
+            expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+        problem = str(error).partition("\n")[0]
+        raise ModelFileError(path, f"the configuration asks for sizes that no weights have ({problem})") from error
+    for name in sorted(set(shapes) | set(expected)):
+        found, wanted = shapes.get(name), expected.get(name)
+        if found != wanted:
+            raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
+
+
+def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:
+    """Write the three files into an existing folder, ``config.json`` last, each synced."""
+    vocabulary.save(folder / VOCABULARY)
+    write_file(folder / WEIGHTS, (weights,))
+    content = {
+        "format": FORMAT_VERSION,
+        "config": manifest.config.to_dict(),
+        "vocabulary": manifest.vocabulary,
+        "weights": manifest.weights,
+        "vocabulary_file": settled(folder / VOCABULARY).sha256,
+    }
+    write_file(folder / CONFIG, (signed(content),))
+
+
+_KEYS = {"format", "config", "vocabulary", "weights"}
+_SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has neither
+
+
+def model_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Read a model's files and compare every checksum; give what is wrong, nothing where all is well.
+
+    Args:
+        folder: what ``MathAMR.save`` wrote.
+    """
+    try:
+        manifest = read_manifest(folder)
+        content = parse_json((folder / CONFIG).read_bytes())
+        if set(content) - _KEYS:
+            content = read_signed(folder / CONFIG)
+        if set(content) not in (_KEYS, _KEYS | _SIGNED - {"checksum"}):
+            raise ModelFileError(folder / CONFIG, "a key is missing or unknown")
+    except (MathAMRError, OSError) as error:
+        yield _named(error, folder / CONFIG)
+        return
+    for name, wanted in ((WEIGHTS, manifest.weights), (VOCABULARY, content.get("vocabulary_file"))):
+        try:
+            if wanted is not None and file_sum(folder / name).sha256 != wanted:
+                yield ModelFileError(folder / name, "its content was changed since it was written")
+            elif name == VOCABULARY:
+                read_vocabulary(folder, manifest)
+        except (MathAMRError, OSError) as error:
+            yield _named(error, folder / name)
+
+
+def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
+    """Give an error of the system the name of the file."""
+    if isinstance(error, ModelFileError):
+        return error
+    reason = error.reason if isinstance(error, StoreError) else str(error)
+    return ModelFileError(path, reason)

@@ -1,0 +1,128 @@
+"""The training objective: InfoNCE over the MaxSim matrix and over document vectors (MathAMR+, 3.6-3.8, 4.1, 4.2)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
+
+from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
+from pyterrier_mathamr.model.errors import ShapeError
+from pyterrier_mathamr.model.variants.score_weights import LearnedWeights
+
+
+def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:
+    """Compute L = -1/B Σᵢ log( exp(S_ii/τ) / Σⱼ exp(S_ij/τ) ) (MathAMR+, eq. 3.6).
+
+    Args:
+        scores: float ``[B, m]`` with m >= B; document i is the answer of query i.
+        temperature: τ, above 0.
+        allowed: bool ``[B, m]``; where false, document j is left out of the sum for query i, because it is not
+            known to be wrong. The diagonal always counts.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        ShapeError: fewer documents than queries, or ``allowed`` has another shape.
+    """
+    if scores.dim() != 2 or scores.size(0) > scores.size(1):
+        raise ShapeError("scores", tuple(scores.shape), "[B, m] with m >= B")
+    blocked = torch.isneginf(scores)
+    if allowed is not None:
+        if allowed.shape != scores.shape:
+            raise ShapeError("allowed", tuple(allowed.shape), str(tuple(scores.shape)))
+        diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
+        blocked = blocked | ~(allowed | diagonal)
+    # Divided before it is masked: the temperature's gradient multiplies scores, and infinity times zero is no number.
+    logits = (scores.masked_fill(blocked, 0.0) / temperature).masked_fill(blocked, -math.inf)
+    return F.cross_entropy(logits, torch.arange(scores.size(0), device=scores.device))
+
+
+def normalise(scores: Tensor, query_offsets: Tensor) -> Tensor:
+    """Divide each query's scores by the number of its virtual nodes (MathAMR+, eq. 3.7).
+
+    Args:
+        scores: float ``[b, m]``.
+        query_offsets: int64 ``[b + 1]``.
+    """
+    return scores / query_offsets.diff().clamp_min(1).unsqueeze(1)
+
+
+class ContrastiveLoss(nn.Module):
+    """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
+
+    Args:
+        config: ``beta``, ``temperature`` (the first τ), ``normalise_scores``, ``kind_weights``, ``document_blend``.
+    """
+
+    def __init__(self, config: MathAMRConfig) -> None:
+        super().__init__()
+        self.beta, self.normalise_scores = config.beta, config.normalise_scores
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(config.temperature)))
+        self.weights = LearnedWeights(config)
+
+    @property
+    def temperature(self) -> Tensor:
+        """τ, a scalar above 0."""
+        return self.log_temperature.exp()
+
+    def forward(
+        self,
+        queries: Tensor,
+        query_offsets: Tensor,
+        rows: Tensor,
+        offsets: Tensor,
+        allowed: Tensor | None = None,
+        kinds: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the loss of a batch of B pairs.
+
+        Args:
+            queries: float32 ``[q_total, d]``, unit rows of B questions end to end.
+            query_offsets: int64 ``[B + 1]``.
+            rows: float32 ``[r, d]``, unit rows of their B answers end to end, the document's vector last in each.
+            offsets: int64 ``[B + 1]``.
+            allowed: bool ``[B, B]``, see :func:`info_nce`.
+            kinds: int64 ``[q_total]``, the kind of each query row; needed where kinds have weights.
+
+        Returns:
+            A scalar.
+        """
+        loss = rows.new_zeros(())
+        if self.beta > 0:
+            loss = loss + self.beta * self.maxsim_loss(queries, query_offsets, rows, offsets, allowed, kinds)
+        if self.beta < 1:
+            loss = loss + (1 - self.beta) * self.document_loss(queries, query_offsets, rows, offsets, allowed)
+        return loss
+
+    def maxsim_loss(
+        self,
+        queries: Tensor,
+        query_offsets: Tensor,
+        rows: Tensor,
+        offsets: Tensor,
+        allowed: Tensor | None = None,
+        kinds: Tensor | None = None,
+    ) -> Tensor:
+        """Compute L_MaxSim alone, blended with document vectors where that is configured; see :meth:`forward`."""
+        scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
+        if self.weights.blend is not None:
+            scores = scores + self.weights.blend * _document_scores(queries, query_offsets, rows, offsets)
+        if self.normalise_scores:
+            scores = normalise(scores, query_offsets)
+        return info_nce(scores, self.temperature, allowed)
+
+    def document_loss(
+        self, queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor, allowed: Tensor | None = None
+    ) -> Tensor:
+        """Compute L_doc alone; see :meth:`forward`."""
+        return info_nce(_document_scores(queries, query_offsets, rows, offsets), self.temperature, allowed)
+
+
+def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+    """Multiply the last row of each question with that of each document: float32 ``[B, B]``."""
+    return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T

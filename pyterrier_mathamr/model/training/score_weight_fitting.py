@@ -1,0 +1,178 @@
+"""Fitting the score weights of a trained model: a few numbers, by softmax over many answers at once.
+
+In-batch training sees too few wrong answers at a time to move such scalars. Here the sums of best matches are made once
+for each question, answer and kind of query row; what is left is a convex problem of four numbers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.budget import runs_within
+from pyterrier_mathamr._common.listwise import Features, fit_listwise
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.model.encoder.maxsim import best_matches
+from pyterrier_mathamr.model.errors import MissingGraphError, TrainingError
+from pyterrier_mathamr.model.mathamr import Embeddings, MathAMR
+from pyterrier_mathamr.model.variants.score_weights import ScoreWeights
+
+from .pairs import Pair, read_pairs
+from .training_files import Graphs
+
+_MATCHES = 1 << 23
+"""Best matches held at once: 32 MiB of float32."""
+
+
+def fit_score_weights(
+    model: MathAMR,
+    pairs: Iterable[Pair] | pd.DataFrame,
+    graphs: Graphs,
+    *,
+    blend: bool = True,
+    max_questions: int = 3000,
+    max_answers: int = 4000,
+    seed: int = 42,
+    device: str | None = None,
+    verbose: bool = False,
+) -> MathAMR:
+    """Find what each kind of query row, and the product of the document vectors, should count.
+
+    A softmax over all answers of the pairs as candidates of each question, whose own other answers are left out. As in
+    training, scores are divided by the question's rows where ``normalise_scores`` is set; that changes no ranking.
+    Memory is 16 bytes for each question and answer, so 192 MB with the limits as they are.
+
+    Args:
+        model: a trained model; its own weights are not used.
+        pairs: (question id, answer id), or a frame with ``qid`` and ``docno``. Pairs that the model was not trained on
+            are best: it fits those it was trained on too well, by the document's vector above all.
+        graphs: the graph of every id in the pairs.
+        blend: whether the document vectors may count beside MaxSim.
+        max_questions: more are sampled.
+        max_answers: more are sampled; the own answers of the questions are always there.
+        seed: of the samples.
+        device: where the model encodes.
+        verbose: show progress.
+
+    Returns:
+        The same model with the weights in its configuration.
+
+    Raises:
+        TrainingError: no kind of row tells right answers from wrong ones.
+        MissingGraphError: posts without a graph.
+        NothingToFitError: there are too few answers.
+
+    Example::
+
+        weighted = fit_score_weights(model, pairs, graph_store)
+        weighted.save("my-model-weighted")
+        pipeline = mathamr.GraphBuilder() >> weighted.query_encoder() >> index.colbert()
+    """
+    known = read_pairs(pairs)
+    own = _sample(known, max_questions, seed)
+    answers = _candidates(known, own, max_answers, seed)
+    missing = [name for name in dict.fromkeys([*own, *answers]) if name not in graphs]
+    if missing:
+        raise MissingGraphError(missing)
+    features = _features(model, [graphs[name] for name in own], [graphs[name] for name in answers], device, verbose)
+    if not blend or model.config.virtual_nodes == "none":
+        features = features[:, :, :3]
+    found = fit_listwise(list(zip(features, _right(own, answers), strict=True)))
+    if not found.any():
+        raise TrainingError("no kind of virtual node tells the right answers of these pairs from the wrong ones.")
+    return model.with_score_weights(ScoreWeights(*found.tolist()))
+
+
+def _features(
+    model: MathAMR, asked: list[MathAMRGraph], answers: list[MathAMRGraph], device: str | None, verbose: bool
+) -> Features:
+    """Encode questions and answers and sum up what matched: float32 ``[b, m, 4]``, scaled as in training."""
+    queries = model.encode(asked, device=device, verbose=verbose)
+    documents = model.encode(answers, device=device, verbose=verbose)
+    kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
+    features = kind_sums(queries, kinds, documents, verbose)
+    if model.config.normalise_scores:
+        features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
+    return features
+
+
+def _right(own: dict[str, list[str]], answers: list[str]) -> list[npt.NDArray[np.bool_]]:
+    """Mark the right answers of each question: bool ``[m]`` each."""
+    place = {name: i for i, name in enumerate(answers)}
+    marks = []
+    for right in own.values():
+        mark = np.zeros(len(answers), dtype=bool)
+        mark[[place[name] for name in right]] = True
+        marks.append(mark)
+    return marks
+
+
+def kind_sums(
+    queries: Sequence[Embeddings],
+    kinds: Sequence[Sequence[int]],
+    documents: Sequence[Embeddings],
+    verbose: bool = False,
+) -> Features:
+    """Sum the best matches of each kind of query row, and multiply the document vectors.
+
+    Args:
+        queries: float32 ``[q, d]`` each.
+        kinds: for each query the kind of each row: 0 formula, 1 sentence, 2 document.
+        documents: float32 ``[n, d]`` each, at least one row.
+        verbose: show progress.
+
+    Returns:
+        float32 ``[b, m, 4]``: Σ maxⱼ qᵢ · dⱼ over formulas, sentences, the document, and the product of the last rows.
+    """
+    rows = torch.from_numpy(np.concatenate(documents))
+    offsets = torch.from_numpy(np.cumsum([0, *map(len, documents)]))
+    last = rows[offsets[1:] - 1]  # [m, d]
+    sums = np.empty((len(queries), len(documents), 4), np.float32)
+    for part in progress(_parts(queries, len(documents)), "best matches", "part", verbose=verbose):
+        of_part = torch.from_numpy(np.concatenate([queries[i] for i in part]))
+        where = [3 * at + kind for at, i in enumerate(part) for kind in kinds[i]]
+        best = best_matches(of_part, rows, offsets)  # [q of the part, m]
+        total = torch.zeros(3 * len(part), len(documents)).index_add_(0, torch.tensor(where), best)
+        sums[part, :, :3] = total.view(len(part), 3, -1).transpose(1, 2).numpy()
+        ends = np.cumsum([len(queries[i]) for i in part]) - 1
+        product: Tensor = of_part[torch.from_numpy(ends)] @ last.T
+        sums[part, :, 3] = product.numpy()
+    return sums
+
+
+def _parts(queries: Sequence[Embeddings], documents: int) -> list[list[int]]:
+    """Cut queries into parts whose best matches fit the bound, one query at least."""
+    return [list(run) for run in runs_within((len(query) * documents for query in queries), _MATCHES)]
+
+
+def row_kinds(model: MathAMR, graph: MathAMRGraph, rows: int) -> list[int]:
+    """Tell the kind of each row of a query."""
+    formulas = graph.n_formulas if model.config.formulas != "none" else 0
+    documents = int(model.config.virtual_nodes != "none")
+    return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
+
+
+def _sample(pairs: Sequence[Pair], limit: int, seed: int) -> dict[str, list[str]]:
+    """Give the answers of some questions, in the order of the pairs."""
+    own: dict[str, list[str]] = {}
+    for question, answer in pairs:
+        own.setdefault(question, []).append(answer)
+    if len(own) <= limit:
+        return own
+    chosen = set(random.Random(seed).sample(list(own), limit))
+    return {question: answers for question, answers in own.items() if question in chosen}
+
+
+def _candidates(pairs: Sequence[Pair], own: dict[str, list[str]], limit: int, seed: int) -> list[str]:
+    """Give the answers of the chosen questions, and others up to the limit."""
+    needed = dict.fromkeys(answer for answers in own.values() for answer in answers)
+    others = [answer for answer in dict.fromkeys(answer for _, answer in pairs) if answer not in needed]
+    room = max(0, limit - len(needed))
+    return [*needed, *(others if len(others) <= room else random.Random(seed).sample(others, room))]

