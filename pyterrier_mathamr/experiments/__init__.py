@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from .arqmath_run import run_arqmath
-from .compare import measure, measure_by_topic, run_systems, search_systems
-from .demo import run_demo
-from .environment import environment
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .jobs import build_graphs, index_graph_store
-from .known_item import KNOWN_ITEM_MEASURES, evaluate_known_item
-from .links import LINKED_QUESTIONS, LinkedQuestions, known_answers, linked_pairs
-from .markdown import markdown_table
+from .measuring import KNOWN_ITEM_MEASURES, evaluate_known_item, measure, measure_by_topic, run_systems, search_systems
 from .negatives import MINERS, Miner, mine_negatives
-from .report import Report
-from .sources import TrainingPairs, read_documents, read_training_pairs
+from .report import Report, environment, markdown_table
+from .sources import (
+    LINKED_QUESTIONS,
+    LinkedQuestions,
+    TrainingPairs,
+    known_answers,
+    linked_pairs,
+    read_documents,
+    read_training_pairs,
+)
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, published, run_study
-from .task2_run import run_task2
+from .tasks import run_arqmath, run_demo, run_task2
 from .training import FurtherTraining, train_from_sources
 
 __all__ = [

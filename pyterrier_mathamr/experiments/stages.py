@@ -9,6 +9,7 @@ The folder of a run::
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,6 @@ from typing import Any
 
 from pyterrier_mathamr.store import replace_file, writing
 
-from .environment import peak_memory
 from .errors import SettingsChangedError
 
 
@@ -132,3 +132,9 @@ def write_whole(file: Path, text: str) -> None:
 def to_stderr(text: str) -> None:
     """Tell the user on stderr what is done, a line each; what a run is given as ``say`` where it is verbose."""
     sys.stderr.write(f"{text}\n")
+
+
+def peak_memory() -> float:
+    """Give the most memory this process has held so far, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes on macOS, KiB elsewhere

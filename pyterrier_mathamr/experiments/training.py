@@ -15,9 +15,8 @@ from pyterrier_mathamr.model import MathAMR, MathAMRConfig, is_first
 from pyterrier_mathamr.store import move, writer_lock
 
 from .jobs import train_on_pairs
-from .links import LinkedQuestions, known_answers, linked_pairs
 from .negatives import Miner, mine_negatives
-from .sources import TrainingPairs, read_training_pairs
+from .sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .definition import Cell, Condition, Row, Study, condition
-from .published import Figure, Publication, PublishedTable, published
-from .recipe import Recipe
+from pyterrier_mathamr.experiments.published import Figure, Publication, PublishedTable, published
+from pyterrier_mathamr.experiments.search import STRATEGIES, Depth, Strategy
+
+from .definition import Cell, Condition, Recipe, Row, Study, condition
 from .registry import PRESETS, STUDIES, Preset, find_preset, find_study
 from .run import run_study
-from .strategies import STRATEGIES, Depth, Strategy
 
 __all__ = [
     "PRESETS",

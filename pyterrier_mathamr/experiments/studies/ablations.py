@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .definition import Condition, Row, Study, condition
-from .recipe import Recipe
-from .strategies import COLBERT
+from pyterrier_mathamr.experiments.search import COLBERT
+
+from .definition import Condition, Recipe, Row, Study, condition
 
 _MEAN: dict[str, Any] = {"initialisation": "mean", "learned": "projection"}
 _PLAIN = "plain"

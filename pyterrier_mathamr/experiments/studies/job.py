@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyterrier_mathamr.experiments.search import STRATEGIES, Depth
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .recipe import Recipe
-from .strategies import STRATEGIES, Depth
+from .definition import Recipe
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,17 +21,15 @@ from typing import NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
-from pyterrier_mathamr.experiments.arqmath_stages import ARQMathStages
-from pyterrier_mathamr.experiments.arqmath_topics import judged_topics
+from pyterrier_mathamr.experiments.artifacts import ARQMathStages
 from pyterrier_mathamr.experiments.jobs import build_graphs
-from pyterrier_mathamr.experiments.known_item import Split
+from pyterrier_mathamr.experiments.measuring import Split, random_floor
 from pyterrier_mathamr.experiments.stages import Stages, write_whole
+from pyterrier_mathamr.experiments.topics import judged_topics
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock
 from pyterrier_mathamr.systems import BM25Index
-
-from .floor import random_floor
 
 KNOWN_ITEM = "known item"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pyterrier_mathamr.experiments.search import COLBERT, DOC_VN, SINGLE
+
 from .definition import Cell, Condition, Row, Study, condition
-from .strategies import COLBERT, DOC_VN, SINGLE
 
 _FORMULAS = (
     condition("None", formulas="none"),

@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
+from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.search import BM25, FLOOR
 
 from .definition import Study
-from .formulas import FormulaMaterials, formula_label
 from .job import Job
 from .materials import KNOWN_ITEM, Materials
-from .published import published
+from .measuring import FormulaMaterials, formula_label
 from .registry import Preset
 from .results import ONCE, Results, read_results
-from .strategies import BM25, FLOOR
 from .tables import KNOWN, MAIN, REFERENCE, TASK1, StudyTables
 
 Jobs = dict[tuple[str, int], Job]

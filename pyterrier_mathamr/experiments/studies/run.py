@@ -9,18 +9,18 @@ from typing import Any
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.search import Depth
 from pyterrier_mathamr.experiments.stages import to_stderr, write_whole
 
 from .definition import Study
-from .formulas import FormulaMaterials
 from .job import Job
 from .materials import Materials
+from .measuring import FormulaMaterials
 from .registry import Preset, find_preset, find_study
 from .reporting import Jobs, study_report
 from .results import Results, read_results
-from .strategies import Depth
-from .training import run_job
 from .workers import run_jobs
+from .working import run_job
 
 
 def run_study(

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments.known_item import KNOWN_ITEM_MEASURES
+from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES
+from pyterrier_mathamr.experiments.published import published
+from pyterrier_mathamr.experiments.search import BM25, FLOOR, FORMULAS, TANGENT
 
 from .definition import Row, Study
-from .published import published
-from .results import Key, Results
-from .significance import PairedTest, paired_test
-from .strategies import BM25, FLOOR, FORMULAS, TANGENT
+from .results import Key, PairedTest, Results, paired_test
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
 """Of Task 2, too."""

@@ -2,6 +2,9 @@
 
 A process of its own makes the peak memory that of the job, and keeps a job that dies from taking others along; one
 thread makes the result the same however many run beside it.
+
+
+One job in a process of its own: ``python -m pyterrier_mathamr.experiments.studies.worker job.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +16,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import torch
+
+from pyterrier_mathamr.experiments.stages import to_stderr
+
 from .job import Job
+from .working import run_job
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _POLL_SECONDS = 0.2
@@ -82,7 +90,7 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
     job.folder.mkdir(parents=True, exist_ok=True)
     file = job.folder / "job.json"
     file.write_text(job.to_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "pyterrier_mathamr.experiments.studies.worker", str(file)]
+    command = [sys.executable, "-m", "pyterrier_mathamr.experiments.studies.workers", str(file)]
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=one_thread(os.environ))
 
@@ -95,3 +103,13 @@ def _name(job: Job) -> str:
 def _last_line(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
+
+
+def main() -> None:
+    """Do the job that the file named on the command line describes."""
+    torch.set_num_threads(1)
+    run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,27 +1,33 @@
-"""Doing a job: train, encode, index, measure; what is finished is not done again."""
+"""Doing a job: train, encode, index, measure; what is finished is not done again.
+
+The pairs and wrong answers of a job, by its recipe.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from pyterrier_mathamr.experiments.environment import environment, peak_memory
 from pyterrier_mathamr.experiments.jobs import index_documents, train_on_pairs
-from pyterrier_mathamr.experiments.stages import Stages, write_whole
+from pyterrier_mathamr.experiments.negatives import mine_negatives
+from pyterrier_mathamr.experiments.report import environment
+from pyterrier_mathamr.experiments.sources import TrainingPairs, known_answers, linked_pairs, read_training_pairs
+from pyterrier_mathamr.experiments.stages import Stages, peak_memory, write_whole
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, fit_score_weights
 from pyterrier_mathamr.store import writer_lock
 
-from .data import training_data
-from .formulas import measure_formulas
+from .definition import Recipe
 from .job import Job
 from .materials import Materials
-from .measuring import measure_job
+from .measuring import measure_formulas, measure_job
 
 
 class JoinedGraphs:
@@ -142,3 +148,54 @@ def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
         "history": history,
         "environment": environment(),
     }
+
+
+class TrainingData(NamedTuple):
+    """What a job is trained on.
+
+    Attributes:
+        sources: pairs to train on and to stop by.
+        first: pairs of the first epochs.
+        negatives: hard negatives by question id, or nothing.
+        never: by question id, what is never a negative, or nothing.
+    """
+
+    sources: list[TrainingPairs]
+    first: list[TrainingPairs]
+    negatives: Mapping[str, Sequence[str]] | None
+    never: Mapping[str, Iterable[str]] | None
+
+    @property
+    def validation(self) -> list[tuple[str, str]]:
+        """All pairs to stop by."""
+        return [pair for source in self.sources for pair in source.validation]
+
+
+def training_data(job: Job, graphs: GraphStore, base_model: Callable[[Job], MathAMR]) -> TrainingData:
+    """Read the pairs of a job and find its hard negatives.
+
+    Args:
+        job: says which.
+        graphs: of the collection's posts.
+        base_model: trains or finds the model of the job that it is given, which mines.
+    """
+    recipe = job.recipe
+    own, *others = [read_training_pairs(source) for source in (job.collection, *job.pairs)]
+    linked = linked_pairs(job.collection, recipe.links)
+    collection = TrainingPairs([*own.train, *linked], own.validation)
+    first = others if recipe.pairs == "first" else []
+    sources = [collection] if recipe.pairs == "first" else [collection, *others]
+    if recipe.negatives == "none" and recipe.links == "none":
+        return TrainingData(sources, first, None, None)
+    never = known_answers(job.collection, dict.fromkeys(question for question, _ in collection.train))
+    if recipe.negatives == "none":
+        return TrainingData(sources, first, None, never)
+    model = base_model(_without_negatives(job)) if recipe.negatives == "model" else None
+    negatives = mine_negatives(recipe.negatives, job.collection, own.train, never, graphs=graphs, model=model)
+    return TrainingData(sources, first, negatives, never)
+
+
+def _without_negatives(job: Job) -> Job:
+    """Give the same job without hard negatives and without what is fitted afterwards."""
+    recipe = Recipe(pairs=job.recipe.pairs, links=job.recipe.links)
+    return dataclasses.replace(job, config=job.config.replace(hard_negatives=0), recipe=recipe)

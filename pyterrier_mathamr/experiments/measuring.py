@@ -1,17 +1,34 @@
-"""The systems of the comparison, and their table over the measures of Task 1."""
+"""The systems of the comparison, and their table over the measures of Task 1.
+
+What MaxSim counts beside BM25: the measure of each weight, to be looked at.
+
+The weight itself is fitted, see ``systems.fit_fusion_weight``: the first ten results of known items alone often say 0
+for a side that helps further down.
+
+
+The known-item measure: a question looks for its own answers among all answers of the collection.
+
+What chance gives: the judged answers of each topic in random order.
+"""
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+import ir_measures
+import numpy as np
 import pandas as pd
 import pyterrier as pt
+from ir_measures import RR, R
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import ZScoreFusion
+from pyterrier_mathamr.systems import ZScoreFusion, fit_fusion_weight, fuse_rankings
 
 BASELINE = "BM25"
 FUSED = "BM25 + ColBERT-style"
@@ -154,3 +171,99 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
             rows = rows[scores.rank(method="min", ascending=False) <= max(cutoffs)]
         kept.append(rows.astype({"qid": object, "docno": object}))
     return kept
+
+
+WEIGHTS = tuple(step / 20 for step in range(21))
+
+
+def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """Measure the fusion of two rankings with each weight.
+
+    Args:
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system.
+        qrels: ``qid``, ``docno``, ``label``.
+
+    Returns:
+        ``weight`` (what ``right`` counts, 0 to 1 in steps of 0.05) and ``RR@10``.
+    """
+    rows = []
+    judged = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
+    for weight in WEIGHTS:
+        fused = fuse_rankings(left, right, weight, num_results=10)
+        run = fused.rename(columns={"qid": "query_id", "docno": "doc_id"})[["query_id", "doc_id", "score"]]
+        rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
+    table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
+    return table
+
+
+def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
+    """Fit what ``right`` counts, or say half, with a warning, where the questions cannot tell.
+
+    Args:
+        left: ``qid``, ``docno``, ``score``.
+        right: the same of the other system.
+        qrels: ``qid``, ``docno``, ``label``.
+    """
+    try:
+        return fit_fusion_weight(left, right, qrels)
+    except NothingToFitError as error:
+        warnings.warn(f"the fusion's weight is 0.5: {error}", MathAMRWarning, stacklevel=2)
+        return 0.5
+
+
+Split = Literal["validation", "test"]
+
+KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
+"""Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
+
+
+def evaluate_known_item(
+    systems: Mapping[str, pt.Transformer],
+    collection: ARQMathCollection,
+    split: Split = "test",
+) -> pd.DataFrame:
+    """Measure systems over the questions of one part of a collection.
+
+    Args:
+        systems: name to a transformer from ``qid``, ``query``, ``title``, ``body`` to a ranking of the answers.
+        collection: a local ARQMath folder.
+        split: ``validation`` to choose by, ``test`` to report.
+
+    Returns:
+        A row for each system: ``name``, ``RR@10``, ``R@10``, and their tests against the first system; see
+        :func:`~pyterrier_mathamr.experiments.measure`.
+    """
+    topics = known_item_topics(collection.questions(), split)
+    rankings, _ = run_systems(systems, topics)
+    return measure(rankings, topics, known_item_qrels(collection.pairs(), split), KNOWN_ITEM_MEASURES)
+
+
+DRAWS = 200
+
+
+def random_floor(qrels: pd.DataFrame, *, draws: int = DRAWS, seed: int = 42) -> pd.DataFrame:
+    """Measure rankings that hold each topic's judged answers in random order.
+
+    On a part of the release few answers are judged, so that nDCG' is far from 0 whatever the order; this says how far.
+
+    Args:
+        qrels: ``qid``, ``docno``, ``label``.
+        draws: orders of each topic.
+        seed: of the draws.
+
+    Returns:
+        ``qid``, ``measure``, ``value``: the mean of each measure of Task 1 over the draws.
+    """
+    random = np.random.default_rng(seed)
+    judged = qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"})
+    total: pd.Series[float] | None = None
+    for _ in range(draws):
+        run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
+        found = ir_measures.iter_calc(TASK1_MEASURES, judged, run)
+        values = pd.Series({(metric.query_id, str(metric.measure)): metric.value for metric in found})
+        total = values if total is None else total + values
+    if total is None:
+        raise ValueError(f"{draws} draws")
+    table: pd.DataFrame = (total / draws).rename("value").rename_axis(["qid", "measure"]).reset_index()
+    return table

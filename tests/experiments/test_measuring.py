@@ -16,7 +16,7 @@ from pyterrier_mathamr.experiments import (
     measure_by_topic,
     run_systems,
 )
-from pyterrier_mathamr.experiments.fusion_weight import fitted_weight, fusion_weights
+from pyterrier_mathamr.experiments.measuring import fitted_weight, fusion_weights
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 MAP, P10 = map(str, TASK1_MEASURES[1:3])

@@ -8,8 +8,8 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
-from pyterrier_mathamr.experiments.arqmath_topics import judged_topics
-from pyterrier_mathamr.experiments.compare import BASELINE, FUSED
+from pyterrier_mathamr.experiments.measuring import BASELINE, FUSED
+from pyterrier_mathamr.experiments.topics import judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
