@@ -60,6 +60,20 @@ def frame_kind(columns: Iterable[str]) -> FrameKind:
     return FrameKind.RANKING if "docno" in names else FrameKind.QUERIES
 
 
+def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[dict[str, Any]]:
+    """Iterate over what an indexer is given.
+
+    Args:
+        stream: a DataFrame, whose rows become dictionaries one by one, or any iterable of dictionaries.
+
+    Returns:
+        One dictionary for each document; what is no DataFrame is returned itself.
+    """
+    if isinstance(stream, pd.DataFrame):
+        return (dict(zip(stream.columns, row, strict=True)) for row in stream.itertuples(index=False, name=None))
+    return stream  # type: ignore[return-value]
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a cell is empty: ``None``, ``NaN``, ``NaT`` or ``pd.NA``; an array or another object never is."""
     return value is None or (pd.api.types.is_scalar(value) and bool(pd.isna(value)))

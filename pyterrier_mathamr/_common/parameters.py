@@ -1,23 +1,85 @@
-"""Transformers that are their parameters: equality, hash and a `repr` that rebuilds, from the constructor's signature.
+"""Objects that are their parameters: equality, hash, a `repr` that rebuilds, and options that are checked.
 
-PyTerrier recognises equal stages of two pipelines by ``==`` and reads parameters as attributes of the same name, with
-or without an underscore before it; a mix-in keeps both promises for every transformer of the package.
+PyTerrier recognises equal stages of two pipelines by ``==``, reads parameters as attributes of the same name, and sets
+them as attributes (``pt.GridScan``, ``pt.inspect.transformer_apply_attributes``)::
+
+    class Searcher(ByParameters):
+        checks = {"num_results": COUNT, "search": one_of("exact", "approximate")}
+
+    Searcher(num_results=3.5)                # ConfigError: num_results=3.5 is not possible; use an integer, 1 or more.
+    searcher.num_results = 0                 # ConfigError, too
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from .errors import ConfigError
+
+
+class Rule(NamedTuple):
+    """What an option can be: the words of a message and the test."""
+
+    allowed: str
+    holds: Callable[[Any], bool]
+
+    def check(self, option: str, value: object) -> None:
+        """Refuse a value.
+
+        Raises:
+            ConfigError: the option cannot have it.
+        """
+        if not self.holds(value):
+            raise ConfigError(option, value, self.allowed)
+
+    def or_none(self) -> Rule:
+        """Return the rule that allows ``None``, too."""
+        return Rule(f"{self.allowed}, or None", lambda value: value is None or self.holds(value))
+
+
+def one_of(*values: object) -> Rule:
+    """Return the rule of an option with a few values."""
+    return Rule(" or ".join(map(repr, values)), lambda value: any(value is one or value == one for one in values))
+
+
+def at_least(least: int) -> Rule:
+    """Return the rule of an integer (Python's or numpy's, no bool) that is not below ``least``."""
+    return Rule(f"an integer, {least} or more", lambda value: _is_integer(value) and value >= least)
+
+
+def _is_integer(value: object) -> bool:
+    try:
+        operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+COUNT = at_least(1)
+"""A number of results, of documents in a batch, of processes."""
 
 
 class ByParameters:
-    """Gives a class equality, hash and `repr` by the parameters of its ``__init__``.
+    """Gives a class equality, hash and `repr` by the parameters of its ``__init__``, and checks them when they are set.
 
     Each parameter ``x`` is kept as the attribute ``x`` or ``_x``; those of ``**x`` as a dictionary of that name.
     """
 
+    checks: ClassVar[Mapping[str, Rule]] = {}
+    """Parameter to the rule of its values, applied whenever ``x`` or ``_x`` is set."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        option = name.removeprefix("_")
+        if option in self.checks:
+            self.checks[option].check(option, value)
+        super().__setattr__(name, value)
+
     def parameters(self) -> dict[str, Any]:
-        """Give the values of the constructor's parameters, by name, in its order."""
+        """Return the values of the constructor's parameters, by name, in its order."""
         kept = vars(self)  # not getattr: a method may have the name of a parameter, with or without the underscore
         found: dict[str, Any] = {}
         for name, parameter in list(inspect.signature(type(self).__init__).parameters.items())[1:]:
@@ -38,4 +100,32 @@ class ByParameters:
         return type(self) is type(other) and self.parameters() == other.parameters()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash((type(self), *map(_hash, self.parameters().values())))
+
+
+def _hash(value: object) -> int:
+    """Hash a parameter so that equal values have equal hashes; those that cannot be hashed share theirs."""
+    if isinstance(value, (list, tuple)):
+        return hash((type(value), *map(_hash, value)))
+    try:
+        return hash(value)
+    except TypeError:
+        return 0
+
+
+class ByPath:
+    """Gives a class equality, hash and a `repr` that rebuilds, by its ``path``.
+
+    A relative and an absolute path of one file or folder are equal.
+    """
+
+    path: Path
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, ByPath) and self.path.absolute() == other.path.absolute()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.path.absolute()))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.paths import ByPath
+from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaRow, read_formula_table
 

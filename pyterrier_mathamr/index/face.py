@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.links import HELP_URL
+from pyterrier_mathamr._common.transformers import HELP_URL
 
 Index = TypeVar("Index", bound="IndexFace")
 

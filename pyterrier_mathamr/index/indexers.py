@@ -8,9 +8,9 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint, unfinished_parts
 
@@ -24,7 +24,7 @@ MODEL_COLUMN = "doc_model"
 """Who made ``doc_embs``, as encoders say it; kept in the index and compared with that of every query."""
 
 
-class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
+class ArtifactIndexer(Indexer):
     """Puts a stream of documents into an index; subclasses say how records become entries.
 
     Args:
@@ -63,10 +63,6 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
         self._corpus: Corpus | None = None
 
-    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What ``pt.schematic`` draws, without asking the network."""
-        return {"label": type(self).__name__, "help_url": HELP_URL}
-
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
         return {}
@@ -83,7 +79,7 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         """Write a stream of documents; the index changes in one step at the end, or not at all.
 
         Args:
-            iter: dictionaries with the fields of :meth:`index_inputs`.
+            iter: a DataFrame or dictionaries with the fields of :meth:`index_inputs`.
             kwargs: none; PyTerrier's base class names it.
 
         Returns:
@@ -92,7 +88,7 @@ class ArtifactIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         Raises:
             MathAMRIndexError: one of its kinds, naming the document; what stood before is unharmed.
         """
-        stream = pt.utils.peekable(iter)
+        stream = pt.utils.peekable(documents(iter))
         model = self.model
         if (first := _first(stream)) is not None:
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)

@@ -11,9 +11,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, first_values, with_objects
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Transformer
 
 from .devices import check_device
 from .search import Hits
@@ -59,16 +58,13 @@ def check_count(option: str, value: object) -> None:
         raise ConfigError(option, value, "a whole number of at least 1")
 
 
-class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
+class IndexTransformer(Transformer):
     """A transformer over an index, with options that are checked once.
 
     Args:
         index: the index; it is opened when the first row comes.
         options: the constructor's keyword options, in its order; each becomes an attribute, ``search`` as ``_search``.
     """
-
-    label: ClassVar[str] = ""
-    """What a drawn pipeline says, at most 20 characters."""
 
     def __init__(self, index: SearchedIndex, **options: Any) -> None:
         super().__init__()
@@ -79,10 +75,6 @@ class IndexTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
             if options.get(count) is not None:
                 check_count(count, options[count])
         self._card = check_device(options.get("device"))
-
-    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What ``pt.schematic`` draws, without asking the network."""
-        return {"label": self.label, "help_url": HELP_URL}
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""

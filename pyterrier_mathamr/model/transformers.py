@@ -17,9 +17,8 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     with_objects,
 )
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.threads import one_torch_thread
+from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.maxsim import maxsim
@@ -27,10 +26,8 @@ from .identity import vectors_by
 from .mathamr import MathAMR
 
 
-class _GraphTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
+class _GraphTransformer(Transformer):
     """What the three share: a model, options by keyword, equality by both."""
-
-    schematic: dict[str, str]
 
     def __init__(
         self, model: MathAMR, *, device: str | None = None, batch_size: int = 64, verbose: bool = False
@@ -49,10 +46,6 @@ class _GraphTransformer(ByParameters, pt.Transformer):  # type: ignore[misc]
         """Give the weight of each row of a query, float64 ``[q]``; ``None`` where the model has none."""
         weights, has_document = self.model.score_weights, self.model.config.virtual_nodes != "none"
         return None if weights is None else weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
-
-    def __hash__(self) -> int:
-        """Hash by value, so that a model in memory and its saved copy, which are equal, hash alike."""
-        return hash((type(self), *self.parameters().values()))
 
 
 class DocEncoder(_GraphTransformer):
@@ -73,7 +66,7 @@ class DocEncoder(_GraphTransformer):
         (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
     """
 
-    schematic = {"label": "MathAMR Documents", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
+    label = "MathAMR Documents"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``doc_embs``, ``formula_ids`` and ``doc_model``.
@@ -121,7 +114,7 @@ class QueryEncoder(_GraphTransformer):
         mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
     """
 
-    schematic = {"label": "MathAMR Queries", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
+    label = "MathAMR Queries"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``query_embs``, ``query_formula_ids`` and ``query_model``.
@@ -172,7 +165,7 @@ class TextScorer(_GraphTransformer):
         bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
     """
 
-    schematic = {"label": "MathAMR Scorer", "help_url": HELP_URL}  # noqa: RUF012 - PyTerrier's form
+    label = "MathAMR Scorer"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace ``score`` and ``rank``.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.paths import ByPath
+from pyterrier_mathamr._common.parameters import ByPath
 
 from .changes import compact, delete_rows, faults
 from .errors import NotBuiltError

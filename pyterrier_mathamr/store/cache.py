@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.paths import ByPath
+from pyterrier_mathamr._common.parameters import ByPath
 
 from .errors import DamagedError, FormatError, LockedError, NotBuiltError, OtherArtifactError, StoreError, WriteError
 

@@ -9,6 +9,7 @@ import pytest
 from pyterrier_mathamr._common.frames import (
     FrameKind,
     MissingValueError,
+    documents,
     empty_output,
     encode_distinct,
     first_values,
@@ -136,3 +137,18 @@ def test_the_empty_frame_has_all_columns_with_their_dtypes():
 def test_a_column_that_is_there_already_stays_in_its_place():
     result = empty_output(pd.DataFrame(columns=["qid", "score", "docno"]), ["score", "rank"])
     assert list(result.columns) == ["qid", "score", "docno", "rank"]
+
+
+def test_documents_of_a_frame_are_its_rows_with_values_of_python() -> None:
+    frame = pd.DataFrame({"docno": ["a", "b"], "number": [1, 2], "text": ["x", None]}, index=[7, 7])
+    found = list(documents(frame))
+    assert [(row["docno"], row["number"]) for row in found] == [("a", 1), ("b", 2)]
+    assert type(found[0]["number"]) is int
+    assert found[0]["text"] == "x"
+    assert is_missing(found[1]["text"])
+    assert list(documents(frame.iloc[:0])) == list(documents(pd.DataFrame())) == []
+
+
+def test_documents_of_another_iterable_are_itself() -> None:
+    given = iter([{"docno": "a"}])
+    assert documents(given) is given

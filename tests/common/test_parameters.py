@@ -1,8 +1,17 @@
-"""A transformer is the parameters it was made with."""
+"""A transformer is the parameters it was made with; an artifact is its path."""
 
+import pickle
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
 import pytest
 
-from pyterrier_mathamr._common.parameters import ByParameters
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import COUNT, ByParameters, Rule, at_least, one_of
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.formula import FormulaStore
 
 
 class Searcher(ByParameters):
@@ -49,3 +58,101 @@ def test_options_that_are_handed_on_are_parameters_like_any_other() -> None:
     made = Forwarding("here", tokens=4)
     assert repr(made) == "Forwarding(path='here', tokens=4)"
     assert made == eval(repr(made)) != Forwarding("here", tokens=5)
+
+
+class Checked(ByParameters):
+    """Says what its options can be."""
+
+    checks: ClassVar[dict[str, Rule]] = {
+        "num_results": COUNT,
+        "candidates": COUNT.or_none(),
+        "cut": at_least(0),
+        "search": one_of("exact", "approximate"),
+    }
+
+    def __init__(
+        self, *, num_results: object = 9, candidates: object = None, cut: object = 0, search: object = "exact"
+    ) -> None:
+        self.num_results, self.candidates, self.cut, self._search = num_results, candidates, cut, search
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_results": 1, "candidates": 5, "cut": 0, "search": "approximate"},
+        {"num_results": np.int64(5), "cut": np.uint8(3)},
+        {"candidates": None},
+    ],
+)
+def test_an_option_that_its_rule_allows_is_taken(options: dict[str, object]) -> None:
+    assert Checked(**options).parameters().items() >= options.items()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *((option, value) for option in ("num_results", "candidates") for value in (0, -1, 3.5, 3.0, "3", True, [])),
+        *(("cut", value) for value in (-1, 0.0, False, None)),
+        ("num_results", None),
+        *(("search", value) for value in ("hnsw", None, 1)),
+    ],
+)
+def test_an_option_is_refused_when_given_and_when_set(option: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"{option}="):
+        Checked(**{option: value})
+    made = Checked()
+    before = made.parameters()
+    with pytest.raises(ConfigError, match=f"{option}=") as refused:
+        setattr(made, "_search" if option == "search" else option, value)
+    assert made.parameters() == before
+    assert refused.value.option == option
+
+
+def test_a_rule_says_what_it_allows() -> None:
+    with pytest.raises(ConfigError, match="candidates=0 is not possible; use an integer, 1 or more, or None"):
+        Checked(candidates=0)
+    with pytest.raises(ConfigError, match="use 'exact' or 'approximate'"):
+        Checked(search="fast")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Checked(num_results=5), Checked(num_results=np.int64(5))),
+        (Searcher("a", tokens=[1, 2]), Searcher("a", tokens=[np.int32(1), 2.0])),  # type: ignore[arg-type]
+        (Searcher("a", tokens={"a": 1}), Searcher("a", tokens={"a": True})),  # type: ignore[arg-type]
+        (Searcher(mathamr.BM25Index("a")), Searcher(mathamr.BM25Index(Path("a").absolute()))),  # type: ignore[arg-type]
+    ],
+    ids=["numpy", "list", "dict", "path"],
+)
+def test_equal_objects_hash_equally(one: object, other: object) -> None:
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+KINDS = [
+    mathamr.MathAMRIndex,
+    mathamr.MathAMRFormulaIndex,
+    mathamr.GraphStore,
+    mathamr.BM25Index,
+    mathamr.TangentIndex,
+    FormulaStore,
+    ARQMathCollection,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_place_is_equal_by_a_relative_or_an_absolute_path(kind, tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path)
+    here = kind(tmp_path / "a")
+    assert here == kind("a")
+    assert hash(here) == hash(kind("a"))
+    assert here != kind(tmp_path)
+    assert pickle.loads(pickle.dumps(here)) == here
+    assert repr(kind("a")) == f"{kind.__name__}('a')"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_kind_in_the_same_place_is_another(kind, tmp_path: Path):
+    assert [other for other in KINDS if kind(tmp_path) == other(tmp_path)] == [kind]

@@ -18,9 +18,8 @@ from pyterrier_mathamr._common.frames import (
     join_values,
     with_objects,
 )
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore
@@ -44,7 +43,7 @@ _EMPTY_POST = MathPost(text="", formulas=())
 _Reader = Callable[[Mapping[str, Any]], MathPost]
 
 
-class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
+class GraphBuilder(Transformer):
     """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
 
     Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
@@ -75,7 +74,7 @@ class GraphBuilder(ByParameters, pt.Transformer):  # type: ignore[misc]
         ConfigError: ``formulas``, ``side`` or ``queries`` has no such value.
     """
 
-    schematic = {"label": "GraphBuilder", "help_url": HELP_URL}  # noqa: RUF012
+    label = "GraphBuilder"
 
     def __init__(
         self,

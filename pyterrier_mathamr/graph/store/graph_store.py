@@ -12,8 +12,8 @@ from typing import IO, Any
 import numpy as np
 import pyterrier as pt
 
-from pyterrier_mathamr._common.links import HELP_URL
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr.amr import AmrError
 from pyterrier_mathamr.graph.building.columns import Side
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph

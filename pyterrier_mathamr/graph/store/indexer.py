@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.frames import documents, is_missing
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.store import Job, Mode
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
 
 
-class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
+class GraphStoreIndexer(Indexer):
     """Stores graphs by docno or qid; see :meth:`GraphStore.indexer`.
 
     Example::
@@ -44,7 +43,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         ConfigError: ``mode`` is none of these, or ``shard_size`` is not positive.
     """
 
-    schematic = {"label": "GraphStore indexer", "help_url": HELP_URL}  # noqa: RUF012
+    label = "GraphStore indexer"
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         """Store graphs. A job of this mode that stopped half way is gone on with, and must be given the same graphs.
 
         Args:
-            iter: dicts with an id and a graph.
+            iter: a DataFrame or dicts with an id and a graph.
 
         Returns:
             The store, which then holds all of them.
@@ -85,7 +84,7 @@ class GraphStoreIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
             UnfinishedJobError: what lies beside the store was made from something else.
             StoreError: the store cannot be written.
         """
-        return self.index_records(self._records(self.shown(iter, "storing graphs")), {})
+        return self.index_records(self._records(self.shown(documents(iter), "storing graphs")), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
         """Store graphs that are packed already; otherwise as :meth:`index`.

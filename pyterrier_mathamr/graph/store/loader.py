@@ -9,15 +9,14 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, join_values
-from pyterrier_mathamr._common.links import HELP_URL
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph.building.columns import Side
 
 if TYPE_CHECKING:
     from .graph_store import GraphStore
 
 
-class GraphLoader(ByParameters, pt.Transformer):  # type: ignore[misc]
+class GraphLoader(Transformer):
     """Adds ``graph`` by docno or ``query_graph`` by qid; see :meth:`GraphStore.loader`.
 
     Example::
@@ -32,7 +31,7 @@ class GraphLoader(ByParameters, pt.Transformer):  # type: ignore[misc]
         ConfigError: ``side`` is none of these.
     """
 
-    schematic = {"label": "GraphStore loader", "help_url": HELP_URL}  # noqa: RUF012
+    label = "GraphStore loader"
 
     def __init__(self, store: GraphStore, *, side: Side = "auto") -> None:
         super().__init__()

@@ -1,0 +1,113 @@
+"""Our stages in PyTerrier's pipelines: frames are indexed, no rows are no rows, drawings ask no network."""
+
+import pickle
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr._common.transformers import HELP_URL, Indexer, Pipeline, Transformer
+
+DOCUMENTS = pd.DataFrame({"docno": ["a", "b", "c"], "text": ["x", "y", "z"]})
+
+
+class Loud(Transformer):
+    """Needs a column and writes it in capitals."""
+
+    label = "loud"
+
+    def __init__(self, mark: str = "!") -> None:
+        super().__init__()
+        self.mark = mark
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        return inp.assign(text=inp["text"].str.upper() + self.mark)
+
+    def fuse_left(self, left: pt.Transformer) -> pt.Transformer | None:
+        return Loud(left.mark + self.mark) if isinstance(left, Loud) else None
+
+
+class Collecting(Indexer):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def index(self, iter: object, **kwargs: object) -> list[str]:
+        return [f"{row['docno']} {row['text']}" for row in documents(iter)]  # type: ignore[arg-type]
+
+
+def stages() -> list[pt.Transformer]:
+    return [Loud(), pt.Transformer.identity(), Loud("?"), Collecting()]
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        Loud() >> Collecting(),
+        Loud() >> pt.Transformer.identity() >> Collecting(),
+        Loud() >> (pt.Transformer.identity() >> Collecting()),
+        (Loud() >> pt.Transformer.identity()) >> (pt.Transformer.identity() >> Collecting()),
+        (Loud("") >> Loud() >> Collecting()).compile(),
+    ],
+)
+def test_a_pipeline_indexes_a_frame_as_its_dictionaries(pipeline: pt.Compose) -> None:
+    assert pipeline.index(DOCUMENTS) == ["a X!", "b Y!", "c Z!"]
+    assert pipeline.index(iter(DOCUMENTS.to_dict("records")), batch_size=2) == ["a X!", "b Y!", "c Z!"]
+    assert pipeline.index(DOCUMENTS.iloc[:0]) == []
+
+
+def test_a_pipeline_is_flat_and_equal_to_that_of_pyterrier() -> None:
+    one, two, three, four = stages()
+    ours, theirs = one >> (two >> three) >> four, pt.Compose(one, two, three, four)
+    assert (list(ours), repr(ours)) == (list(theirs), repr(theirs))
+    assert ours == theirs == ours
+    assert hash(ours) == hash(theirs)
+    assert isinstance(ours, Pipeline)
+    copied = pickle.loads(pickle.dumps(one >> three))
+    assert copied == one >> three
+    assert isinstance(copied, Pipeline)
+
+
+def test_a_pipeline_is_compiled_to_a_stage_or_to_a_pipeline_that_indexes() -> None:
+    assert (Loud() >> Loud("?")).compile() == Loud("!?")
+    assert isinstance((Loud() >> Loud("?") >> Collecting()).compile(), Pipeline)
+
+
+def test_operators_work_on_a_pipeline_as_on_any() -> None:
+    ranking = DOCUMENTS.assign(qid="1", score=[3.0, 2.0, 1.0], rank=[0, 1, 2])
+    pipeline = (Loud() >> Loud("?")) % 2
+    assert pipeline(ranking)["text"].tolist() == ["X!?", "Y!?"]
+    assert (Loud() * 2.0)(ranking)["score"].tolist() == [6.0, 4.0, 2.0]
+
+
+def test_no_rows_are_no_rows_again() -> None:
+    assert Loud()([]) == []
+    assert list(Loud().transform_iter(iter([]))) == []
+    assert (Loud() >> Loud())([]) == []
+    assert Loud()([{"text": "x"}]) == [{"text": "X!"}]
+
+
+def test_a_drawing_has_the_label_or_the_name_and_asks_no_network() -> None:
+    assert Loud().schematic() == {"label": "loud", "help_url": HELP_URL}
+    assert Collecting().schematic() == {"label": "Collecting", "help_url": HELP_URL}
+
+
+def test_graphs_encoder_and_indexer_index_a_frame_as_its_dictionaries(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"docno": ["1", "2"], "text": ["Solve $x^2=4$.", "Is it prime?"]})
+    graphs, encode = mathamr.GraphBuilder(), mathamr.MathAMR.from_pretrained("mathamr-plus-mini").doc_encoder()
+    made = [mathamr.MathAMRIndex(tmp_path / name) for name in "abc"]
+    (graphs >> encode >> made[0].indexer()).index(frame)
+    (graphs >> encode >> made[1].indexer()).index(frame.to_dict("records"))
+    made[2].indexer().index((graphs >> encode)(frame))
+    for index in made[1:]:
+        for found, wanted in zip(index.get_corpus_iter(), made[0].get_corpus_iter(), strict=True):
+            assert found["docno"] == wanted["docno"]
+            assert (found["doc_embs"] == wanted["doc_embs"]).all()
+    store = mathamr.GraphStore(tmp_path / "graphs").indexer().index(graphs(frame))
+    (store.loader() >> encode >> mathamr.MathAMRIndex(tmp_path / "d").indexer()).index(frame[["docno"]])
+    assert len(mathamr.MathAMRIndex(tmp_path / "d")) == 2
