@@ -1,6 +1,7 @@
 """The indexes of vectors and what searches them; everything a user of the room needs is named here."""
 
-from .artifact import IndexArtifact
+from .base import IndexArtifact
+from .building.indexers import DocumentIndexer, FormulaIndexer
 from .errors import (
     DtypeMismatchError,
     EmbeddingError,
@@ -10,9 +11,8 @@ from .errors import (
     ModelNeededError,
     QueryError,
 )
-from .formula import FormulaRetriever, MathAMRFormulaIndex
-from .indexers import DocumentIndexer, FormulaIndexer
-from .multi import MathAMRIndex
+from .formula import MathAMRFormulaIndex
+from .multi_vector import MathAMRIndex
 from .qdrant import (
     CollectionOptions,
     QdrantCollectionError,
@@ -25,8 +25,14 @@ from .qdrant import (
     QdrantRefusedError,
     QdrantTimeoutError,
 )
-from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
-from .scorer import MaxSimScorer, VectorLoader
+from .transformers import (
+    ColBERTRetriever,
+    DocVNRetriever,
+    FormulaRetriever,
+    MaxSimScorer,
+    SingleVectorRetriever,
+    VectorLoader,
+)
 
 __all__ = [
     "ColBERTRetriever",

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from .errors import QueryError
-from .queries import check_document_weight, check_query, check_weights
-from .searched import Searched
+from .protocols import Searched
+from .search.queries import check_document_weight, check_query, check_weights
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph

@@ -2,104 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import MissingValueError, first_values
 from pyterrier_mathamr.store import Mode
 
-from .artifact import IndexArtifact, example_folder
-from .errors import QueryError
-from .indexers import FormulaIndexer
-from .kinds import FORMULAS
-from .options import IndexRetriever, Search, search_of
-from .queries import batch_of, check_query, query_values
-from .records import DType, VisualIds
-from .retrievers import nearest
-from .scan import QueryBatch
-from .search import Hits
-from .searched import Searched
-from .snapshot import Snapshot
-from .typed import TypedFormulas
-
-
-class FormulaRetriever(IndexRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
-
-    The query's vector is the row of ``query_embs`` whose number ``query_formula_id`` has in ``query_formula_ids``.
-    ``formula_index.retriever()`` makes one::
-
-        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
-
-    Args:
-        index: the index.
-        num_results: formulas for each query.
-        search: ``exact``, or ``approximate`` by HNSW.
-        verbose: show a progress bar.
-        batch_size: queries scored in one pass over the data.
-        device: accepted as everywhere; the processor computes this.
-    """
-
-    label = "MathAMR formulas"
-    needs = ("query_embs", "query_formula_ids", "query_formula_id")
-    gives = ("docno", "post_id", "visual_id")
-    _search: Search
-
-    def __init__(
-        self,
-        index: MathAMRFormulaIndex,
-        *,
-        num_results: int = 1000,
-        search: Search = "exact",
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> None:
-        options = {"num_results": num_results, "search": search, "verbose": verbose}
-        super().__init__(index, **options, batch_size=batch_size, device=device)
-
-    def find_hits(self, queries: pd.DataFrame, snapshot: Snapshot) -> list[Hits]:
-        """The best formulas of each distinct query."""
-        return nearest(snapshot, formula_batch(queries, snapshot), self.num_results, self._search)
-
-
-def formula_batch(queries: pd.DataFrame, snapshot: Searched) -> QueryBatch:
-    """The vector of the formula that each distinct query asks for, in order of appearance.
-
-    Args:
-        queries: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
-        snapshot: the index that is searched.
-
-    Raises:
-        MissingValueError: a query lacks one of them in all its rows.
-        QueryError: the formula is not among the query's.
-    """
-    values = query_values(queries, snapshot)
-    ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
-    for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
-        if missing := [qid for qid in values if qid not in found]:
-            raise MissingValueError(name, "qid", missing)
-    rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
-    return batch_of(rows)
-
-
-def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
-    """The row of the formula that is asked for: float32 ``[1, d]``.
-
-    Raises:
-        QueryError: it is not among the query's formulas, or these are more than the rows.
-    """
-    known = [str(formula) for formula in ids]
-    if str(asked) not in known:
-        raise QueryError(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
-    row = known.index(str(asked))
-    if row >= len(rows):
-        raise QueryError(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")
-    return rows[row : row + 1]
+from .base import IndexArtifact, example_folder
+from .building.entries import DType, VisualIds
+from .building.indexers import FormulaIndexer
+from .building.kinds import FORMULAS
+from .text_search import TypedFormulas
+from .transformers import FormulaRetriever, search_of
 
 
 class MathAMRFormulaIndex(TypedFormulas, IndexArtifact):

@@ -1,17 +1,22 @@
-"""An index as it was when it was opened, whatever is written meanwhile."""
+"""An index as a reader opened it: its parts, their documents by number, and what the scans read of each part."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr.store import DamagedError, Kind, detail
+import numpy as np
+
+from pyterrier_mathamr.store import DamagedError, Kind, Part, Parts, detail, ranges
 from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
-from .records import DTYPES, DType
-from .shard import VectorParts
+from .building.entries import DTYPES, TEXTS, DType, Entry, Layout
+from .protocols import Codes, Field, Numbers, Rows, StoredRows, Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,168 @@ class IndexMeta:
         if dtype is None or dimensions < 1:
             raise DamagedError(path, f"rows of {dimensions} numbers of {name!r:.80}")
         return cls(dimensions, model, dtype)
+
+
+_READ = 4096
+
+
+class Shard:
+    """A part of vectors; what is derived from it is kept with it.
+
+    Args:
+        part: a part of documents or formulas.
+
+    Raises:
+        DamagedError: a number that the manifest gives of it is impossible.
+    """
+
+    def __init__(self, part: Part) -> None:
+        self.part, self.kept = part, part.kept
+        self.layout: Layout = "formulas" if part.kind.type == "formula_index" else "documents"
+        self.max_norm = detail(part.meta.details, "max_norm", float, part.path.parent)
+        if not 0 <= self.max_norm < math.inf:
+            raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
+
+    def __len__(self) -> int:
+        """The number of documents, those included that were deleted."""
+        return len(self.part)
+
+    @cached_property
+    def _ones(self) -> Numbers:
+        return np.arange(len(self) + 1, dtype=np.int64)
+
+    @cached_property
+    def _offsets(self) -> Numbers:
+        offsets: Numbers = self.part["offsets"]
+        if bool((offsets[1:] <= offsets[:-1]).any()):
+            raise DamagedError(self.part.path, "a document of it has no rows")
+        return offsets
+
+    @cached_property
+    def coding(self) -> tuple[Codes, Rows, Weights]:
+        """The rows as bytes, int8 ``[r, d]``, their scales, float32 ``[d]``, and bounds, float64 ``[2]``."""
+        codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
+        if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
+            raise DamagedError(self.part.path, "the scales or bounds of its codes are no lengths")
+        return codes, scales, bounds
+
+    def field(self, field: Field) -> tuple[StoredRows, Numbers]:
+        """The vectors of one field, end to end.
+
+        Returns:
+            float32 or float16 ``[r, d]``, as they are stored, and int64 ``[m + 1]``, where each document's rows begin
+            and the last one's end.
+        """
+        if self.layout == "formulas":
+            return self.part["rows"], self._ones
+        if field == "doc":
+            return self.part["document_vectors"], self._ones
+        return self.part["rows"], self._offsets
+
+    def live_rows(self, field: Field) -> StoredRows:
+        """The vectors of one field without those of documents that were deleted."""
+        rows, offsets = self.field(field)
+        if not len(self.part.deleted):
+            return rows
+        live = np.flatnonzero(self.part.alive)
+        left: StoredRows = rows[ranges(offsets[live], offsets[live + 1] - offsets[live])]
+        return left
+
+    def in_order(self) -> Numbers:
+        """The documents that are not deleted, in the order in which they came."""
+        if self.layout == "formulas":
+            return np.flatnonzero(self.part.alive)
+        order = np.argsort(self.part["arrival"], kind="stable")
+        return order[self.part.alive[order]]
+
+    def texts(self, name: str, documents: Numbers) -> list[str]:
+        """One text (``docno``, ``post_id`` …) of some documents.
+
+        Raises:
+            DamagedError: it is not UTF-8.
+        """
+        if name == "docno":
+            return self.part.ids.texts(documents)
+        offsets, view = self.part[f"{name}_offsets"], self.part[name].data
+        bounds = zip(offsets[documents].tolist(), offsets[documents + 1].tolist(), strict=True)
+        try:
+            return [str(view[start:end], "utf-8", "surrogatepass") for start, end in bounds]
+        except UnicodeDecodeError as error:
+            raise DamagedError(self.part.path, f"its {name} are not UTF-8") from error
+
+
+class VectorParts(Parts):
+    """Parts of vectors as one: documents are numbered from 0 through all of them, deleted ones included."""
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """The parts."""
+        return tuple(map(_shard, self.parts))
+
+    @cached_property
+    def max_norm(self) -> float:
+        """The length of the longest row, rounded up."""
+        return max((shard.max_norm for shard in self.shards), default=0.0)
+
+    def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
+        """Each shard that holds some of the documents, their places in ``numbers``, and their numbers in the shard."""
+        return ((_shard(part), places, local) for part, places, local in self.by_part(numbers))
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """One text (``docno``, ``post_id`` …) of each document."""
+        found = np.empty(len(numbers), dtype=object)
+        for shard, places, local in self._by_shard(numbers):
+            found[places] = shard.texts(name, local)
+        return list(found)
+
+    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
+        """The number of rows of each document in one field: int64 ``[m]``."""
+        lengths = np.empty(len(numbers), dtype=np.int64)
+        for shard, places, local in self._by_shard(numbers):
+            _, offsets = shard.field(field)
+            lengths[places] = offsets[local + 1] - offsets[local]
+        return lengths
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """The vectors of some documents, end to end.
+
+        Args:
+            numbers: int64 ``[m]``, documents in any order; fastest where they ascend.
+            field: all vectors of each, or its document's alone.
+
+        Returns:
+            float32 ``[r, d]`` and int64 ``[m + 1]``, where each document's rows begin and the last one's end.
+        """
+        lengths = self.lengths(numbers, field)
+        ends = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=ends[1:])
+        width = self.parts[0]["rows"].shape[1] if self.parts else 0
+        gathered = np.empty((int(ends[-1]), width), dtype=np.float32)
+        ascending = bool((numbers[1:] > numbers[:-1]).all())
+        for shard, places, local in self._by_shard(numbers):
+            rows, offsets = shard.field(field)
+            found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
+            if ascending:  # those of one shard lie together
+                gathered[ends[places[0]] : ends[places[-1] + 1]] = found
+            else:
+                gathered[ranges(ends[places], lengths[places])] = found
+        return gathered, ends
+
+    def entries(self) -> Iterator[Entry]:
+        """Every document in the order in which they came, a few at a time."""
+        for shard, base in zip(self.shards, self.bases.tolist(), strict=False):
+            numbers = shard.in_order() + base
+            for start in range(0, len(numbers), _READ):
+                some = numbers[start : start + _READ]
+                rows, offsets = self.rows(some)
+                texts = zip(*(self.texts(name, some) for name in TEXTS[shard.layout]), strict=True)
+                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+                    yield Entry(of, rows[first:last])
+
+
+def _shard(part: Part) -> Shard:
+    shard: Shard = part.kept("shard", partial(Shard, part))
+    return shard
 
 
 class Snapshot(StoredSnapshot, VectorParts):

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr import MathAMRIndex, cli
 from pyterrier_mathamr.experiments import build_graphs, index_graph_store
-from pyterrier_mathamr.index import build
-from pyterrier_mathamr.index.indexers import ArtifactIndexer
+from pyterrier_mathamr.index.building import builder
+from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
 from pyterrier_mathamr.store import UnfinishedJobError
 
 MODEL = "mathamr-plus-mini"
@@ -35,7 +35,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch, graphs: Path, tmp_path: Path) -> Path:
     """An index whose job stopped in the third batch of a hundred documents."""
-    monkeypatch.setattr(build, "PART_BYTES", 20_000)
+    monkeypatch.setattr(builder, "PART_BYTES", 20_000)
 
     def dying(self, stream, batch_size=100, real=ArtifactIndexer.pending):
         for number, record in enumerate(real(self, stream, batch_size)):

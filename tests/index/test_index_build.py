@@ -14,7 +14,8 @@ import pyterrier as pt
 import pytest
 from index_folders import contents, docnos, names
 
-from pyterrier_mathamr.index import EmbeddingError, EmptyStreamError, MathAMRIndex, ModelMismatchError, build
+from pyterrier_mathamr.index import EmbeddingError, EmptyStreamError, MathAMRIndex, ModelMismatchError
+from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError, NotBuiltError, OtherArtifactError, UnknownIdError
 
 
@@ -237,7 +238,7 @@ def test_a_stream_ten_times_longer_takes_no_more_memory(part_rows, tmp_path):
 
 @pytest.mark.parametrize("d", [8, 64])
 def test_parts_are_cut_by_the_bytes_of_their_rows_whatever_their_width(monkeypatch, tmp_path, documents, d):
-    monkeypatch.setattr(build, "PART_BYTES", 40_000)
+    monkeypatch.setattr(builder, "PART_BYTES", 40_000)
     monkeypatch.setattr(MathAMRIndex, "KIND", replace(MathAMRIndex.KIND, part_bytes=40_000))  # so that none is merged
     index = MathAMRIndex(tmp_path / "x").index(documents([10] * 300, d=d))
     *full, _ = [part["rows"].nbytes for part in index.snapshot().parts]

@@ -13,8 +13,8 @@ from pyterrier_mathamr.index import (
     EmbeddingError,
     MathAMRFormulaIndex,
     MathAMRIndex,
-    search,
 )
+from pyterrier_mathamr.index.search import exact as exact_search
 from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 from pyterrier_mathamr.store.manifest import signed
 
@@ -39,7 +39,7 @@ def half(path: Path, docs, **options) -> MathAMRIndex:
 def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
     part_rows, monkeypatch, tmp_path, documents, topics, judge, bytes_pay, shard_rows
 ):
-    monkeypatch.setattr(search, "BYTES_PAY", bytes_pay)
+    monkeypatch.setattr(exact_search, "BYTES_PAY", bytes_pay)
     part_rows(shard_rows)
     docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
     index, stored = half(tmp_path / "x", docs), rounded(docs)
@@ -61,7 +61,7 @@ def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
 
 
 def test_a_long_document_in_float16_is_scanned_in_pieces(tmp_path, documents, topics, monkeypatch):
-    monkeypatch.setattr("pyterrier_mathamr.index.scan.BLOCK_ROWS", 4)
+    monkeypatch.setattr("pyterrier_mathamr.index.search.maxsim.BLOCK_ROWS", 4)
     docs, frame = documents([30, 2, 1]), topics([3]).assign(query_document_weight=0.5)
     plain = MathAMRIndex(tmp_path / "plain").index(rounded(docs))
     pd.testing.assert_frame_equal(half(tmp_path / "x", docs).colbert()(frame), plain.colbert()(frame))

@@ -12,7 +12,8 @@ import pytest
 from index_folders import contents, docnos, names
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex, build
+from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError
 
 
@@ -216,7 +217,7 @@ def test_a_formula_of_two_posts_keeps_its_first_place_over_a_stop(part_rows, tmp
 
 
 def endless(path: str, ready) -> None:
-    build.PART_BYTES = 4 * 10 * 2
+    builder.PART_BYTES = 4 * 10 * 2
 
     def stream():
         for i in range(10_000):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.index import MathAMRIndex, scan, search
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.index.search import exact, maxsim
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
@@ -77,7 +78,7 @@ def test_documents_in_many_blocks_and_shards_are_searched_as_one(
     part_rows, monkeypatch, tmp_path, documents, topics, judge
 ):
     part_rows(37)
-    monkeypatch.setattr(scan, "BLOCK_ROWS", 5)
+    monkeypatch.setattr(maxsim, "BLOCK_ROWS", 5)
     docs, frame = documents([1, 4, 9, 2, 30, 3, 3, 1, 8, 2, 6, 6, 12, 1, 5] * 3), topics([2, 6])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     assert len(index.snapshot().shards) > 3
@@ -109,12 +110,12 @@ def test_the_same_document_has_the_same_score_in_every_strategy_and_batch(tmp_pa
 def test_the_margin_of_the_scan_covers_its_rounding(tmp_path: Path, documents, topics):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 9, 4] * 50, d=32))
     snapshot, query = index.snapshot(), topics([13], d=32)["query_embs"][0]
-    batch = scan.QueryBatch(query, np.array([0, 13]))
+    batch = maxsim.QueryBatch(query, np.array([0, 13]))
     rows, offsets = snapshot.shards[0].field("all")
-    scanned = np.concatenate([block[:, 0] for _, block in scan.scan(rows, offsets, batch)])
+    scanned = np.concatenate([block[:, 0] for _, block in maxsim.scan(rows, offsets, batch)])
     products = rows.astype(float) @ query.astype(float).T
     true = np.array([products[a:b].max(axis=0).sum() for a, b in itertools.pairwise(offsets)])
-    bound = search.float32_error(batch, snapshot.max_norm, 32)[0]
+    bound = exact.float32_error(batch, snapshot.max_norm, 32)[0]
     assert 0 < np.abs(scanned - true).max() < bound < 1e-3
 
 

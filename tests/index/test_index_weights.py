@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.index import MathAMRIndex, QueryError, codes, products, scan, scan_codes, search
+from pyterrier_mathamr.index import MathAMRIndex, QueryError
+from pyterrier_mathamr.index.search import exact, int8_coding, int8_scoring, maxsim
 
 LENGTHS = [1, 4, 2, 7, 3] * 12
 
@@ -46,11 +47,11 @@ def assert_ranked(found: pd.DataFrame, frame: pd.DataFrame, docs, k: int) -> Non
 def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     part_rows, monkeypatch, tmp_path, documents, topics, bytes_pay, block, k
 ):
-    monkeypatch.setattr(search, "_bytes_pay", lambda *of: bytes_pay)
+    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: bytes_pay)
     part_rows(60, d=16)
-    monkeypatch.setattr(scan, "BLOCK_ROWS", block)
-    monkeypatch.setattr(products, "PRODUCTS", 10 * block)
-    monkeypatch.setattr(products, "NARROW_PRODUCTS", 10 * block)
+    monkeypatch.setattr(maxsim, "BLOCK_ROWS", block)
+    monkeypatch.setattr(int8_scoring, "PRODUCTS", 10 * block)
+    monkeypatch.setattr(int8_scoring, "NARROW_PRODUCTS", 10 * block)
     docs, frame = documents([*LENGTHS, 13], d=16), weigh(topics([3, 1, 5], d=16), [2.5, -1.0, 0.0])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     assert_ranked(found, frame, docs, k)
@@ -130,7 +131,7 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d)).astype(np.float32)
     offsets, bounds = np.cumsum([0, *lengths]), np.cumsum([0, *queries])
-    asked = scan.QueryBatch(
+    asked = maxsim.QueryBatch(
         rng.standard_normal((sum(queries), d)).astype(np.float32),
         bounds,
         rng.uniform(-1, 2, sum(queries)),
@@ -140,12 +141,12 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
     true = np.add.reduceat(best * asked.weights, bounds[:-1], axis=1)
     true += products[offsets[1:] - 1][:, bounds[1:] - 1] * asked.document_weights
-    as_bytes, scales, of_rows = codes.encode_rows(rows)
-    coded = codes.encode_queries(asked, scales, of_rows)
-    assert (np.abs(scan_codes.scan_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
-    found = np.concatenate([block for _, block in scan.scan(rows, offsets, asked)])
+    as_bytes, scales, of_rows = int8_coding.encode_rows(rows)
+    coded = int8_coding.encode_queries(asked, scales, of_rows)
+    assert (np.abs(int8_scoring.scan_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
+    found = np.concatenate([block for _, block in maxsim.scan(rows, offsets, asked)])
     longest = float(np.linalg.norm(rows, axis=1).max())
-    assert (np.abs(found - true) <= search.float32_error(asked, longest, d)).all()
+    assert (np.abs(found - true) <= exact.float32_error(asked, longest, d)).all()
 
 
 @settings(max_examples=12, deadline=None)

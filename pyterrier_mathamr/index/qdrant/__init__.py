@@ -1,5 +1,6 @@
 """The indexes in Qdrant: the same methods as those in a folder, over a server, a cluster, or its local mode."""
 
+from .collection import CollectionOptions
 from .errors import (
     QdrantCollectionError,
     QdrantConnectionError,
@@ -9,9 +10,7 @@ from .errors import (
     QdrantRefusedError,
     QdrantTimeoutError,
 )
-from .formula import QdrantFormulaIndex
-from .index import QdrantIndex
-from .meta import CollectionOptions
+from .index import QdrantFormulaIndex, QdrantIndex
 
 __all__ = [
     "CollectionOptions",

@@ -2,7 +2,7 @@
 
 Qdrant sums in float32 in an order of its own and breaks ties as it likes, so its list only chooses; what it chose is
 scored from its vectors in double precision, and equal scores (as float32) are ordered by docno. In exact mode each of
-Qdrant's scores is within :func:`~..search.float32_error` of the truth, so a document that is not in a list scores at
+Qdrant's scores is within :func:`float32_error` of the truth, so a document that is not in a list scores at
 most the list's last score and that error. A list is made longer until this is less than the score of rank ``k``; then
 no document outside can be among the best ``k``.
 
@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr.index.arrays import Field, Numbers, Scores
 from pyterrier_mathamr.index.errors import QueryError
-from pyterrier_mathamr.index.options import Search
-from pyterrier_mathamr.index.scan import QueryBatch
-from pyterrier_mathamr.index.search import Hits, float32_error, rank
+from pyterrier_mathamr.index.protocols import Field, Numbers, Scores
+from pyterrier_mathamr.index.search.exact import float32_error
+from pyterrier_mathamr.index.search.maxsim import QueryBatch
+from pyterrier_mathamr.index.search.ranking import Hits, rank
+from pyterrier_mathamr.index.transformers import Search
 
-from .meta import VECTORS
+from .collection import VECTORS
 from .snapshot import QdrantSnapshot
 
 REQUESTED = 16

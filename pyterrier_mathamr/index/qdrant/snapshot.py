@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr.index.arrays import Field, Numbers, Rows
-from pyterrier_mathamr.index.records import Entry
+from pyterrier_mathamr.index.building.entries import Entry
+from pyterrier_mathamr.index.protocols import Field, Numbers, Rows
 from pyterrier_mathamr.store import UnknownIdError
 
-from .collection import Collection
+from .collection import BUILD, PAYLOAD, VECTORS, Collection, CollectionMeta, point_id
 from .errors import QdrantCollectionError
-from .meta import BUILD, PAYLOAD, VECTORS, CollectionMeta, point_id
 
 PAGE = 256
 """Points asked for in one request: about 1.5 MB as JSON at the paper's 16 rows of 32 dimensions."""
 
 
 class QdrantSnapshot:
-    """A :class:`~..searched.Searched` over a collection; points get numbers as they are met.
+    """A :class:`~..protocols.Searched` over a collection; points get numbers as they are met.
 
     The vectors of the documents asked for last are kept, those before are dropped, so that memory holds one query's.
 

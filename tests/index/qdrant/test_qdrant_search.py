@@ -14,9 +14,9 @@ from pyterrier_mathamr.index import (
     QdrantFormulaIndex,
     QueryError,
 )
-from pyterrier_mathamr.index.qdrant import retrievers
 from pyterrier_mathamr.index.qdrant import search as qdrant_search
-from pyterrier_mathamr.index.search import float32_error
+from pyterrier_mathamr.index.qdrant import transformers
+from pyterrier_mathamr.index.search.exact import float32_error
 from pyterrier_mathamr.store import UnknownIdError
 
 same = pd.testing.assert_frame_equal
@@ -162,7 +162,7 @@ def test_formulas_are_ranked_as_in_a_folder(remote, server, tmp_path):
 def test_retrievers_are_good_stages_of_pipelines(remote, posts, topics):
     index, frame = remote().index(posts), topics([2, 3])
     for stage in (index.colbert(), index.single_vector(), index.doc_vn(9), index.scorer(), index.vec_loader()):
-        assert eval(repr(stage), {**vars(room), **vars(retrievers)}) == stage
+        assert eval(repr(stage), {**vars(room), **vars(transformers)}) == stage
         assert hash(stage) == hash(stage)
         assert len(stage.schematic()["label"]) <= 20
     assert (index.colbert() % 3).compile() == index.colbert(num_results=3)

@@ -18,8 +18,8 @@ from pyterrier_mathamr.index import (
     QdrantRefusedError,
     QdrantTimeoutError,
 )
-from pyterrier_mathamr.index.qdrant import sending
-from pyterrier_mathamr.index.qdrant.indexers import QdrantDocumentIndexer
+from pyterrier_mathamr.index.qdrant import upload
+from pyterrier_mathamr.index.qdrant.transformers import QdrantDocumentIndexer
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError
 
 KINDS = ("unreachable", "slow", "lost", "late", "garbled", 429, 500, 503, 504, 408)
@@ -29,7 +29,7 @@ FAULTS += [(name, "lost") for name in ("create", "payload_index", "update", "ali
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "BATCH_POINTS", 10)
+    monkeypatch.setattr(upload, "BATCH_POINTS", 10)
 
 
 def docnos(index: QdrantIndex) -> list[str]:
@@ -224,7 +224,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts):
     ],
 )
 def test_what_qdrant_cannot_hold_is_refused_naming_the_document(server, remote, monkeypatch, docno, rows, reason):
-    monkeypatch.setattr(sending, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(upload, "MOST_NUMBERS", 1000)
     with pytest.raises(EmbeddingError, match=reason) as caught:
         remote().index([{"docno": docno, "doc_embs": rows.astype(np.float32)}])
     assert caught.value.docno == docno

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Field, Numbers
-from .scan import QueryBatch
-from .snapshot import Snapshot
+from pyterrier_mathamr.index.protocols import Field, Numbers
+from pyterrier_mathamr.index.snapshot import Snapshot
+
+from .maxsim import QueryBatch
 
 EF_SEARCH = 128
 """How many nodes a search keeps in view, at least; more finds more and takes longer."""

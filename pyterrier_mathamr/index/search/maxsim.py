@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.threads import one_blas_thread
-
-from .arrays import Numbers, Rows, Scores, StoredRows, Weights
+from pyterrier_mathamr.index.protocols import Numbers, Rows, Scores, StoredRows, Weights
 
 BLOCK_ROWS = 4096
 """Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import Codes, Rows, Weights
-from .scan import QueryBatch
+from pyterrier_mathamr.index.protocols import Codes, Rows, Weights
+
+from .maxsim import QueryBatch
 
 _GREATEST = 127
 _PIECE = 1 << 16

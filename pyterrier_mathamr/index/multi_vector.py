@@ -10,13 +10,11 @@ import numpy as np
 
 from pyterrier_mathamr.store import Mode
 
-from .artifact import IndexArtifact, example_folder
-from .documents import DocumentFace
-from .indexers import DocumentIndexer
-from .kinds import DOCUMENTS
-from .options import search_of
-from .records import DType, stored_formula_ids
-from .retrievers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever
+from .base import DocumentFace, IndexArtifact, example_folder
+from .building.entries import DType, stored_formula_ids
+from .building.indexers import DocumentIndexer
+from .building.kinds import DOCUMENTS
+from .transformers import ColBERTRetriever, DocVNRetriever, SingleVectorRetriever, search_of
 
 
 class MathAMRIndex(DocumentFace, IndexArtifact):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pyterrier_mathamr.index.errors import EmbeddingError
+from pyterrier_mathamr.index.protocols import Array, Numbers, Rows, Sources, StoredRows
+from pyterrier_mathamr.index.search.int8_coding import encode_rows
+from pyterrier_mathamr.index.snapshot import VectorParts
 from pyterrier_mathamr.store import Content, Part
 
-from .arrays import Array, Numbers, Rows, Sources, StoredRows
-from .codes import encode_rows
-from .errors import EmbeddingError
-from .records import TEXTS, DType, Entry, Layout
-from .shard import VectorParts
+from .entries import TEXTS, DType, Entry, Layout
 
 
 def part_content(

@@ -11,7 +11,7 @@ from functools import partial
 from pyterrier_mathamr.store import Field, Kind
 
 from .content import merge
-from .records import TEXTS, Layout
+from .entries import TEXTS, Layout
 
 VERSION = 3
 

@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.index.errors import EmbeddingError
+from pyterrier_mathamr.index.protocols import Rows
 from pyterrier_mathamr.store import DamagedError
-
-from .arrays import Rows
-from .errors import EmbeddingError
 
 DType = Literal["float32", "float16"]
 """How the rows are stored."""

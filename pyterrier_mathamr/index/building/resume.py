@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.index.protocols import Sources
 from pyterrier_mathamr.store import DuplicateIdError, Job, Part, UnfinishedJobError, changed_row, row_fingerprint
-
-from .arrays import Sources
 
 
 class Corpus:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pyterrier_mathamr._common.threads import one_torch_thread
 
-from .scan import BLOCK_ROWS
+from .maxsim import BLOCK_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,21 +1,132 @@
-"""What an index of documents offers beside its retrievers, wherever its vectors lie: in a folder or in Qdrant."""
+"""What all indexes share: the artifact, merging, and the methods of an index of documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import HELP_URL
+from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
+
+from .building.builder import Build
+from .building.entries import DType, Entry, Layout, Post, stored_formula_ids
+from .building.resume import Corpus
+from .errors import DtypeMismatchError, check_model
 from .explain import explain
-from .face import IndexFace
-from .options import search_of
-from .records import stored_formula_ids
-from .scorer import MaxSimScorer, VectorLoader, Vectors
+from .snapshot import Snapshot
+from .transformers import MaxSimScorer, VectorLoader, Vectors, search_of
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph
+
+Index = TypeVar("Index", bound="IndexFace")
+
+
+class IndexFace(pt.Indexer):  # type: ignore[misc]
+    """An index with :meth:`indexer` and :meth:`snapshot`, which subclasses give; making the object reads nothing."""
+
+    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+    def __bool__(self) -> bool:
+        return True  # an index is there even when it is empty or not yet built: it has no length then
+
+    def indexer(self) -> Any:
+        """The transformer that fills this index; subclasses say with which options."""
+        raise NotImplementedError
+
+    def snapshot(self) -> Any:
+        """The index as it is now; subclasses say what is wrong where there is none."""
+        raise NotImplementedError
+
+    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
+        """The same as ``indexer().index(iter)``."""
+        self.indexer().index(iter)
+        return self
+
+    def index_inputs(self) -> list[list[str]]:
+        """The fields that each record of :meth:`index` must have."""
+        fields: list[list[str]] = self.indexer().index_inputs()
+        return fields
+
+    @property
+    def model(self) -> str | None:
+        """The identity of the model that made the vectors, where it was given."""
+        found: str | None = self.snapshot().meta.model
+        return found
+
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """What ``pt.schematic`` draws, without asking the network."""
+        return {"label": type(self).__name__, "help_url": HELP_URL}
+
+
+class IndexArtifact(StoredArtifact, IndexFace):
+    """An index in a folder. Making the object reads nothing; the folder need not exist yet.
+
+    Args:
+        path: the folder.
+    """
+
+    LAYOUT: ClassVar[Layout]
+
+    def open_snapshot(self) -> Snapshot:
+        """Open the index."""
+        return Snapshot(self.path, self.KIND)
+
+    def snapshot(self) -> Snapshot:
+        """The index as it is now; see :meth:`StoredArtifact.snapshot`."""
+        found: Snapshot = super().snapshot()  # type: ignore[assignment]
+        return found
+
+    def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
+        """Every entry of the index, in the order in which they came, read a little at a time."""
+        snapshot = self.snapshot()
+        return iter(progress(snapshot.entries(), "reading", "doc", verbose=verbose, total=len(snapshot)))
+
+    def _merge(self, indexes: Iterable[IndexArtifact], dtype: DType | None) -> None:
+        """Build this index from others; see the public ``merge``."""
+        sources = list(indexes)
+        model = merged_model(str(self.path), sources)
+        for source in sources:
+            if type(source) is not type(self):
+                raise OtherArtifactError(source.path, f"only a {type(self).__name__} can be merged here")
+        kinds: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in sources)
+        if dtype is None and len(kinds) > 1:
+            raise DtypeMismatchError(self.path, " and ".join(sorted(kinds)), None)
+        entries = chain.from_iterable(source.entries() for source in sources)
+        posts = (Post(entry.docno, [entry]) for entry in entries)
+        with self.job("create", {}, resume=False) as job:
+            Build(job, self.LAYOUT, Corpus(self.path, ()), model, dtype or next(iter(kinds), None)).run(posts)
+
+
+def merged_model(path: str, indexes: Iterable[IndexFace]) -> str | None:
+    """The model of several indexes that become one.
+
+    Raises:
+        ModelMismatchError: they have two.
+    """
+    models = [index.model for index in indexes if index.model is not None]
+    for other in models[1:]:
+        check_model(path, models[0], other)
+    return next(iter(models), None)
+
+
+def example_folder() -> Path:
+    """A temporary folder that is removed when Python ends."""
+    folder = Path(tempfile.mkdtemp(prefix="mathamr-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 class DocumentFace(IndexFace):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
@@ -12,13 +12,15 @@ from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.index.errors import check_model
 from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint, unfinished_parts
 
-from .artifact import IndexArtifact
-from .build import Build
-from .errors import check_model
-from .records import DTYPES, DType, Post, VisualIds, document_posts, formula_posts
+from .builder import Build
+from .entries import DTYPES, DType, Post, VisualIds, document_posts, formula_posts
 from .resume import Corpus
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.index.base import IndexArtifact
 
 MODEL_COLUMN = "doc_model"
 """Who made ``doc_embs``, as encoders say it; kept in the index and compared with that of every query."""

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
+from pyterrier_mathamr.index.errors import QueryError, check_model
+from pyterrier_mathamr.index.protocols import Rows, Searched, Weights
 
-from .arrays import Rows, Weights
-from .errors import QueryError, check_model
-from .scan import QueryBatch
-from .searched import Searched
+from .maxsim import QueryBatch
 
 MODEL_COLUMN = "query_model"
 """The identity of the model that made ``query_embs``; compared with the index's where a frame has the column."""
@@ -67,6 +66,41 @@ def query_batch(frame: pd.DataFrame, snapshot: Searched, *, normalise: bool = Fa
         given = first_values(frame, DOCUMENT_WEIGHT_COLUMN)
         blend = np.array([check_document_weight(qid, given.get(qid)) for qid in values]) / parts
     return batch_of(rows, weights, blend)
+
+
+def formula_batch(queries: pd.DataFrame, snapshot: Searched) -> QueryBatch:
+    """The vector of the formula that each distinct query asks for, in order of appearance.
+
+    Args:
+        queries: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
+        snapshot: the index that is searched.
+
+    Raises:
+        MissingValueError: a query lacks one of them in all its rows.
+        QueryError: the formula is not among the query's.
+    """
+    values = query_values(queries, snapshot)
+    ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
+    for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
+        if missing := [qid for qid in values if qid not in found]:
+            raise MissingValueError(name, "qid", missing)
+    rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
+    return batch_of(rows)
+
+
+def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
+    """The row of the formula that is asked for: float32 ``[1, d]``.
+
+    Raises:
+        QueryError: it is not among the query's formulas, or these are more than the rows.
+    """
+    known = [str(formula) for formula in ids]
+    if str(asked) not in known:
+        raise QueryError(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
+    row = known.index(str(asked))
+    if row >= len(rows):
+        raise QueryError(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")
+    return rows[row : row + 1]
 
 
 def batch_of(

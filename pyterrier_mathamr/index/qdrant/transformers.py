@@ -1,25 +1,31 @@
-"""The strategies of MathAMR+ over a Qdrant collection (section 3.5.2), with the columns of those over a folder.
+"""The retrievers over a Qdrant collection and the indexers that fill it (MathAMR+, section 3.5.2).
 
-All of them take ``qid`` and ``query_embs`` (float32 ``[q, d]``) and give the query's columns with ``docno``, ``score``
-and ``rank``. Exact search gives the rankings and scores of ``MathAMRIndex``; see :mod:`.search` for why.
+Their columns are those of the transformers over a folder, and exact search returns the rankings and scores of
+``MathAMRIndex``; see :mod:`.search` for why.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr.index.arrays import Field
-from pyterrier_mathamr.index.formula import formula_batch
-from pyterrier_mathamr.index.options import IndexRetriever, Search, check_count
-from pyterrier_mathamr.index.queries import query_batch
-from pyterrier_mathamr.index.search import Hits, rank
-from pyterrier_mathamr.index.searched import SearchedIndex
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.index.building.entries import Post
+from pyterrier_mathamr.index.building.indexers import ArtifactIndexer, DocumentIndexer, FormulaIndexer
+from pyterrier_mathamr.index.protocols import Field, SearchedIndex
+from pyterrier_mathamr.index.search.queries import formula_batch, query_batch
+from pyterrier_mathamr.index.search.ranking import Hits, rank
+from pyterrier_mathamr.index.transformers import IndexRetriever, Search, check_count
+from pyterrier_mathamr.store import Mode
 
+from .collection import CollectionOptions
 from .search import search
 from .snapshot import QdrantSnapshot
+from .upload import stored_ids, upload
 
 
 class QdrantRetriever(IndexRetriever):
@@ -154,3 +160,61 @@ class QdrantFormulaRetriever(QdrantRetriever):
         """The best formulas of each distinct query."""
         batch, qids = formula_batch(queries, snapshot), list(dict.fromkeys(queries["qid"]))
         return search(snapshot, batch, qids, self.num_results, "doc", self._search, self.hnsw_ef)
+
+
+class QdrantIndexer(ArtifactIndexer):
+    """What the two indexers share: how a collection is created, and that points are sent to it.
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses a collection that is there, ``overwrite`` replaces it, ``append`` adds to it.
+        options: how a new collection is created.
+        others: as for :class:`~..building.indexers.ArtifactIndexer`; ``dtype`` is a folder's alone.
+
+    Raises:
+        ConfigError: ``dtype`` is given: a collection stores float32, and a smaller code by ``options``.
+    """
+
+    def __init__(
+        self, index: Any, mode: Mode = "create", *, options: CollectionOptions | None = None, **others: Any
+    ) -> None:
+        super().__init__(index, mode, **others)
+        if self.dtype is not None:
+            raise ConfigError(
+                "dtype",
+                self.dtype,
+                "None: a collection stores float32, and codes beside them by CollectionOptions(quantise=True)",
+            )
+        self.others = others
+        self.options = options or CollectionOptions()
+
+    def write(self, posts: Iterator[Post], model: str | None) -> None:
+        """Send entries as points; readers see them in one step at the end."""
+        entries = chain.from_iterable(post.entries for post in posts)
+        upload(self._index.collection, self.mode, entries, self.options, model=model, resume=self.resume)
+
+
+class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """Leave out of a corpus whole batches that a call that died has stored already.
+
+        Args:
+            stream: dictionaries with ``docno``.
+            batch_size: as for :meth:`~..building.indexers.ArtifactIndexer.pending`.
+        """
+        records = iter(stream)
+        while some := list(islice(records, batch_size)):
+            docnos = [str(record["docno"]) for record in some]
+            done = stored_ids(self._index.collection, docnos, self.mode) if self.resume else ()
+            if not all(docno in done for docno in docnos):
+                yield from some
+
+
+class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own vector."""
+
+    def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
+        """All of the corpus: which posts are whole is not known from their formulas."""
+        return iter(stream)

@@ -17,14 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.index.errors import (
+    DtypeMismatchError,
+    EmbeddingError,
+    EmptyStreamError,
+    ModelMismatchError,
+    check_model,
+)
+from pyterrier_mathamr.index.snapshot import IndexMeta, VectorParts
 from pyterrier_mathamr.store import Job, Rows, UnfinishedJobError
 
 from .content import part_content
-from .errors import DtypeMismatchError, EmbeddingError, EmptyStreamError, ModelMismatchError, check_model
-from .records import TEXTS, DType, Entry, Layout, Post
+from .entries import TEXTS, DType, Entry, Layout, Post
 from .resume import Corpus
-from .shard import VectorParts
-from .snapshot import IndexMeta
 
 PART_BYTES = 64 << 20
 """Bytes of rows, as they come, after which a part is closed; a build needs a few times that."""

@@ -1,0 +1,1 @@
+"""Building an index: from a stream of records to parts on disk."""

@@ -1,0 +1,1 @@
+"""Searching an index: from query embeddings to the best documents."""
