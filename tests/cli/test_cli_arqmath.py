@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pyterrier_mathamr
-from pyterrier_mathamr._cli_arqmath import arqmath
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.cli.arqmath import arqmath
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 

@@ -18,7 +18,7 @@ from pyterrier_mathamr.amr.worker.answers import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.formula.tex.source import prepare
 from pyterrier_mathamr.posts import post_from_any, post_from_html
-from pyterrier_mathamr.systems.tokens import TokenOptions, post_tokens
+from pyterrier_mathamr.systems import TokenOptions, post_tokens
 
 SMALL = 60  # repetitions
 PLAIN = TokenOptions(stem=False)  # the stemmer is native

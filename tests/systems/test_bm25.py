@@ -185,7 +185,7 @@ def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
 
 def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyterrier_mathamr.posts import PostError
-    from pyterrier_mathamr.systems import _posts
+    from pyterrier_mathamr.systems.sparse import reading as _posts
 
     def unreadable(text: str, title: str = "") -> None:
         raise PostError("no post")

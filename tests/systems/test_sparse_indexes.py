@@ -27,8 +27,9 @@ from pyterrier_mathamr.store import (
     UnfinishedJobError,
     UnknownIdError,
 )
-from pyterrier_mathamr.systems import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex, _sparse
-from pyterrier_mathamr.systems._texts import text_arrays
+from pyterrier_mathamr.systems import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex
+from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.systems.sparse.texts import text_arrays
 
 DATA = Path(__file__).parents[1] / "data"
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "y", "a+b", r"\sqrt{x}"]
@@ -221,8 +222,8 @@ def until(stop: int, stream: list[dict[str, str]]) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write a part after every second document."""
-    monkeypatch.setattr(_sparse, "PART_BYTES", 1)
-    monkeypatch.setattr(_sparse, "BATCH", 2)
+    monkeypatch.setattr(sparse, "PART_BYTES", 1)
+    monkeypatch.setattr(sparse, "BATCH", 2)
 
 
 STREAM = documents(*(f"d{number}" for number in range(11)))
@@ -257,7 +258,7 @@ def test_an_interrupted_build_goes_on_and_gives_the_same(
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The docnos of the documents that are taken apart from now on."""
-    from pyterrier_mathamr.systems import bm25_indexer
+    from pyterrier_mathamr.systems.bm25 import indexer as bm25_indexer
     from pyterrier_mathamr.systems.tangent import build
 
     read: list[str] = []

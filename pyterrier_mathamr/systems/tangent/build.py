@@ -13,9 +13,9 @@ from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import Job, row_fingerprint
-from pyterrier_mathamr.systems import _sparse
-from pyterrier_mathamr.systems._posts import document_post
-from pyterrier_mathamr.systems.postings import PostingsBuilder
+from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
+from pyterrier_mathamr.systems.sparse.reading import document_post
 
 from .content import KEY_BYTES, Formulas, content_of
 from .pairs import PairOptions, formula_trees, pair_terms
@@ -78,7 +78,7 @@ class PartBuilder:
         visual = self._visual([of.formula.id for of in new])
         for of, pair in zip(new, trees, strict=True):
             self._take(of, pair, str(visual.get(of.formula.id, "")))
-        if self._nbytes >= _sparse.PART_BYTES:
+        if self._nbytes >= sparse.PART_BYTES:
             self.write()
 
     def _take(self, of: _Found, pair: FormulaPair, visual_id: str) -> None:
@@ -125,7 +125,7 @@ class _Earlier:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        sources = _sparse.sources_of(job.done)
+        sources = sparse.sources_of(job.done)
         self._order = np.argsort(sources, kind="stable")
         self._sources = sources[self._order]
         self._came = np.zeros(len(sources), dtype=np.bool_)

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.store import Array, Content, DamagedError, Field, Kind, Part, Rows, ranges
-from pyterrier_mathamr.systems._ranking import Names, best_first
-from pyterrier_mathamr.systems._sparse import UNBOUNDED
-from pyterrier_mathamr.systems._texts import read_texts, text_arrays, text_fields
-from pyterrier_mathamr.systems.postings import Postings, combine, postings_fields
+from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
+from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
+from pyterrier_mathamr.systems.sparse.ranking import Names, best_first
+from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
 
 KEY_BYTES = 16
 

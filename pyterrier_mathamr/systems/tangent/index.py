@@ -9,8 +9,8 @@ import numpy as np
 
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import Mode
-from pyterrier_mathamr.systems._sparse import SparseIndex
-from pyterrier_mathamr.systems._texts import read_texts
+from pyterrier_mathamr.systems.sparse.index import SparseIndex
+from pyterrier_mathamr.systems.sparse.texts import read_texts
 
 from .content import TANGENT, TangentContent
 from .indexer import TangentIndexer

@@ -13,8 +13,8 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint
-from pyterrier_mathamr.systems._posts import DOCUMENT_COLUMNS, checked_documents
-from pyterrier_mathamr.systems._sparse import batches, check_mode
+from pyterrier_mathamr.systems.sparse.index import batches, check_mode
+from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents
 
 from .build import PartBuilder
 from .pairs import PairOptions

@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, strip_delimiters
-from pyterrier_mathamr.systems._ranking import ranking_frame
+from pyterrier_mathamr.systems.sparse.ranking import ranking_frame
 
 from .content import dice
 from .pairs import formula_trees, pair_terms

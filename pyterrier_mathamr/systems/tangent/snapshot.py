@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from pyterrier_mathamr.store import Rows, Snapshot
-from pyterrier_mathamr.systems._ranking import Remembered
-from pyterrier_mathamr.systems._sparse import read_options
-from pyterrier_mathamr.systems._texts import read_texts
+from pyterrier_mathamr.systems.sparse.index import read_options
+from pyterrier_mathamr.systems.sparse.ranking import Remembered
+from pyterrier_mathamr.systems.sparse.texts import read_texts
 
 from .content import TANGENT, TangentContent
 from .pairs import PairOptions

@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.systems import BM25Index, _sparse
+from pyterrier_mathamr.systems import BM25Index
+from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "bm25"
 PART = 2
@@ -14,7 +15,7 @@ WORDS = ("series", "matrix", "boundary")
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     """Write documents in parts of two; those of a run that died are recognised."""
-    _sparse.PART_BYTES, _sparse.BATCH = 1, PART
+    sparse.PART_BYTES, sparse.BATCH = 1, PART
     documents = ({"docno": f"d{i}", "text": f"own{i} {WORDS[(i + seed) % 3]} $x^{seed}$"} for i in rows)
     BM25Index(path).indexer(mode, resume=True).index(documents)  # type: ignore[arg-type]
 

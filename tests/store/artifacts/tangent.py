@@ -5,7 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.systems import TangentIndex, _sparse
+from pyterrier_mathamr.systems import TangentIndex
+from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "tangent"
 PART = 2
@@ -14,7 +15,7 @@ LATEX = ("x^2+1", "a+b", r"\frac{x}{y}", "x^2")
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     """Write posts in parts of two; those of a run that died are recognised."""
-    _sparse.PART_BYTES, _sparse.BATCH = 1, PART
+    sparse.PART_BYTES, sparse.BATCH = 1, PART
     spans = ((i, f'<span class="math-container" id="d{i}">{LATEX[(i + seed) % 4]}</span>') for i in rows)
     posts = ({"docno": f"p{i}", "html": span} for i, span in spans)
     visual_ids = {f"d{i}": f"v{seed}-{i % 4}" for i in range(12)}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError
 
 if TYPE_CHECKING:
-    from .store import Kind
+    from pyterrier_mathamr.store import Kind
 
 
 @click.command()
@@ -35,8 +35,8 @@ def verify(paths: tuple[Path, ...]) -> None:
 
 def _faults(path: Path) -> Iterator[MathAMRError]:
     """Find out what is at the path, and what is wrong with it."""
-    from .model.files import model_faults
-    from .store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
+    from pyterrier_mathamr.model.files import model_faults
+    from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
 
     if path.is_file():
         yield from Cache(path).faults()
@@ -61,7 +61,7 @@ def _kind_of(path: Path) -> Kind:
     Raises:
         OtherArtifactError: none of this package. DamagedError: it cannot be read.
     """
-    from .store import META, DamagedError, OtherArtifactError, parse_json
+    from pyterrier_mathamr.store import META, DamagedError, OtherArtifactError, parse_json
 
     try:
         content = parse_json((path / META).read_bytes(), path / META)
@@ -76,11 +76,11 @@ def _kind_of(path: Path) -> Kind:
 
 def _kinds() -> list[Kind]:
     """All kinds of artifacts that the package writes."""
-    from .formula import FormulaStore
-    from .graph import GraphStore, TensorStore
-    from .index import MathAMRFormulaIndex, MathAMRIndex
-    from .model.training.checkpoint import Checkpoint
-    from .systems import BM25Index, TangentIndex
+    from pyterrier_mathamr.formula import FormulaStore
+    from pyterrier_mathamr.graph import GraphStore, TensorStore
+    from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+    from pyterrier_mathamr.model.training.checkpoint import Checkpoint
+    from pyterrier_mathamr.systems import BM25Index, TangentIndex
 
     artifacts = (
         GraphStore, TensorStore, MathAMRIndex, MathAMRFormulaIndex, BM25Index, TangentIndex, FormulaStore, Checkpoint
@@ -90,8 +90,8 @@ def _kinds() -> list[Kind]:
 
 def _described(path: Path) -> str:
     """Say what a sound thing is, and how much of it there is."""
-    from .model import MathAMR
-    from .store import META, Cache, read_manifest
+    from pyterrier_mathamr.model import MathAMR
+    from pyterrier_mathamr.store import META, Cache, read_manifest
 
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"

@@ -16,7 +16,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
 
-from ._posts import DOCUMENT_COLUMNS
+from .reading import DOCUMENT_COLUMNS
 
 Options = TypeVar("Options")
 Details = Mapping[str, Mapping[str, Any]]

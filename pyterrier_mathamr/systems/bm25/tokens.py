@@ -24,7 +24,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 
-from ._symbols import COMMAND_ALIASES, LAYOUT, PAIRS_ONLY, STOP_WORDS, SYMBOL_NAMES
+from .symbols import COMMAND_ALIASES, LAYOUT, PAIRS_ONLY, STOP_WORDS, SYMBOL_NAMES
 
 _WORD = re.compile(r"[^\W_]+")
 _TEX = re.compile(r"\\[a-zA-Z]+|\\[^a-zA-Z]|\d+(?:\.\d+)?|[^\s]")

@@ -14,12 +14,12 @@ from typing import ClassVar, cast
 
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Mode
+from pyterrier_mathamr.systems.sparse.index import SparseIndex
+from pyterrier_mathamr.systems.sparse.postings import Postings
 
-from ._sparse import SparseIndex
-from .bm25_indexer import BM25Indexer
-from .bm25_retriever import BM25Retriever, QueryWeights
-from .bm25_snapshot import BM25, BM25Snapshot
-from .postings import Postings
+from .indexer import BM25Indexer
+from .retriever import BM25Retriever, QueryWeights
+from .snapshot import BM25, BM25Snapshot
 from .tokens import STRONG_TOKENS, TokenOptions
 
 

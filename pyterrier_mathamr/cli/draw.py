@@ -35,8 +35,8 @@ def draw() -> None:
 @_drawn("an .svg file")
 def graph_command(graph_store: Path, id: str, theme: Literal["light", "dark"], output: Path) -> None:
     """Draw the MathAMR+ graph of post ID: its sentences, and beside them the trees of each formula."""
-    from .explain import draw_graph
-    from .graph import GraphStore
+    from pyterrier_mathamr.explain import draw_graph
+    from pyterrier_mathamr.graph import GraphStore
 
     picture = draw_graph(GraphStore(graph_store).get(id), theme=theme).save(output)
     click.echo(f"{picture}")
@@ -50,9 +50,9 @@ def graph_command(graph_store: Path, id: str, theme: Literal["light", "dark"], o
 @_drawn(".png, .svg or .pdf")
 def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, output: Path) -> None:
     """Draw the cosines of the virtual nodes of post QUERY_ID with those of post DOC_ID as MODEL sees them."""
-    from .explain import draw_similarities, save, similarities
-    from .graph import GraphStore
-    from .model import MathAMR
+    from pyterrier_mathamr.explain import draw_similarities, save, similarities
+    from pyterrier_mathamr.graph import GraphStore
+    from pyterrier_mathamr.model import MathAMR
 
     graphs = GraphStore(graph_store).get_many([query_id, doc_id])
     query, document = MathAMR.from_pretrained(model).encode(graphs)
@@ -72,7 +72,7 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
     BY_TOPIC is a file that `mathamr experiment` writes, or any .csv with name, qid, measure and value. A system of a
     study is named by its condition, too: 'OPT-only / ColBERT-style'; values are averaged over the seeds.
     """
-    from .explain import draw_topic_differences, save
+    from pyterrier_mathamr.explain import draw_topic_differences, save
 
     click.echo(f"{save(draw_topic_differences(_read(by_topic), measure, baseline, system), output)}")
 
@@ -88,7 +88,7 @@ def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Pat
     TABLES are .csv files that `mathamr experiment` writes, joined by name: one has the measure, one the time. Of a
     study: every-system-….csv and single-queries.csv, with --time 'p50 ms'.
     """
-    from .explain import draw_speed, save
+    from pyterrier_mathamr.explain import draw_speed, save
 
     joined = _read(tables[0])
     for file in tables[1:]:

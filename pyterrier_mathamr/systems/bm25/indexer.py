@@ -13,15 +13,15 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Content, DuplicateIdError, Job, Mode, row_fingerprint
+from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.systems.sparse.index import batches, check_mode, sources_of
+from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
+from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents, document_post
 
-from . import _sparse
-from ._posts import DOCUMENT_COLUMNS, checked_documents, document_post
-from ._sparse import batches, check_mode, sources_of
-from .postings import PostingsBuilder
 from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
 
 if TYPE_CHECKING:
-    from .bm25 import BM25Index
+    from .index import BM25Index
 
 
 class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
@@ -118,7 +118,7 @@ class _Part:
                 raise DuplicateIdError(self._job.path, [docno])
             self._sources[docno] = source
             self._builder.add(post_tokens(document_post(document), self._tokens))
-            if self._builder.nbytes >= _sparse.PART_BYTES:
+            if self._builder.nbytes >= sparse.PART_BYTES:
                 self.write()
 
     def write(self) -> None:

@@ -21,8 +21,8 @@ def arqmath() -> None:
 @click.argument("folder", required=False, type=_FOLDER)
 def status(folder: Path | None) -> None:
     """List the files that are there, packed or missing. Reads names only."""
-    from .arqmath import inventory
-    from .arqmath.errors import DOWNLOAD_PAGE
+    from pyterrier_mathamr.arqmath import inventory
+    from pyterrier_mathamr.arqmath.errors import DOWNLOAD_PAGE
 
     place = _place(folder)
     items = inventory(place)
@@ -44,7 +44,7 @@ def verify(folder: Path | None, quiet: bool) -> None:
 
     Ends with exit code 1 if a file is bad. Having fewer rows than the complete release is reported, but is no fault.
     """
-    from .arqmath import verify
+    from pyterrier_mathamr.arqmath import verify
 
     bad = total = 0
     for finding in verify(_place(folder), verbose=not quiet):
@@ -68,7 +68,7 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
 
     Gzipped files are read as they are. The archives are kept.
     """
-    from .arqmath import unpack_release
+    from pyterrier_mathamr.arqmath import unpack_release
 
     made = unpack_release(_place(folder), output, verbose=not quiet)
     for path in made:
@@ -83,7 +83,7 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 def stats(folder: Path | None, year: str, quiet: bool) -> None:
     """Count what Table 4.3 of the MathAMR+ paper counts, beside its published numbers."""
-    from .arqmath import ARQMathCollection, release_statistics
+    from pyterrier_mathamr.arqmath import ARQMathCollection, release_statistics
 
     click.echo(f"{'':<50}{'here':>12}{'published':>12}")
     for row in release_statistics(ARQMathCollection(_place(folder)), year=int(year), verbose=not quiet):
@@ -95,6 +95,6 @@ def _place(folder: Path | None) -> Path:
     """Return the folder, or that of the copy that the datasets would read."""
     if folder is not None:
         return folder
-    from .arqmath import locate
+    from pyterrier_mathamr.arqmath import locate
 
     return locate("mathamr arqmath").path

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from ._cli_arqmath import arqmath
-from ._cli_draw import draw
-from ._cli_group import MathAMRGroup
-from ._cli_parser import chosen_parser, with_parser
-from ._cli_verify import verify
-from ._common.errors import MathAMRWarning
-from ._common.json_text import parse_json
-from ._common.types import FORMULA_MODES, FormulaMode
-from ._version import __version__
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr._version import __version__
+
+from .arqmath import arqmath
+from .draw import draw
+from .group import MathAMRGroup
+from .parser import chosen_parser, with_parser
+from .verify import verify
 
 if TYPE_CHECKING:
-    from .amr import ForeignParser
-    from .model import MathAMRConfig
+    from pyterrier_mathamr.amr import ForeignParser
+    from pyterrier_mathamr.model import MathAMRConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -64,7 +65,7 @@ def demo(quiet: bool) -> None:
 
     Needs no data and no network, and leaves nothing behind.
     """
-    from .experiments import markdown_table, run_demo
+    from pyterrier_mathamr.experiments import markdown_table, run_demo
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(
@@ -101,7 +102,7 @@ def graphs(
     OUTPUT.parses, so a job that was stopped does not parse it again. A job of other sources or options than the one
     that was stopped is refused; --fresh discards what that one has done.
     """
-    from .experiments import build_graphs
+    from pyterrier_mathamr.experiments import build_graphs
 
     chosen = chosen_parser(output, **parser)
     options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
@@ -124,7 +125,7 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 
     Ends with exit code 1, and changes nothing, if no record of FILE is a graph.
     """
-    from .graph import GraphStore, import_penman
+    from pyterrier_mathamr.graph import GraphStore, import_penman
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MathAMRWarning)  # the report says it all
@@ -143,7 +144,7 @@ def doctor(parser: ForeignParser, python: str, model: str) -> None:
 
     Ends with exit code 1 if the parser cannot work.
     """
-    from .amr import examine
+    from pyterrier_mathamr.amr import examine
 
     findings = examine(parser, python, model)
     for finding in findings:
@@ -171,7 +172,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
     other. The state after each epoch is kept beside OUTPUT until the model is finished.
     """
-    from .experiments import FurtherTraining, train_from_sources
+    from pyterrier_mathamr.experiments import FurtherTraining, train_from_sources
 
     config = _config(options.pop("file"), options.pop("changes"))
     further = FurtherTraining(**options)
@@ -188,7 +189,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
 @_quiet
 def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, fresh: bool, quiet: bool) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
-    from .experiments import index_graph_store
+    from pyterrier_mathamr.experiments import index_graph_store
 
     built = index_graph_store(graph_store, model, output, answers_of=answers_of, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: {len(built):,} documents")
@@ -229,7 +230,7 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
 
 def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
     """Run a whole experiment on a folder."""
-    from .experiments import run_arqmath, run_task2
+    from pyterrier_mathamr.experiments import run_arqmath, run_task2
 
     file, changes = options["file"], options["changes"]
     config = _config(file, changes) if file or changes else None
@@ -242,7 +243,7 @@ def _run_study(
     name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
 ) -> None:
     """Run a study on a folder."""
-    from .experiments import run_study
+    from pyterrier_mathamr.experiments import run_study
 
     if options["model"] or options["file"]:
         raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
@@ -270,7 +271,7 @@ def _numbers(text: str) -> list[int]:
 
 def _studies() -> str:
     """List the studies: name, what is varied, the conditions."""
-    from .experiments import STUDIES
+    from pyterrier_mathamr.experiments import STUDIES
 
     return "\n".join(
         f"{study.name:<26} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
@@ -280,7 +281,7 @@ def _studies() -> str:
 
 def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
     """Make a configuration from a file and single options."""
-    from .model import MathAMRConfig
+    from pyterrier_mathamr.model import MathAMRConfig
 
     config = MathAMRConfig.from_file(file) if file else MathAMRConfig()
     return config.replace(**_options(changes))

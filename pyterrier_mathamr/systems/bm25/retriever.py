@@ -15,14 +15,14 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.systems.sparse.ranking import best_first, ranking_frame
+from pyterrier_mathamr.systems.sparse.reading import query_post
 
-from ._posts import query_post
-from ._ranking import best_first, ranking_frame
 from .tokens import post_tokens
 
 if TYPE_CHECKING:
-    from .bm25 import BM25Index
-    from .bm25_snapshot import BM25Snapshot
+    from .index import BM25Index
+    from .snapshot import BM25Snapshot
 
 QueryWeights = Literal["log", "linear"]
 RESULT_COLUMNS = ("docno", "score", "rank")

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 import click
 
-from ._common.errors import MathAMRError, MathAMRWarning
-from ._common.interrupts import Interruptible
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.interrupts import Interruptible
 
 _COMMAND = f"{__name__}.command"
 

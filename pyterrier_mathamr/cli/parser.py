@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from .amr import AmrParser
+    from pyterrier_mathamr.amr import AmrParser
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -56,7 +56,7 @@ def chosen_parser(
     Raises:
         click.BadParameter: an option that the embedded parser does not have; ConfigError: no parser has this name.
     """
-    from .amr import get_parser
+    from pyterrier_mathamr.amr import get_parser
 
     chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}
     options = {name: value for name, value in chosen.items() if value}

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows
 
-from ._texts import read_texts, text_arrays, text_fields
+from .texts import read_texts, text_arrays, text_fields
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
 _TERM_BYTES, _POSTING_BYTES = 120, 8  # what counting takes

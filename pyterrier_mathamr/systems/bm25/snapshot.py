@@ -11,10 +11,10 @@ import numpy as np
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.store import Content, Field, Kind, Part, Rows, Snapshot, live_ids
+from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, read_options
+from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
+from pyterrier_mathamr.systems.sparse.ranking import Remembered
 
-from ._ranking import Remembered
-from ._sparse import UNBOUNDED, read_options
-from .postings import Postings, combine, postings_fields
 from .tokens import TokenOptions
 
 

@@ -1,0 +1,7 @@
+"""``mathamr``: the command line."""
+
+from __future__ import annotations
+
+from .commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,1 @@
+"""What the sparse indexes share: rows to posts, counts of terms, one part after a build, rankings."""
