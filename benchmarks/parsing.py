@@ -29,7 +29,7 @@ from pyterrier_mathamr.amr.syntax import bundled_net
 from pyterrier_mathamr.amr.words import tokenize
 from pyterrier_mathamr.experiments import read_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
-from pyterrier_mathamr.graph.store.indexer import record_of_row
+from pyterrier_mathamr.graph.store.transformers import record_of_row
 from pyterrier_mathamr.posts import MathPost, post_from_html
 
 

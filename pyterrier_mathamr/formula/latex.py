@@ -22,10 +22,9 @@ from .opt.nodes import tree_of as opt_tree
 from .options import Applications, Chains, Lines, check
 from .slt.symbols import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.converter import to_mathml
+from .tex.converter import repaired, to_mathml
 from .tex.corrections import LineRules, rules
 from .tex.elements import unknown
-from .tex.repair import repaired
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.formula import FormulaStore, FormulaTableError, opt_from_mathml, slt_from_mathml, store_build
+from pyterrier_mathamr.formula import FormulaStore, FormulaTableError, opt_from_mathml, slt_from_mathml
+from pyterrier_mathamr.formula.store import build as store_build
 from pyterrier_mathamr.store import (
     DamagedError,
     ExistsError,
@@ -282,7 +283,8 @@ def test_a_tree_that_was_changed_or_lost_is_named_by_its_formula(store):
 
 KILLED_BUILD = """
 import sys, time
-from pyterrier_mathamr.formula import FormulaStore, store_build
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.formula.store import build as store_build
 
 store_build._STEP = 2
 add_step, steps = store_build._add_step, int(sys.argv[1])

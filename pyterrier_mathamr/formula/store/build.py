@@ -27,7 +27,7 @@ from pyterrier_mathamr.store import (
     writing,
 )
 
-from .format import FILE, KIND, SCHEMA, encode, number_of, tree_number
+from .sqlite_file import FILE, KIND, SCHEMA, encode, number_of, tree_number
 
 _STEP = 20_000  # rows of one transaction: what is lost when a build is broken off
 _REMEMBERED = 50_000  # formulas whose tree is not converted again

@@ -25,8 +25,7 @@ from pyterrier_mathamr.store import (
 )
 
 from .build import build_store, fingerprint, rows_done
-from .format import FILE, KIND
-from .sqlite_file import StoreFile
+from .sqlite_file import FILE, KIND, StoreFile
 
 
 class FormulaStore(StoredArtifact):

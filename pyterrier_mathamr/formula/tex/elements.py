@@ -9,9 +9,8 @@ from pyterrier_mathamr.formula.opt.nodes import Node, applied
 from pyterrier_mathamr.formula.slt import symbols as slt
 from pyterrier_mathamr.formula.slt.symbols import Symbol
 
-from .atoms import BLANK, Atom, identifier, number, operator, text
+from .atoms import BLANK, Atom, identifier, number, operator, scripted, text
 from .rows import read_row, unit
-from .scripts import scripted
 from .source import ARRAY, SUPER_FIRST
 from .symbols import ACCENTS, WIDE, Role
 

@@ -6,8 +6,7 @@ from pyterrier_mathamr.formula.opt.applications import application, takes
 from pyterrier_mathamr.formula.opt.nodes import Node, applied
 from pyterrier_mathamr.formula.slt.symbols import Symbol
 
-from .atoms import Atom
-from .scripts import with_scripts
+from .atoms import Atom, with_scripts
 from .symbols import Role
 
 DIFFERENTIAL, UPRIGHT_DIFFERENTIAL = "𝑑", "d·"

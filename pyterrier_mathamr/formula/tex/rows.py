@@ -10,11 +10,10 @@ from pyterrier_mathamr.formula.opt.nodes import Node
 from pyterrier_mathamr.formula.slt import symbols as slt
 from pyterrier_mathamr.formula.slt.symbols import Symbol
 
-from .atoms import BLANK, Atom, operator
+from .atoms import BLANK, Atom, operator, scripted, with_prescripts
 from .factors import DIFFERENTIAL, UPRIGHT_DIFFERENTIAL, Unparsed
 from .fences import matched, unread
 from .grammar import statement
-from .scripts import scripted, with_prescripts
 from .symbols import WIDE, Role
 
 _MERGED = {

@@ -20,8 +20,8 @@ from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore
-from pyterrier_mathamr.graph.store.indexer import record_of_row
-from pyterrier_mathamr.graph.store.kind import Record
+from pyterrier_mathamr.graph.store.records import Record
+from pyterrier_mathamr.graph.store.transformers import record_of_row
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
 from .transformer import GraphBuilder

@@ -20,10 +20,8 @@ from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.store import DamagedError, Mode, Rows, Snapshot, StoredArtifact, replacing
 
 from .import_penman import ImportReport, import_penman
-from .indexer import GraphStoreIndexer
-from .kind import GRAPHS, packed_records
-from .loader import GraphLoader
-from .records import graph_of, unpack
+from .records import GRAPHS, graph_of, packed_records, unpack
+from .transformers import GraphLoader, GraphStoreIndexer
 
 _AT_ONCE = 256  # graphs that are looked up together when all are read
 

@@ -30,9 +30,9 @@ from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
 from pyterrier_mathamr.store import Mode, file_fingerprint
 
-from .indexer import record_of_row
-from .kind import Record
 from .penman_files import RawRecord, iter_raw_records
+from .records import Record
+from .transformers import record_of_row
 
 if TYPE_CHECKING:
     from .graph_store import GraphStore

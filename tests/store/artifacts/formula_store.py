@@ -3,7 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyterrier_mathamr.formula import FormulaStore, store_build
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.formula.store import build as store_build
 
 NAME = "formula-store"
 PART = 2
