@@ -10,38 +10,29 @@ _SHOWN = 60  # characters of the source shown on each side of the caret
 
 
 class FormulaError(MathAMRError):
-    """A formula has no tree; the message shows where reading it ended.
+    """A formula has no tree; the message points to character ``position`` of the LaTeX or MathML ``source``."""
 
-    Args:
-        message: what is wrong.
-        source: the LaTeX or MathML that was read.
-        position: offset in ``source`` where the problem was found, in characters.
-    """
+    message: str
+    source: str = ""
+    position: int = 0
+    template = "{message} (character {position})\n  {excerpt}\n  {caret}"
 
-    def __init__(self, message: str, source: str = "", position: int = 0) -> None:
-        super().__init__(message, source, position)
-        self.message, self.source, self.position = message, source, position
-
-    def __str__(self) -> str:
+    @property
+    def excerpt(self) -> str:
+        """The source around the position, on one line so that the caret is below its character."""
         start = max(self.position - _SHOWN, 0)
-        shown = self.source[start : self.position + _SHOWN]
-        flat = shown.translate({9: " ", 10: " ", 13: " "})  # one line, so that the caret stands under its character
-        caret = " " * (self.position - start) + "^"
-        return f"{self.message} (character {self.position})\n  {flat}\n  {caret}"
+        return self.source[start : self.position + _SHOWN].translate({9: " ", 10: " ", 13: " "})
+
+    @property
+    def caret(self) -> str:
+        """The caret below that character of the excerpt."""
+        return " " * min(self.position, _SHOWN) + "^"
 
 
 class FormulaTableError(MathAMRError):
-    """A table of formulas cannot be read as one.
+    """A table of formulas cannot be read."""
 
-    Args:
-        path: the file.
-        line: number of the line, from 1.
-        message: what is wrong with it.
-    """
-
-    def __init__(self, path: Path, line: int, message: str) -> None:
-        super().__init__(path, line, message)
-        self.path, self.line, self.message = path, line, message
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.message}"
+    path: Path
+    line: int
+    message: str
+    template = "{path}:{line}: {message}"

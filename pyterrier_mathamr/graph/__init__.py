@@ -7,12 +7,8 @@ from .building.parallel import build_store
 from .building.transformer import GraphBuilder
 from .errors import (
     GraphError,
+    GraphMetadataError,
     MissingPlaceholderError,
-    MissingTextsError,
-    NothingImportedError,
-    TensorsError,
-    TextMetadataError,
-    VocabularyError,
 )
 from .formula_trees import attach_formulas, detach_formulas
 from .mathamr import MathAMRGraph
@@ -36,23 +32,19 @@ __all__ = [
     "GraphBuilder",
     "GraphError",
     "GraphLayout",
+    "GraphMetadataError",
     "GraphStore",
     "GraphTensors",
     "ImportReport",
     "MathAMRGraph",
     "MissingPlaceholderError",
-    "MissingTextsError",
     "NodeKind",
-    "NothingImportedError",
     "Passages",
     "Refusal",
     "TensorStore",
-    "TensorsError",
-    "TextMetadataError",
     "VirtualKind",
     "VirtualNodes",
     "Vocabulary",
-    "VocabularyError",
     "attach_formulas",
     "build_graphs",
     "build_store",

@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder
 
-from .errors import FormulaMapError, TextMetadataError
+from .errors import GraphMetadataError
 from .structure import layout_of, placeholder_number
 
 _ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
@@ -85,8 +85,8 @@ class MathAMRGraph:
 
         Raises:
             PenmanError: the text is no graph; it says where.
-            FormulaMapError: the map is no JSON object of placeholders numbered from 0.
-            TextMetadataError: a text is no JSON, or not of the form that ``to_penman`` writes.
+            GraphMetadataError: the formula map is no JSON object of placeholders numbered from 0, or a text is no JSON
+                of the form that ``to_penman`` writes.
         """
         return cls.from_amr(decode_penman(text))
 
@@ -98,7 +98,7 @@ class MathAMRGraph:
             amr: the whole graph with its metadata.
 
         Raises:
-            FormulaMapError, TextMetadataError: a piece of the metadata cannot be read.
+            GraphMetadataError: a piece of the metadata cannot be read.
         """
         metadata = dict(amr.metadata)
         if _MAP in metadata:
@@ -122,15 +122,15 @@ def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
     try:
         names = parse_json(text)
     except ValueError as error:
-        raise FormulaMapError(text, str(error)) from error
+        raise _unreadable(_MAP, text, str(error)) from error
     if not isinstance(names, dict):
-        raise FormulaMapError(text, "not an object")
+        raise _unreadable(_MAP, text, "not an object")
     numbers = {placeholder_number(name): str(formula_id) for name, formula_id in names.items()}
     if -1 in numbers:
-        raise FormulaMapError(text, "a name that is no placeholder")
+        raise _unreadable(_MAP, text, "a name that is no placeholder")
     last = max(numbers, default=-1)
     if last >= nodes:
-        raise FormulaMapError(text, f"FORMULA_{last} in a graph of {nodes} nodes")
+        raise _unreadable(_MAP, text, f"FORMULA_{last} in a graph of {nodes} nodes")
     return tuple(numbers.get(i, "") for i in range(1 + last))
 
 
@@ -140,11 +140,15 @@ def _read_texts(key: str, metadata: Mapping[str, str]) -> tuple[str, ...]:
     try:
         texts = parse_json(written)
     except ValueError as error:
-        raise TextMetadataError(key, written, str(error)) from error
+        raise _unreadable(key, written, str(error)) from error
     texts = [texts] if key == _TEXT and isinstance(texts, str) else texts
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise TextMetadataError(key, written, "not text")
+        raise _unreadable(key, written, "not text")
     return tuple(texts)
+
+
+def _unreadable(key: str, text: str, reason: str) -> GraphMetadataError:
+    return GraphMetadataError(f"# ::{key} {text[:80]!r}", reason, key)
 
 
 def _json(value: object) -> str:

@@ -20,7 +20,7 @@ from enum import IntEnum
 
 from pyterrier_mathamr.amr import AmrGraph
 
-from .errors import MissingPlaceholderError, WritingOrderError
+from .errors import GraphError, MissingPlaceholderError
 
 SENTENCES = "multi-sentence"
 """The concept that joins sentences."""
@@ -84,14 +84,17 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
 
     Raises:
         MissingPlaceholderError: a formula has no node.
-        WritingOrderError: an edge leaves a node before the node is written.
+        GraphError: an edge leaves a node before the node is written.
     """
     reader = _Reader(amr, formulas)
     if not reader.read():
-        raise WritingOrderError(graph_id)
+        reason = "an edge leaves a node that is not written yet, or a node is never reached; use AmrGraph.arranged()"
+        raise GraphError(f"graph {graph_id!r}", reason)
     placeholders = reader.placeholders()
     if -1 in placeholders:
-        raise MissingPlaceholderError(graph_id, [i for i, node in enumerate(placeholders) if node < 0], formulas)
+        missing = [i for i, node in enumerate(placeholders) if node < 0]
+        names = ", ".join(f"{_PREFIX}{number}" for number in missing[:5])
+        raise MissingPlaceholderError(f"graph {graph_id!r} of {formulas} formulas", f"no node for {names}", missing)
     if not reader.roots:
         reader.roots, reader.within = [0], [1]
         reader.sentences = [[node for node, kind in enumerate(reader.kinds) if kind < NodeKind.OPT]]

@@ -17,7 +17,7 @@ from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
 
-from .errors import MissingTextsError
+from .errors import GraphError
 from .mathamr import MathAMRGraph
 from .structure import layout_of
 from .virtual_nodes import VirtualKind
@@ -55,7 +55,7 @@ def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
         One text for each of ``kinds``.
 
     Raises:
-        MissingTextsError: the graph has fewer texts than that; it names the graph and says how to get one that has.
+        GraphError: the graph has fewer texts than that; it names the graph and says how to get one that has.
     """
     counts = [0, 0, 0]
     found = []
@@ -88,7 +88,7 @@ def passages_of(graph: MathAMRGraph) -> Passages:
         Its passages, with formulas as ``$latex$``; where there is but one, it is the text of the post.
 
     Raises:
-        MissingTextsError: the graph has no texts.
+        GraphError: the graph has no texts.
     """
     sentences = row_texts(graph, [VirtualKind.SENTENCE] * len(graph.sentence_texts))
     runs = runs_within(map(len, sentences), PASSAGE)
@@ -102,15 +102,24 @@ def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:
     """Give the text of the vector of one kind with a number."""
     if kind is VirtualKind.FORMULA:
         if number >= len(graph.latex):
-            raise MissingTextsError(graph.id, f"no LaTeX of FORMULA_{number}")
+            raise _missing(graph, f"LaTeX of FORMULA_{number}")
         return graph.latex[number]
     if kind is VirtualKind.DOCUMENT:
         if not graph.sentence_texts:  # a post may be empty, but then its one sentence is, too
-            raise MissingTextsError(graph.id, "no text of the post")
+            raise _missing(graph, "text of the post")
         return with_latex(graph.text, graph.latex)
     if number >= len(graph.sentence_texts):
-        raise MissingTextsError(graph.id, f"no text of sentence {number}")
+        raise _missing(graph, f"text of sentence {number}")
     return with_latex(graph.sentence_texts[number], graph.latex)
+
+
+def _missing(graph: MathAMRGraph, what: str) -> GraphError:
+    """Say that a graph lacks a text which a model with text features reads."""
+    return GraphError(
+        f"graph {graph.id!r}",
+        f"no {what}, which a model with text features reads; build the graph from its post with GraphBuilder (a graph "
+        "from Penman text has texts only where to_penman wrote them)",
+    )
 
 
 def with_latex(text: str, latex: Sequence[str]) -> str:

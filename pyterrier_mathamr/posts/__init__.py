@@ -35,18 +35,15 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
 
 
 class PostError(MathAMRError):
-    """A post is not text.
+    """The title or body of a post is not text but ``value``."""
 
-    Attributes:
-        value: what was given instead.
-    """
+    value: object
+    template = "a post's title and body are text, not {value.__class__.__name__}: {shown!r}"
 
-    def __init__(self, value: object) -> None:
-        super().__init__(value)
-        self.value = value
-
-    def __str__(self) -> str:
-        return f"a post's title and body are text, not {type(self.value).__name__}: {str(self.value)[:60]!r}"
+    @property
+    def shown(self) -> str:
+        """The beginning of the value."""
+        return str(self.value)[:60]
 
 
 def post_from_html(body: str, title: str = "") -> MathPost:

@@ -8,7 +8,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.graph import MathAMRGraph
-from pyterrier_mathamr.graph.errors import FormulaMapError, TextMetadataError
+from pyterrier_mathamr.graph.errors import GraphMetadataError
 from pyterrier_mathamr.graph.store.records import graph_of
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.systems import BlendFileError, LinearBlend
@@ -29,9 +29,9 @@ class TestBadJson:
             MathAMRConfig.from_json(text)
 
     def test_a_graph_is_refused(self, text):
-        with pytest.raises(FormulaMapError):
+        with pytest.raises(GraphMetadataError):
             MathAMRGraph.from_penman(f"# ::formula_map {text}\n(a / b)")
-        with pytest.raises(TextMetadataError):
+        with pytest.raises(GraphMetadataError):
             MathAMRGraph.from_penman(f"# ::sentence_texts {text}\n(a / b)")
         with pytest.raises(ValueError, match=WHY):
             graph_of(text)

@@ -7,7 +7,7 @@ import torch
 from graph_examples import one_sentence, whole
 from torch_geometric.data import Batch
 
-from pyterrier_mathamr.graph import TensorsError, Vocabulary, collate, graph_tensors
+from pyterrier_mathamr.graph import GraphError, Vocabulary, collate, graph_tensors
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()])
 TENSORS = [graph_tensors(whole(), VOCABULARY), graph_tensors(one_sentence(), VOCABULARY)] * 2
@@ -31,9 +31,9 @@ def test_text_features_are_put_end_to_end_or_refused_where_some_graphs_have_none
     assert torch.equal(batch.features, judge.features)
     assert torch.equal(batch.to("cpu").features, batch.features)
     assert collate(TENSORS).to("cpu").features is None
-    with pytest.raises(TensorsError, match="some without"):
+    with pytest.raises(GraphError, match="some without"):
         collate([graphs[0], TENSORS[1]])
-    with pytest.raises(TensorsError, match=r"features of shape \(2, 2\)"):
+    with pytest.raises(GraphError, match=r"features of shape \(2, 2\)"):
         replace(TENSORS[0], features=rows[0][:2].numpy())
 
 
@@ -69,7 +69,7 @@ def test_a_batch_moves_as_a_whole():
 
 
 def test_a_batch_of_nothing_is_refused():
-    with pytest.raises(TensorsError, match="no graphs"):
+    with pytest.raises(GraphError, match="no graphs"):
         collate([])
 
 

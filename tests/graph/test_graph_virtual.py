@@ -7,9 +7,9 @@ from graph_examples import BOTH, one_sentence, whole
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import (
+    GraphError,
     GraphTensors,
     MathAMRGraph,
-    TensorsError,
     VirtualKind,
     Vocabulary,
     attach_formulas,
@@ -184,9 +184,9 @@ def test_what_is_no_condition_of_the_paper_is_refused(options, message):
 
 def test_arrays_that_do_not_fit_together_are_refused():
     good = graph_tensors(whole(), VOCABULARY)
-    with pytest.raises(TensorsError, match="relations"):
+    with pytest.raises(GraphError, match="relations"):
         GraphTensors(good.nodes, good.edges, good.relations[1:], good.virtual, good.kinds)
-    with pytest.raises(TensorsError, match="kinds"):
+    with pytest.raises(GraphError, match="kinds"):
         GraphTensors(good.nodes, good.edges, good.relations, good.virtual, good.kinds[1:])
 
 

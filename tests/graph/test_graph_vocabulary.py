@@ -8,7 +8,7 @@ import pytest
 from graph_examples import one_sentence, whole
 
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.graph import MASK_ID, UNK_ID, MathAMRGraph, NodeKind, Vocabulary, VocabularyError
+from pyterrier_mathamr.graph import MASK_ID, UNK_ID, GraphError, MathAMRGraph, NodeKind, Vocabulary
 from pyterrier_mathamr.graph.tensors.normalise import normalise, number_token
 
 CONCEPT, CONSTANT, OPT, SLT = NodeKind
@@ -181,20 +181,20 @@ def test_what_the_ids_mean_has_not_changed():
 def test_a_damaged_or_foreign_file_is_refused_with_the_reason(tmp_path, content, reason):
     path = tmp_path / "vocabulary.json"
     path.write_bytes(content)
-    with pytest.raises(VocabularyError, match=reason):
+    with pytest.raises(GraphError, match=reason):
         Vocabulary.load(path)
 
 
 def test_a_file_cut_short_is_refused(tmp_path):
     path = tmp_path / "vocabulary.json.gz"
     path.write_bytes(gzip.compress(b"{}" * 1000)[:-9])
-    with pytest.raises(VocabularyError, match="no vocabulary"):
+    with pytest.raises(GraphError, match="no vocabulary"):
         Vocabulary.load(path)
 
 
 def test_a_label_twice_is_refused():
     nodes = (*Vocabulary.build([]).nodes, "a", "a")
-    with pytest.raises(VocabularyError, match="twice"):
+    with pytest.raises(GraphError, match="twice"):
         Vocabulary(nodes, Vocabulary.build([]).relations)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr.graph import Vocabulary
-from pyterrier_mathamr.graph.errors import VocabularyError
+from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.tensors.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
 
@@ -114,7 +114,7 @@ def test_a_vocabulary_that_shrinks_as_words_do_is_read(tmp_path):
     vocabulary.save(tmp_path / "vocabulary.json.gz")
     assert Vocabulary.load(tmp_path / "vocabulary.json.gz") == vocabulary
     (tmp_path / "vocabulary.json.gz").write_bytes(gzip.compress(b" " * (8 << 20)))
-    with pytest.raises(VocabularyError, match="unpack to more than"):
+    with pytest.raises(GraphError, match="unpack to more than"):
         Vocabulary.load(tmp_path / "vocabulary.json.gz")
 
 

@@ -19,12 +19,7 @@ from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
-from pyterrier_mathamr.graph.errors import (
-    FormulaMapError,
-    MissingPlaceholderError,
-    NothingImportedError,
-    TextMetadataError,
-)
+from pyterrier_mathamr.graph.errors import GraphError, GraphMetadataError, MissingPlaceholderError
 from pyterrier_mathamr.graph.formula_trees import attach_formulas
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
@@ -122,7 +117,7 @@ def import_penman(
 
     Raises:
         StoreError: see :meth:`GraphStoreIndexer.index`; OSError: the file cannot be read.
-        NothingImportedError: the file holds no graph, and ``allow_empty`` is false; nothing is written. What is in the
+        GraphError: the file holds no graph, and ``allow_empty`` is false; nothing is written. What is in the
             file is a reason for no other error.
     """
     taken = set(store.ids()) if mode == "append" and store.built() else set()
@@ -131,7 +126,7 @@ def import_penman(
     if not allow_empty:  # before anything is written
         first = next(records, None)
         if first is None and _KNOWN not in reader.reasons:
-            raise NothingImportedError(Path(file), reader.report())
+            raise reader.nothing()
         records = chain(() if first is None else (first,), records)
     shown = progress(records, "storing graphs", "graph", verbose=verbose)
     store.indexer(mode).index_records(shown, {"file": file_fingerprint(file)})
@@ -194,6 +189,14 @@ class _Reader:
             refusals=tuple(self.refusals),
         )
 
+    def nothing(self) -> GraphError:
+        """Say that the file holds no graph that can be stored."""
+        report = self.report()
+        reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
+        reason += f" ({report.refusals[0]})" if report.refusals else ""
+        advice = "nothing was written; pass Penman records with '# ::id', or a table of ids and graphs"
+        return GraphError(str(self.path), f"{reason}; {advice}")
+
 
 def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
     """Read one record leniently; gives the graph and its repairs.
@@ -214,8 +217,8 @@ def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
     while graph is None:
         try:
             graph = MathAMRGraph.from_amr(amr.with_metadata(tuple(metadata.items())))
-        except (FormulaMapError, TextMetadataError) as error:
-            del metadata["formula_map" if isinstance(error, FormulaMapError) else error.key]
+        except GraphMetadataError as error:
+            del metadata[error.key]
             repairs["metadata that cannot be read left out"] += 1
         except RecursionError:  # lists in lists in lists
             metadata = {"id": metadata.get("id", "")}

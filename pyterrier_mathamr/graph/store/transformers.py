@@ -169,7 +169,7 @@ def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
         if isinstance(graph, MathAMRGraph) and not is_missing(name):
             return str(name), graph
     columns = sorted(map(str, row))
-    raise GraphError(f"a row with the columns {columns} has no id with a MathAMRGraph; build it with GraphBuilder.")
+    raise GraphError(f"a row with the columns {columns}", "no id with a MathAMRGraph; build one with GraphBuilder")
 
 
 class GraphLoader(Transformer):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr.graph.errors import TensorsError
+from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.virtual_nodes import VirtualKind
 
 from .graph_tensors import GraphTensors
@@ -110,10 +110,10 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         The batch on the CPU.
 
     Raises:
-        TensorsError: there are no graphs, or some have text features and others none or wider ones.
+        GraphError: there are no graphs, or some have text features and others none or wider ones.
     """
     if not graphs:
-        raise TensorsError("collate", "a batch of no graphs; leave it out")
+        raise GraphError("collate", "a batch of no graphs; leave it out")
     first = _starts([len(graph.nodes) for graph in graphs])
     offsets = _starts([len(graph.virtual) for graph in graphs])
     edges = [len(graph.relations) for graph in graphs]
@@ -141,7 +141,7 @@ def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
     if not found:
         return None
     if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
-        raise TensorsError("collate", "graphs with text features of different width, or some without; encode all alike")
+        raise GraphError("collate", "graphs with text features of different width, or some without; encode all alike")
     return torch.from_numpy(np.concatenate(found))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.types import FormulaMode
-from pyterrier_mathamr.graph.errors import TensorsError
+from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import NodeKind, layout_of
 from pyterrier_mathamr.graph.virtual_nodes import Auxiliary, VirtualNodes, check_conditions, virtual_part
@@ -57,11 +57,11 @@ class GraphTensors:
     def __post_init__(self) -> None:
         edges, rows = self.edges.shape, self.virtual.shape
         if len(edges) != 2 or edges[0] != 2 or self.relations.shape != edges[1:]:
-            raise TensorsError("GraphTensors", f"edges of shape {edges} with relations of {self.relations.shape}")
+            raise GraphError("GraphTensors", f"edges of shape {edges} with relations of {self.relations.shape}")
         if self.nodes.ndim != 1 or len(rows) != 1 or self.kinds.shape != rows:
-            raise TensorsError("GraphTensors", f"{rows} virtual nodes with {self.kinds.shape} kinds")
+            raise GraphError("GraphTensors", f"{rows} virtual nodes with {self.kinds.shape} kinds")
         if self.features is not None and (self.features.ndim != 2 or self.features.shape[:1] != rows):
-            raise TensorsError("GraphTensors", f"{rows} virtual nodes with features of shape {self.features.shape}")
+            raise GraphError("GraphTensors", f"{rows} virtual nodes with features of shape {self.features.shape}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GraphTensors) and all(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.graph.errors import TensorsError
+from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.store import (
     Content,
     DamagedError,
@@ -82,7 +82,7 @@ class TensorStore(StoredArtifact):
             ExistsError: there is a store at ``path``, and the mode is ``create``.
             OtherArtifactError: what is there is no such store. WriteError: nothing can be written there.
             DuplicateIdError: an id came twice.
-            TensorsError: some graphs have text features and others none, or wider ones.
+            GraphError: some graphs have text features and others none, or wider ones.
         """
         store = cls(path)
         with store.job(mode, {}, resume=False) as job:
@@ -193,7 +193,7 @@ def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]], widths: set
         row = _row(graph)
         widths.add(row["features"].shape[1])
         if len(widths) > 1:
-            raise TensorsError(str(path), f"{name!r} has text features of another width than the graphs before it")
+            raise GraphError(str(path), f"{name!r} has text features of another width than the graphs before it")
         needed = sum(array.nbytes for array in row.values())
         if ids and size + needed > TENSORS.part_bytes:
             yield _content(ids, rows)

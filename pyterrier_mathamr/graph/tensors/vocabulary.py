@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr.graph.errors import VocabularyError
+from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import NodeKind, layout_of
 from pyterrier_mathamr.graph.virtual_nodes import VIRTUAL_ROLES, VirtualKind
@@ -66,11 +66,11 @@ class Vocabulary:
     def __post_init__(self) -> None:
         roles = self.relations[::2]
         if self.nodes[: len(SPECIAL_NODES)] != SPECIAL_NODES or roles[: len(SPECIAL_ROLES)] != SPECIAL_ROLES:
-            raise VocabularyError("vocabulary", "the special tokens and roles are not at the beginning")
+            raise GraphError("vocabulary", "the special tokens and roles are not at the beginning")
         if self.relations != tuple(name for role in roles for name in (role, role + "*")):
-            raise VocabularyError("vocabulary", "a role is not followed by its inverse")
+            raise GraphError("vocabulary", "a role is not followed by its inverse")
         if len(set(self.nodes)) != len(self.nodes) or len(set(roles)) != len(roles):
-            raise VocabularyError("vocabulary", "a label or role occurs twice")
+            raise GraphError("vocabulary", "a label or role occurs twice")
         first = len(RESERVED_NODES)
         values = {
             "hash": hashlib.sha256(json.dumps(self._content()).encode()).hexdigest(),
@@ -200,7 +200,7 @@ class Vocabulary:
         """Read a vocabulary that :meth:`save` wrote.
 
         Raises:
-            VocabularyError: the file is damaged, or of a format or normalisation that this release does not know.
+            GraphError: the file is damaged, or of a format or normalisation that this release does not know.
         """
         path = Path(path)
         try:
@@ -210,10 +210,10 @@ class Vocabulary:
             found = (content["format"], content["normalisation"])
             nodes, roles = tuple(map(str, content["nodes"])), tuple(map(str, content["roles"]))
         except (EOFError, ValueError, KeyError, TypeError, gzip.BadGzipFile, zlib.error) as error:
-            raise VocabularyError(str(path), f"no vocabulary ({type(error).__name__}: {error})") from error
+            raise _unreadable(path, f"no vocabulary ({type(error).__name__}: {error})") from error
         if found != (VOCABULARY_FORMAT, NORMALISATION_VERSION):
             wanted = (VOCABULARY_FORMAT, NORMALISATION_VERSION)
-            raise VocabularyError(str(path), f"format and normalisation {found}, but this release reads {wanted}")
+            raise _unreadable(path, f"format and normalisation {found}, but this release reads {wanted}")
         return cls(nodes, tuple(name for role in roles for name in (role, role + "*")))
 
     def _content(self) -> dict[str, object]:
@@ -223,6 +223,10 @@ class Vocabulary:
             "nodes": self.nodes,
             "roles": self.relations[::2],
         }
+
+
+def _unreadable(path: Path, reason: str) -> GraphError:
+    return GraphError(str(path), f"{reason}; build the vocabulary with Vocabulary.build and save it")
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -14,8 +14,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.graph import (
     GraphBuilder,
+    GraphError,
     MathAMRGraph,
-    MissingTextsError,
     NodeKind,
     Vocabulary,
     collate,
@@ -156,7 +156,7 @@ def test_the_transformers_encode_and_score_texts(posts, config, text):
 
 def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config, text):
     model = MathAMR.untrained(config, list(posts.values()), text=text)
-    with pytest.raises(MissingTextsError, match=r"graph 'q0' .* GraphBuilder"):
+    with pytest.raises(GraphError, match=r"graph 'q0' .* GraphBuilder"):
         model.encode([graphs["q0"]])
     plain = tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup"), 1, False)
     with pytest.raises(MissingFeaturesError, match=r"MathAMR\.encode"):
