@@ -5,7 +5,7 @@ from __future__ import annotations
 from .config import MathAMRConfig
 from .encoder.encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoder.initial import InitialState
-from .encoder.maxsim import best_matches, maxsim, maxsim_matrix
+from .encoder.maxsim import best_matches, exact_maxsim, maxsim, maxsim_matrix
 from .encoder.plan import RelationPlan
 from .encoder.rgcn import RelationalGraphConv
 from .errors import (
@@ -71,6 +71,7 @@ __all__ = [
     "augment",
     "best_matches",
     "drop_sentences",
+    "exact_maxsim",
     "fit_score_weights",
     "formula_contrast",
     "info_nce",

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
-import torch
 
 from pyterrier_mathamr._common.frames import (
     MissingValueError,
@@ -17,11 +16,10 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     with_objects,
 )
-from pyterrier_mathamr._common.threads import one_torch_thread
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph import MathAMRGraph
 
-from .encoder.maxsim import maxsim
+from .encoder.maxsim import exact_maxsim
 from .identity import vectors_by
 from .mathamr import MathAMR
 
@@ -186,17 +184,10 @@ class TextScorer(_GraphTransformer):
         for qid, query in queries.items():
             places = np.flatnonzero(inp["qid"] == qid)
             rows = [documents[name] for name in inp["docno"].iloc[places]]
-            offsets = torch.from_numpy(np.cumsum([0, *map(len, rows)]))
+            offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
             of_rows = self._row_weights(graphs[qid], len(query))
-            with one_torch_thread():
-                found = maxsim(
-                    torch.from_numpy(query),
-                    torch.from_numpy(np.concatenate(rows)),
-                    offsets,
-                    None if of_rows is None else torch.from_numpy(of_rows),
-                    weights.blend or None if weights else None,
-                )
-            scores[places] = found.numpy()
+            blend = weights.blend or None if weights else None
+            scores[places] = exact_maxsim(query, np.concatenate(rows), offsets, of_rows, blend)
         order = inp["qid"].map({qid: i for i, qid in enumerate(queries)})
         frame = inp.assign(score=scores, _order=order)
         frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")

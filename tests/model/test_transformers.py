@@ -11,6 +11,7 @@ import torch
 
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.graph import VirtualKind, graph_tensors
+from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
 from pyterrier_mathamr.model.tensors import batches_by_size
 
@@ -128,6 +129,16 @@ def test_the_scorer_ranks_by_maxsim(model, graphs) -> None:
         query, document = (torch.from_numpy(model.encode([graph])[0]) for graph in (row.query_graph, row.graph))
         wanted = maxsim(query, document, torch.tensor([0, len(document)])).item()
         assert row.score == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_scorer_gives_the_scores_of_an_index(model, graphs, tmp_path) -> None:
+    model = model.with_score_weights(ScoreWeights(formula=0.5, document=2.0, blend=1.5))
+    frame = ranking(graphs, [(f"q{i}", f"a{j}") for i in range(4) for j in range(12)])
+    documents = model.doc_encoder()(frame.drop_duplicates("docno"))
+    index = MathAMRIndex(tmp_path / "index").index(documents.to_dict("records"))
+    by_index = (model.query_encoder() >> index.scorer())(frame)
+    by_text = model.text_scorer()(frame)
+    assert by_text[["qid", "docno", "score", "rank"]].equals(by_index[["qid", "docno", "score", "rank"]])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,13 @@
-"""MaxSim of ragged sets of vectors, exact, without padding in the result (MathAMR+, equations 3.4 and 3.5).
+"""MaxSim of ragged sets of vectors, without padding in the result (MathAMR+, equations 3.4 and 3.5).
 
-Rows of many posts lie end to end, ``offsets`` says where each post begins. Nothing is ever masked with zeros: a
-missing row is minus infinity, so a pair with only negative similarities has a negative score.
+::
+
+    exact_maxsim    one query, many documents    numpy, float64      what every search and scorer returns
+    maxsim_matrix   all queries, all documents   torch, gradient     what training maximises
+    maxsim          one row of that matrix
+
+The rows of many posts lie end to end; ``offsets`` says where each post begins. Nothing is masked with zeros: a missing
+row is minus infinity, so a pair with only negative similarities has a negative score.
 """
 
 from __future__ import annotations
@@ -9,39 +15,61 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pyterrier_mathamr._common.threads import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
 
 _CHUNK = 1 << 22
-"""Similarities held at once: 16 MiB of float32."""
+"""Similarities in memory at once: 16 MiB of float32."""
 
 
-def maxsim(
-    query: Tensor, rows: Tensor, offsets: Tensor, weights: Tensor | None = None, blend: float | None = None
-) -> Tensor:
-    """Score each document against one query: S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (MathAMR+, eq. 3.4).
+def exact_maxsim(
+    query: npt.NDArray[np.float32],
+    rows: npt.NDArray[np.float32],
+    offsets: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.float64] | None = None,
+    blend: float | None = None,
+) -> npt.NDArray[np.float64]:
+    """Score each document against one query: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (MathAMR+, eq. 3.4).
 
-    With weights and a blend it is Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
+    Computed in float64 on one thread and rounded once to float32 precision. The order of summation, and with it the
+    other documents in the call, is then visible in about one score of 10⁸ (docs/exactness.md).
 
     Args:
-        query: float32 ``[q, d]``, rows of unit length.
-        rows: float32 ``[r, d]``, the rows of all documents end to end.
+        query: float32 ``[q, d]``, the document's row last.
+        rows: float32 ``[r, d]``, the rows of all documents end to end, each document's own row last.
         offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
-        weights: float ``[q]``, or ``None`` where each is 1.
-        blend: a, which needs a row in each document, or ``None``.
+        weights: w, float64 ``[q]``, or ``None`` for plain MaxSim, where each is 1.
+        blend: a, the weight of the product of the two documents' rows; ``None`` for 0.
 
     Returns:
-        float32 ``[m]``, at most ``q`` each where nothing is weighted; minus infinity for a document without rows.
+        float64 ``[m]``, each a float32 number; minus infinity for a document without rows, 0 for a query without rows.
 
     Raises:
         ShapeError: the widths differ, or the offsets do not span ``rows``.
     """
     check_ragged(query, rows, offsets)
-    best = torch.segment_reduce(rows @ query.T, "max", offsets=offsets, initial=-math.inf)  # [m, q]
-    scores = best.sum(dim=1) if weights is None else best @ weights.to(best.dtype)
-    return scores if blend is None else scores + blend * (rows[offsets[1:] - 1] @ query[-1])
+    filled = offsets[1:] > offsets[:-1]
+    if not len(query) or not filled.any():
+        return np.where(filled | (len(query) == 0), 0.0, -np.inf)
+    with one_blas_thread():
+        products = query.astype(np.float64) @ rows.T.astype(np.float64)  # [q, r]
+        best = np.maximum.reduceat(products, offsets[:-1][filled], axis=1)  # [q, documents with rows]
+        sums = best.sum(axis=0) if weights is None else weights @ best
+    if blend is not None:
+        sums += blend * products[-1, offsets[1:][filled] - 1]
+    scores = np.full(len(filled), -np.inf)
+    scores[filled] = sums.astype(np.float32)
+    return scores
+
+
+def maxsim(query: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
+    """Compute the row of :func:`maxsim_matrix` for one query: float ``[q, d]`` to float ``[m]``, with gradient."""
+    return maxsim_matrix(query, offsets.new_tensor([0, query.size(0)]), rows, offsets)[0]
 
 
 def maxsim_matrix(
@@ -49,7 +77,7 @@ def maxsim_matrix(
 ) -> Tensor:
     """Score every document against every query: S_ij = Σ_t max_s q_it · d_js (MathAMR+, eq. 3.5), with gradient.
 
-    Only the position of each maximum is kept for the gradient; similarities are made in chunks, so memory is
+    Only the position of each maximum is kept for the gradient and similarities are computed in chunks, so memory is
     O(q_total · m), not O(q_total · r).
 
     Args:
@@ -57,7 +85,7 @@ def maxsim_matrix(
         query_offsets: int64 ``[b + 1]``.
         rows: float32 ``[r, d]``, the rows of all documents end to end.
         offsets: int64 ``[m + 1]``.
-        weights: float ``[q_total]``, what each query row counts, with gradient; ``None`` where each is 1.
+        weights: float ``[q_total]``, the weight of each query row, with gradient; ``None`` where each is 1.
 
     Returns:
         float32 ``[b, m]``; minus infinity for a document without rows, 0 for a query without rows.
@@ -75,7 +103,7 @@ def maxsim_matrix(
 
 @torch.no_grad()
 def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-    """Find max_s q · d_s for each query row and document, without gradient and in bounded memory beside the result.
+    """Compute max_s q · d_s for each query row and document, without gradient.
 
     Args:
         queries: float32 ``[q_total, d]``.
@@ -89,35 +117,32 @@ def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
         ShapeError: the widths differ, or the offsets do not span ``rows``.
     """
     check_ragged(queries, rows, offsets)
-    best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
-    for documents, index in _by_length(offsets):
-        filled = torch.where(index < 0, index[:, :1], index)  # a row that stands twice changes no maximum
-        columns = rows.index_select(0, filled.flatten()).t()  # [d, g·L]
-        for part in _chunks(queries, index.numel()):
-            found = (queries[part] @ columns).view(-1, *index.shape).amax(dim=2)
-            best[part.unsqueeze(1), documents] = found
+    best: Tensor = _BestMatch.apply(queries, rows, offsets)  # type: ignore[no-untyped-call]
     return best
 
 
-def check_ragged(other: Tensor, rows: Tensor, offsets: Tensor) -> None:
+_Array = Tensor | npt.NDArray[Any]
+
+
+def check_ragged(other: _Array, rows: _Array, offsets: _Array) -> None:
     """Refuse ragged rows that do not fit together.
 
     Args:
-        other: float ``[·, d]``, the rows they are compared with.
+        other: float ``[·, d]``, the rows to compare with.
         rows: float ``[r, d]``.
-        offsets: int64 ``[m + 1]``, from 0 to r, never falling.
+        offsets: int64 ``[m + 1]``, ascending from 0 to r.
 
     Raises:
         ShapeError: naming what does not fit.
     """
     for name, matrix in (("query", other), ("rows", rows)):
-        if matrix.dim() != 2:
+        if matrix.ndim != 2:
             raise ShapeError(name, tuple(matrix.shape), "[rows, d]")
-    if other.size(1) != rows.size(1):
-        raise ShapeError("rows", tuple(rows.shape), f"[r, {other.size(1)}], as wide as the query")
-    spans = offsets.dim() == 1 and offsets.numel() > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == rows.size(0)
-    if not spans or bool((offsets.diff() < 0).any()):
-        raise ShapeError("offsets", tuple(offsets.shape), f"[m + 1], rising from 0 to {rows.size(0)}")
+    if other.shape[1] != rows.shape[1]:
+        raise ShapeError("rows", tuple(rows.shape), f"[r, {other.shape[1]}], as wide as the query")
+    spans = offsets.ndim == 1 and len(offsets) > 0 and int(offsets[0]) == 0 and int(offsets[-1]) == len(rows)
+    if not spans or bool((offsets[1:] < offsets[:-1]).any()):
+        raise ShapeError("offsets", tuple(offsets.shape), f"[m + 1], ascending from 0 to {len(rows)}")
 
 
 class _BestMatch(torch.autograd.Function):

@@ -3,10 +3,11 @@
 import math
 import sys
 
+import numpy as np
 import pytest
 import torch
 
-from pyterrier_mathamr.model import ShapeError, maxsim, maxsim_matrix
+from pyterrier_mathamr.model import ShapeError, exact_maxsim, maxsim, maxsim_matrix
 
 
 def ragged(sizes: list[int], width: int = 6, seed: int = 0):
@@ -34,6 +35,10 @@ def test_negative_scores_stay_negative_and_an_empty_document_scores_minus_infini
     rows = torch.tensor([[-0.6, -0.8], [0.0, -1.0], [0.6, 0.8]])
     offsets = torch.tensor([0, 1, 1, 3])  # one row, no row, two rows
     assert maxsim(query, rows, offsets).tolist() == pytest.approx([-1.4, -math.inf, 1.4], rel=1e-5)
+    exact = exact_maxsim(query.numpy(), rows.numpy(), offsets.numpy())
+    assert exact.tolist() == pytest.approx([-1.4, -math.inf, 1.4], rel=1e-7)
+    weighted = exact_maxsim(query.numpy(), rows.numpy(), offsets.numpy(), np.array([0.0, 2.0]), 0.5)
+    assert weighted.tolist() == pytest.approx([-1.6 - 0.4, -math.inf, 1.6 + 0.4], rel=1e-7)
 
 
 def test_the_score_is_not_symmetric() -> None:
@@ -76,6 +81,39 @@ def test_each_row_of_the_matrix_is_maxsim_of_its_query() -> None:
     assert table[:, 1].tolist() == [-math.inf] * 3
 
 
+@pytest.mark.parametrize("weights", [None, [0.5, -1.0, 2.0, 3.0, 0.0]])
+@pytest.mark.parametrize("blend", [None, 1.5])
+def test_the_exact_score_is_the_loop_s_to_the_last_place_of_a_float32(weights, blend) -> None:
+    query = ragged([5], seed=1)[0].float()
+    rows, offsets = ragged([4, 1, 0, 9, 2, 5], seed=2)
+    rows = rows.float()
+    found = exact_maxsim(query.numpy(), rows.numpy(), offsets.numpy(), weights and np.array(weights), blend)
+    for score, start, end in zip(found.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        products = [
+            [math.fsum(a * b for a, b in zip(one.tolist(), other.tolist(), strict=True)) for other in rows[start:end]]
+            for one in query
+        ]
+        best = [
+            weight * max(line, default=-math.inf) for weight, line in zip(weights or [1] * 5, products, strict=True)
+        ]
+        whole = math.fsum([*best, (blend or 0) * products[-1][-1]]) if end > start else -math.inf
+        assert score == np.float32(whole)
+
+
+def test_the_exact_score_is_that_of_training_and_of_each_document_alone() -> None:
+    queries, query_offsets = ragged([5, 2], seed=3)
+    rows, offsets = ragged([4, 1, 9, 0, 5], seed=4)
+    trained = maxsim_matrix(queries.float(), query_offsets, rows.float(), offsets)
+    for i, query in enumerate((queries[:5], queries[5:])):
+        exact = exact_maxsim(query.float().numpy(), rows.float().numpy(), offsets.numpy())
+        np.testing.assert_allclose(exact, trained[i], rtol=1e-5, atol=1e-6)
+        alone = [
+            exact_maxsim(query.float().numpy(), rows[a:b].float().numpy(), np.array([0, b - a]))[0]
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+        assert exact.tolist() == alone
+
+
 def test_an_empty_document_sends_no_gradient_anywhere() -> None:
     queries, query_offsets = ragged([2], seed=8)
     rows, offsets = ragged([0, 2], seed=9)
@@ -89,6 +127,9 @@ def test_a_query_without_rows_scores_nothing() -> None:
     queries, query_offsets = ragged([0, 1], seed=8)
     rows, offsets = ragged([2, 2], seed=9)
     assert maxsim_matrix(queries, query_offsets, rows, offsets)[0].tolist() == [0.0, 0.0]
+    none, no_weights = np.empty((0, 6), np.float32), np.empty(0)
+    assert exact_maxsim(none, rows.float().numpy(), offsets.numpy(), no_weights, 1.0).tolist() == [0.0, 0.0]
+    assert exact_maxsim(none, rows[:0].float().numpy(), np.array([0])).shape == (0,)
 
 
 @pytest.mark.parametrize("offsets", [[0, 3], [1, 4], [0, 3, 2, 4], [], [[0, 4]]])
@@ -96,6 +137,8 @@ def test_offsets_that_do_not_span_the_rows_are_refused(offsets) -> None:
     rows, _ = ragged([4])
     with pytest.raises(ShapeError, match="offsets"):
         maxsim(rows, rows, torch.tensor(offsets, dtype=torch.long))
+    with pytest.raises(ShapeError, match="offsets"):
+        exact_maxsim(rows.float().numpy(), rows.float().numpy(), np.array(offsets, dtype=np.int64))
     assert maxsim(rows, rows, torch.tensor([0, 4])).shape == (1,)
 
 
