@@ -12,8 +12,15 @@ from .dependency import DependencyAmrParser
 from .errors import AmrError, ParserUnavailableError, PenmanError, WorkerSetupError, WorkerStoppedError
 from .graph import AmrEdge, AmrGraph
 from .merge import chunked
-from .penman_io import PenmanRecord, decode_penman, encode_penman, iter_penman, iter_records
-from .penman_lenient import LenientGraph, decode_leniently
+from .penman import (
+    LenientGraph,
+    PenmanRecord,
+    decode_leniently,
+    decode_penman,
+    encode_penman,
+    iter_penman,
+    iter_records,
+)
 from .protocol import AmrParser, TextParser
 from .worker import AmrlibParser, Finding, ForeignParser, TransitionAmrParser, WorkerLimits, WorkerParser, examine
 

@@ -17,7 +17,7 @@ from pyterrier_mathamr._common.budget import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
 
 from .graph import AmrGraph
-from .penman_atoms import spell
+from .penman.atoms import spell
 
 CHUNK_TOKENS = 500
 """Longest text that a parser of whole passages is given at once (MathAMR+, section 3.1)."""

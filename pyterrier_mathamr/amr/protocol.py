@@ -13,7 +13,7 @@ from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from .errors import AmrError, PenmanError
 from .graph import AmrGraph
 from .merge import Part, merged, part_of, passages, texts_of_roots
-from .penman_io import decode_penman
+from .penman import decode_penman
 
 
 @runtime_checkable

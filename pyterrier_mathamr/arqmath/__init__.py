@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._autoregister import register_when_needed
+from .datasets.autoregister import register_when_needed
 
 if TYPE_CHECKING:
-    from .answers import ANSWER_LIMIT, read_answer_ids, read_answers, write_answers
-    from .checks import Finding, verify
     from .collection import ARQMathCollection, TopicTables
-    from .datasets import DATASETS, register
+    from .datasets.definitions import DATASETS, register
+    from .datasets.home import locate, register_arqmath
+    from .datasets.provider import ARQMathProvider
+    from .datasets.records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
     from .errors import (
         ARQMathError,
         DocumentStoreError,
@@ -26,27 +27,34 @@ if TYPE_CHECKING:
         RunColumnError,
         UnpackError,
     )
-    from .home import locate, register_arqmath
-    from .measures import AVERAGE_RELEVANCE, JUDGED, SHORT_NAMES, TASK1_MEASURES, TASK2_MEASURES, TASK3_MEASURES
-    from .pairs import Link, Pair, read_links, read_pairs
-    from .posts import Post, read_posts
-    from .provider import ARQMathProvider
-    from .qrels import Qrel, read_qrels
-    from .records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
-    from .release_items import Item, inventory
-    from .rules import RULES, BadRowWarning
-    from .runs import read_run, write_run
-    from .split import known_item_qrels, known_item_split, known_item_topics, split_pairs
-    from .statistics import Statistic, release_statistics
+    from .files.answers import ANSWER_LIMIT, read_answer_ids, read_answers, write_answers
+    from .files.pairs import Link, Pair, read_links, read_pairs
+    from .files.posts import Post, read_posts
+    from .files.qrels import Qrel, read_qrels
+    from .files.rules import RULES, BadRowWarning
+    from .files.runs import read_run, write_run
+    from .files.topics import Topic, read_topics
+    from .known_items import known_item_qrels, known_item_split, known_item_topics, split_pairs
+    from .measures import (
+        AVERAGE_RELEVANCE,
+        JUDGED,
+        SHORT_NAMES,
+        TASK1_MEASURES,
+        TASK2_MEASURES,
+        TASK3_MEASURES,
+        Task3Scores,
+        task3_scores,
+    )
+    from .release.checks import Finding, verify
+    from .release.inventory import Item, inventory
+    from .release.statistics import Statistic, release_statistics
+    from .release.unpack import packed_files, unpack_release
     from .task2 import VisualIdDeduplication, visual_qrels
-    from .task3 import Task3Scores, task3_scores
-    from .topics import Topic, read_topics
-    from .unpack import packed_files, unpack_release
 
 _NAMES_OF = {
-    "answers": ("ANSWER_LIMIT", "read_answer_ids", "read_answers", "write_answers"),
+    "files.answers": ("ANSWER_LIMIT", "read_answer_ids", "read_answers", "write_answers"),
     "collection": ("ARQMathCollection", "TopicTables"),
-    "datasets": ("DATASETS", "register"),
+    "datasets.definitions": ("DATASETS", "register"),
     "errors": (
         "ARQMathError",
         "DocumentStoreError",
@@ -57,23 +65,31 @@ _NAMES_OF = {
         "RunColumnError",
         "UnpackError",
     ),
-    "home": ("locate", "register_arqmath"),
-    "release_items": ("Item", "inventory"),
-    "measures": ("AVERAGE_RELEVANCE", "JUDGED", "SHORT_NAMES", "TASK1_MEASURES", "TASK2_MEASURES", "TASK3_MEASURES"),
-    "pairs": ("Link", "Pair", "read_links", "read_pairs"),
-    "posts": ("Post", "read_posts"),
-    "provider": ("ARQMathProvider",),
-    "qrels": ("Qrel", "read_qrels"),
-    "records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
-    "statistics": ("Statistic", "release_statistics"),
-    "rules": ("RULES", "BadRowWarning"),
-    "runs": ("read_run", "write_run"),
-    "split": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
+    "datasets.home": ("locate", "register_arqmath"),
+    "release.inventory": ("Item", "inventory"),
+    "measures": (
+        "AVERAGE_RELEVANCE",
+        "JUDGED",
+        "SHORT_NAMES",
+        "TASK1_MEASURES",
+        "TASK2_MEASURES",
+        "TASK3_MEASURES",
+        "Task3Scores",
+        "task3_scores",
+    ),
+    "files.pairs": ("Link", "Pair", "read_links", "read_pairs"),
+    "files.posts": ("Post", "read_posts"),
+    "datasets.provider": ("ARQMathProvider",),
+    "files.qrels": ("Qrel", "read_qrels"),
+    "datasets.records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
+    "release.statistics": ("Statistic", "release_statistics"),
+    "files.rules": ("RULES", "BadRowWarning"),
+    "files.runs": ("read_run", "write_run"),
+    "known_items": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
     "task2": ("VisualIdDeduplication", "visual_qrels"),
-    "task3": ("Task3Scores", "task3_scores"),
-    "topics": ("Topic", "read_topics"),
-    "unpack": ("packed_files", "unpack_release"),
-    "checks": ("Finding", "verify"),
+    "files.topics": ("Topic", "read_topics"),
+    "release.unpack": ("packed_files", "unpack_release"),
+    "release.checks": ("Finding", "verify"),
 }
 _FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
 

@@ -10,15 +10,15 @@ from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaRow, read_formula_table
 
-from . import layout
-from ._seen import SeenIds
 from .errors import ARQMathError, MissingFileError
-from .layout import Judged, Task
-from .pairs import Link, Pair, read_links, read_pairs
-from .posts import Post, read_posts
-from .qrels import Failures, Qrel, read_qrels
-from .release import Release
-from .topics import Topic, read_topics
+from .files.pairs import Link, Pair, read_links, read_pairs
+from .files.posts import Post, read_posts
+from .files.qrels import Failures, Qrel, read_qrels
+from .files.rows import SeenIds
+from .files.topics import Topic, read_topics
+from .release import file_names
+from .release.file_names import Judged, Task
+from .release.inventory import Release
 
 
 class TopicTables(NamedTuple):
@@ -33,7 +33,7 @@ class TopicTables(NamedTuple):
 
 
 class ARQMathCollection(ByPath):
-    """A local copy of the release, or of a part of it in the same layout.
+    """A local copy of the release, or of a part of it in the same file_names.
 
     Files are found by their official names anywhere below the folder. Nothing is read before it is asked for.
 
@@ -63,7 +63,7 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: there is none; says so where it is there but packed.
         """
-        return self._release.need("posts", layout.POSTS, hint=self._unpack(layout.PACKED_POSTS))
+        return self._release.need("posts", file_names.POSTS, hint=self._unpack(file_names.PACKED_POSTS))
 
     def posts(self) -> Iterator[Post]:
         """Read all posts; see :func:`read_posts`."""
@@ -90,7 +90,7 @@ class ARQMathCollection(ByPath):
         """
         if not self.latex_tables:
             names = ("latex_representation_v3/1.tsv and its like",)
-            hint = self._unpack(layout.packed_table_patterns("latex"))
+            hint = self._unpack(file_names.packed_table_patterns("latex"))
             raise MissingFileError(self.path, "tables of the formulas as LaTeX", names, hint)
         return self.latex_tables
 
@@ -129,19 +129,21 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: the folder has no such topics.
         """
-        patterns = layout.topic_patterns(str(year), task)
+        patterns = file_names.topic_patterns(str(year), task)
         return read_topics(self._release.need(f"topics of {year}, task {task}", patterns))
 
     def topic_tables(self, year: int | str) -> TopicTables:
         """Return the tables of the formulas in the topics of a year; an absent one is an empty tuple."""
-        found = (self._release.find(layout.topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt"))
+        found = (
+            self._release.find(file_names.topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt")
+        )
         return TopicTables(*((file,) if file else () for file in found))
 
     def qrels_file(
         self, year: int | str, task: Task = 1, *, judged: Judged = "formula", complete: bool = False
     ) -> Path:
         """Return the file that :meth:`qrels` reads."""
-        patterns = layout.qrels_patterns(str(year), task, judged)
+        patterns = file_names.qrels_patterns(str(year), task, judged)
         what = f"judgements of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
         return self._release.need(what, patterns, complete=complete)
 
@@ -176,7 +178,7 @@ class ARQMathCollection(ByPath):
         the answers (MathAMR+, section 3.4); else, where the dump says of no answer that it was accepted, each answer
         with its question. The dump is read twice; memory is constant.
         """
-        file = self._release.find(layout.PAIRS)
+        file = self._release.find(file_names.PAIRS)
         return read_pairs(file) if file else self._pairs_of_posts()
 
     def links(self) -> Iterator[Link]:
@@ -185,9 +187,9 @@ class ARQMathCollection(ByPath):
         Raises:
             MissingFileError: the folder has neither ``links.tsv`` nor ``PostLinks``.
         """
-        return read_links(self._release.need("links", layout.LINKS))
+        return read_links(self._release.need("links", file_names.LINKS))
 
-    def _unpack(self, patterns: layout.Patterns) -> str:
+    def _unpack(self, patterns: file_names.Patterns) -> str:
         """Say what to unpack where the release has it packed; nothing otherwise."""
         packed = self._release.find(patterns)
         return f"Unpack {packed}: mathamr arqmath convert {self.path}" if packed else ""

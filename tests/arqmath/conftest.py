@@ -78,7 +78,7 @@ def release(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def no_local_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins without a copy of the release and with an empty home of ir_datasets."""
-    from pyterrier_mathamr.arqmath import home
+    from pyterrier_mathamr.arqmath.datasets import home
 
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
     monkeypatch.delenv("ARQMATH_HOME", raising=False)

@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController
 
 from pyterrier_mathamr._common.threads import one_blas_thread, one_torch_thread
 from pyterrier_mathamr.amr import DependencyAmrParser
-from pyterrier_mathamr.amr.syntax import SyntaxNet
+from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
 
 
 def blas_threads() -> list[int]:

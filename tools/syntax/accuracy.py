@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from treebank import Tree, read
 
-from pyterrier_mathamr.amr.syntax import DATA, MAX_TOKENS, SyntaxNet
+from pyterrier_mathamr.amr.dependency.syntax import DATA, MAX_TOKENS, SyntaxNet
 
 
 class Accuracy(NamedTuple):

@@ -1,4 +1,4 @@
-"""The network of `pyterrier_mathamr.amr.syntax` with gradients.
+"""The network of `pyterrier_mathamr.amr.dependency.syntax` with gradients.
 
 It is trained as it is run: all activations and weights are rounded to 8 bits in the forward pass, and the gradient
 passes through the rounding.

@@ -33,7 +33,7 @@ from torch import nn
 from treebank import Tree, read, varied
 from weights import FILES, write, write_names
 
-from pyterrier_mathamr.amr.syntax import SyntaxNet
+from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
 
 BATCH = 3000  # tokens with padding
 UNKNOWN = 0.15  # share of words that are hidden from the network in training, as unknown ones will be

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .amrlib_parser import AmrlibParser
 from .doctor import Finding, ForeignParser, examine
-from .limits import WorkerLimits
+from .neural import AmrlibParser, TransitionAmrParser
 from .parser import WorkerParser
-from .transition import TransitionAmrParser
+from .pool import WorkerLimits
 
 __all__ = ["AmrlibParser", "Finding", "ForeignParser", "TransitionAmrParser", "WorkerLimits", "WorkerParser", "examine"]

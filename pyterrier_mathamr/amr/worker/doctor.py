@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .neural import TRANSITION_MODEL, transition_python
 from .process import WorkerBrokenError, WorkerProcess
-from .transition import TRANSITION_MODEL, transition_python
 
 ForeignParser = Literal["transition", "amrlib"]
 EXAMINATION_SECONDS = 300.0

@@ -23,15 +23,13 @@ from pyterrier_mathamr._common.parameters import ByParameters
 from pyterrier_mathamr.amr.dependency import DependencyAmrParser
 from pyterrier_mathamr.amr.graph import AmrGraph
 from pyterrier_mathamr.amr.merge import Part, merged, part_of, texts_of_roots
-from pyterrier_mathamr.amr.penman_io import decode_penman, encode_penman
+from pyterrier_mathamr.amr.penman import decode_penman, encode_penman
 from pyterrier_mathamr.amr.protocol import TextParser, placeholders_in
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import Cache
 
-from .answers import Answer
-from .limits import WorkerLimits
-from .pool import WorkerCommand, WorkerPool
-from .texts import Mode, Recipe, Text, batches
+from .messages import Answer, Mode, Recipe, Text, batches
+from .pool import WorkerCommand, WorkerLimits, WorkerPool
 
 _KEPT_IN_MEMORY = ("_pool", "_finalizer")
 

@@ -1,0 +1,229 @@
+r"""Damaged Penman text made whole: what is read as it is by no rule is read by the next best, and named.
+
+    (c / come-21 :ARG1 (p / problem :value "x :mod (/ this))     a quotation mark without its partner, no variable
+    (c / come-21 :ARG1 (p / problem :value x :mod (x1 / this)))  and a bracket short
+
+One pass over the characters writes clean text, with the open nodes on a list. Inside brackets a label is all up to the
+next space or bracket, so ``\binom``, ``{align*}``, ``http://x.org``, ``#`` and ``"`` are labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+
+from .atoms import atom_value, is_role, is_symbol, spell
+
+_SPACE = r" \t\r\n\v\f\x1c-\x1e\x85\u2028\u2029"
+_BLANK = re.compile(rf"[{_SPACE}]*")
+_RUN = re.compile(rf"[^{_SPACE}()]+")
+_STRING = re.compile(rf'"[^"\\\n]*(?:\\.[^"\\\n]*)*"(?=[{_SPACE}()~]|$)')
+_ROLE_RUN = re.compile(rf':[^{_SPACE}()"]*')
+_VARIABLE = re.compile(rf'[^{_SPACE}()/:"~]+')
+_ALIGNMENT = re.compile(r"~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*")
+_MARKED = re.compile(rf"(.+?)({_ALIGNMENT.pattern})", re.DOTALL)
+_LABEL_COLON = re.compile(rf":(?=[{_SPACE}()]|$)")
+_NOT_IN_ROLES = re.compile(r"[^-+.,;\w%*]+")
+
+NO_ROLE = ":mod"
+"""The role of a node that is written without one."""
+
+
+class Mender:
+    """The state of one pass over the text of a graph.
+
+    Args:
+        text: the record without its comment lines at the head, from the first bracket on.
+
+    Attributes:
+        repairs: how often each repair was made, by its name.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.repairs: Counter[str] = Counter()
+        self.out: list[str] = []
+        self.open: list[bool] = []  # for each open node whether it has a concept
+        self.words: list[str] = []  # the label that is being read
+        self.quoted = self.in_concept = self.has_role = False
+        self.name_of: dict[str, str] = {}
+        self._fresh: Iterator[str] | None = None
+
+    def mended(self) -> str:
+        """Write the graph as clean text on one line."""
+        while self.skip():
+            character = self.text[self.at]
+            if self.out and not self.open:
+                if not self.after_root(character):
+                    break
+            elif character == "(":
+                self.node()
+            elif character == ")":
+                self.close()
+            elif character == "#" and self.at_line_start():
+                self.repair("a comment inside the graph left out")
+                self.at = self.line_end()
+            elif character == ":" and not (self.in_concept and _LABEL_COLON.match(self.text, self.at)):
+                self.role()
+            else:
+                self.word()
+        self.flush()
+        if self.open:
+            self.repair("a closing bracket added")
+            self.out.append(")" * len(self.open))
+        return " ".join(self.out)
+
+    def repair(self, name: str) -> None:
+        """Count a repair."""
+        self.repairs[name] += 1
+
+    def skip(self) -> bool:
+        """Go to the next character that is no space; whether there is one."""
+        blank = _BLANK.match(self.text, self.at)
+        self.at = blank.end() if blank else self.at
+        return self.at < len(self.text)
+
+    def at_line_start(self) -> bool:
+        """Whether only spaces are before this place in its line."""
+        before = self.at
+        while before and self.text[before - 1] in " \t\r":
+            before -= 1
+        return not before or self.text[before - 1] == "\n"
+
+    def line_end(self) -> int:
+        """Give the place where this line ends."""
+        end = self.text.find("\n", self.at)
+        return len(self.text) if end < 0 else end
+
+    def after_root(self, character: str) -> bool:
+        """Go on after the root's last bracket: whether what follows may still belong to the graph."""
+        if character == ")":
+            self.repair("a closing bracket too many left out")
+            self.at += 1
+        elif character == ":":
+            self.repair("a closing bracket too early moved to the end")
+            self.out.pop()
+            self.open.append(True)
+        elif character != "#":
+            self.repair("text after the graph left out")
+        return character in ":)"
+
+    def node(self) -> None:
+        """'(' Variable? '/'?, before a concept or none."""
+        self.flush()
+        if self.open and not self.has_role:
+            self.repair("a role added")
+            self.out.append(NO_ROLE)
+        self.has_role = False
+        self.at += 1
+        self.skip()
+        found = _VARIABLE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        self.out.append("(" + self.variable(found.group() if found else ""))
+        self.open.append(False)
+        if self.skip() and self.text[self.at] == "/":
+            self.at += 1
+            self.begin_concept()
+        elif self.at < len(self.text) and self.text[self.at] not in "():":
+            self.repair("a slash before the concept added")
+            self.begin_concept()
+
+    def variable(self, written: str) -> str:
+        """Give the name of a new node: the variable that is written, where it can be one."""
+        name = written
+        if not written or not is_symbol(written):
+            self.repair("a variable made")
+            name = self.fresh()
+        elif written in self.name_of:
+            self.repair("a variable defined twice renamed")
+            name = self.fresh()
+        if written:
+            self.name_of[written] = name
+        return name
+
+    def fresh(self) -> str:
+        """Make a variable that is nowhere in the text."""
+        if self._fresh is None:
+            taken = set(re.findall(r'[^\s()/:"~]+', self.text))
+            self._fresh = (name for name in map("x{}".format, count(1)) if name not in taken)
+        return next(self._fresh)
+
+    def begin_concept(self) -> None:
+        """Read what comes next as the concept."""
+        self.out.append("/")
+        self.in_concept = self.open[-1] = True
+
+    def close(self) -> None:
+        """')'."""
+        self.flush()
+        self.has_role = False
+        self.out.append(")")
+        self.open.pop()
+        self.at += 1
+
+    def role(self) -> None:
+        """':' and all up to a space, a bracket or a quotation mark."""
+        self.flush()
+        run = _ROLE_RUN.match(self.text, self.at)
+        written = run.group() if run else ":"
+        self.at += len(written)
+        marked = _MARKED.fullmatch(written)
+        role, mark = marked.groups() if marked else (written, "")
+        if role != ":instance" and not is_role(role):
+            self.repair("a role written with other characters")
+            role = ":" + _NOT_IN_ROLES.sub("-", role[1:]).strip("-")
+        if role != ":instance":
+            self.out.append(role + mark)
+            self.has_role = True
+        elif self.open[-1]:
+            self.repair("a second concept made a node")
+            self.out.append(NO_ROLE)
+            self.has_role = True
+        else:
+            self.out.append(role)
+            self.has_role = False
+            self.in_concept = self.open[-1] = True
+
+    def word(self) -> None:
+        """A label in quotes, or all up to a space or a bracket; several words are one label."""
+        if not (self.in_concept or self.has_role or self.words):
+            self.repair("a role added")
+            self.out.append(NO_ROLE)
+            self.has_role = True
+        string = _STRING.match(self.text, self.at)
+        run = string or _RUN.match(self.text, self.at)
+        found = run.group() if run else ""
+        self.at += len(found)
+        mark = _ALIGNMENT.match(self.text, self.at) if string else None
+        if mark:
+            found += mark.group()
+            self.at = mark.end()
+        self.quoted = string is not None and not self.words
+        self.words.append(found)
+
+    def flush(self) -> None:
+        """Write the label that was read, if any, in quotes where it needs them."""
+        if self.words:
+            self.out.append(self.written(self.words))
+            self.has_role = False
+        self.words, self.quoted, self.in_concept = [], False, False
+
+    def written(self, words: list[str]) -> str:
+        """Write one label of one or several words."""
+        label = " ".join(words)
+        marked = _MARKED.fullmatch(label)
+        label, mark = marked.groups() if marked else (label, "")
+        if self.quoted and len(words) == 1:
+            return (label if len(label.splitlines()) == 1 else spell(atom_value(label))) + mark
+        if is_symbol(label):
+            return (label if self.in_concept else self.name_of.get(label, label)) + mark
+        if len(words) > 1:
+            self.repair("a label of several words put in quotes")
+        if len(label) > 1 and '"' in (label[0], label[-1]):
+            self.repair("a quotation mark without its partner left out")
+            label = label.removeprefix('"').removesuffix('"') or '"'
+        elif len(words) == 1:
+            self.repair("a label with other characters put in quotes")
+        return spell(label) + mark

@@ -1,0 +1,1 @@
+"""ARQMath as datasets of ir_datasets and PyTerrier."""

@@ -1,0 +1,58 @@
+"""Where the local copy of the release lies: named in the process, by ``ARQMATH_HOME``, or in ir_datasets' home."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyterrier_mathamr.arqmath.collection import ARQMathCollection
+from pyterrier_mathamr.arqmath.errors import NoLocalCopyError
+
+SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
+"""The sample collection that comes with the package, in the layout of the release."""
+
+_named: list[Path] = []  # the folder given to register_arqmath, once there is one
+
+
+def register_arqmath(path: str | Path) -> ARQMathCollection:
+    """Make a local copy of the release known as ``irds:arqmath/…`` in this process; a later call replaces it.
+
+    The folder is looked at when a dataset is iterated, not now.
+
+    Args:
+        path: the folder into which the release, or a part in its layout, was unpacked.
+
+    Returns:
+        The collection, for what the datasets do not give out (formula tables, pairs, links).
+
+    Raises:
+        ARQMathError: there is no such folder; what was known before stays.
+    """
+    from .definitions import register
+
+    collection = ARQMathCollection(Path(path).expanduser().resolve())
+    _named[:] = [collection.path]
+    register()
+    return collection
+
+
+def locate(dataset: str) -> ARQMathCollection:
+    """Return the collection that a dataset reads.
+
+    Args:
+        dataset: its id, ``arqmath/2022/task1``, for the error.
+
+    Raises:
+        NoLocalCopyError: none is known, or the one named by ``ARQMATH_HOME`` is not there.
+    """
+    if dataset.split("/")[1:2] == ["sample"]:
+        return ARQMathCollection(SAMPLE)
+    from ir_datasets.util import home_path
+
+    variable = os.environ.get("ARQMATH_HOME")
+    default = Path(home_path()) / "arqmath"
+    place = _named[0] if _named else Path(variable).expanduser() if variable else default
+    if not place.is_dir():
+        named = f"register_arqmath: {_named[0]}" if _named else "register_arqmath: not called"
+        raise NoLocalCopyError(dataset, (named, f"ARQMATH_HOME: {variable or 'not set'}", str(default)))
+    return ARQMathCollection(place)

@@ -1,0 +1,170 @@
+"""Answers of Task 3, in and out: one text for each topic, where the other tasks have a ranking of ids.
+
+The form of a submission, one line for each topic, its columns separated by tabs and quoted as in CSV::
+
+    topic  rank  score  name of the run  sources  answer
+    A.301  1     12.5   mathamr          1859     Both norms are …      rank is 1; at most 1,200 characters
+
+Answers were given ids of their own (``d_1``) when they were judged. The organisers' list of these ids, three columns
+``name of the run  topic  id`` (``teams_answer_id.tsv``), leads from a submission to its judgements.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from pyterrier_mathamr._common.types import QueryId
+from pyterrier_mathamr.arqmath.errors import FileFormatError, RunColumnError
+from pyterrier_mathamr.store import replace_file, writing
+
+from .rows import open_binary
+from .rules import BadRows
+from .runs import number_of
+
+ANSWER_LIMIT = 1200
+"""Unicode characters that an answer of Task 3 may have."""
+
+
+class _Answer(NamedTuple):
+    qid: QueryId
+    qanswer: str
+    score: float
+    run: str
+    sources: str
+
+
+def read_answers(path: str | Path) -> pd.DataFrame:
+    """Read a submission to Task 3.
+
+    Lines that break a rule (R501, R502, R504, R505 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as
+    warnings that name file and line, and the rest is read.
+
+    Args:
+        path: the file, plain or gzipped.
+
+    Returns:
+        ``qid``, ``qanswer`` (the text, named as readers of pyterrier-rag name it), ``score``, ``run`` (the run's name)
+        and ``sources``, in the order of the file.
+
+    Raises:
+        FileFormatError: a quotation mark that opens an answer is never closed.
+        OSError: the file cannot be read.
+    """
+    frame: pd.DataFrame = pd.DataFrame(list(_answers(Path(path))), columns=list(_Answer._fields))
+    return frame
+
+
+def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "mathamr") -> None:
+    """Write a submission to Task 3; it is there whole or not at all.
+
+    Args:
+        answers: ``qid`` and ``qanswer``, each topic once; ``score``, 1 where not given, and ``sources``, what an answer
+            was made of, the run's name where not given.
+        path: a file of that name is replaced.
+        name: of the run; its spaces become underscores.
+
+    Raises:
+        RunColumnError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
+            beyond :data:`ANSWER_LIMIT` or holds half a character (a lone surrogate), which no file can hold.
+        WriteError: it cannot be written; a file that was there is unchanged.
+
+    Example::
+
+        first = (bm25 % 1 >> dataset.text_loader("text"))(topics)  # the first answer of Task 1
+        first = first.assign(qanswer=first["text"].str[:ANSWER_LIMIT], sources=first["docno"])
+        write_answers(first, "task3.tsv", name="mathamr")
+    """
+    for column in ("qid", "qanswer"):
+        if column not in answers.columns:
+            raise RunColumnError(column, "task3", "the run does not have it")
+    run = "_".join(name.split()) or "mathamr"
+    complete = answers.assign(**{key: value for key, value in (("score", 1.0), ("sources", run)) if key not in answers})
+    complete = complete.fillna({"sources": run})
+    _check(complete)
+    target = Path(path)
+    table = io.StringIO()
+    writer = csv.writer(table, delimiter="\t", lineterminator="\n")
+    for row in complete.itertuples(index=False):
+        writer.writerow((row.qid, 1, row.score, run, row.sources, row.qanswer))
+    with writing(target):
+        replace_file(target, table.getvalue().encode())
+
+
+def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
+    """Read under which ids the answers of a run were judged.
+
+    Args:
+        path: the organisers' list, plain or gzipped.
+        run: the run's name there, which is that of its file without ``.tsv``.
+
+    Returns:
+        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` that ``task3_scores`` asks for. Lines that
+        break rule L401 are reported and left out.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    ids: dict[QueryId, str] = {}
+    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+        for line, text in enumerate(stream, 1):
+            cells = [cell.strip() for cell in text.split("\t")]
+            if len(cells) == 3 and all(cells):
+                name, topic, answer = cells
+                if name == run:
+                    ids[topic] = answer
+            elif text.strip():
+                report("L401", line, repr(text[:60]))
+    return ids
+
+
+def _answers(path: Path) -> Iterator[_Answer]:
+    """Read the good lines in the order of the file."""
+    seen: set[QueryId] = set()
+    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace", newline="") as stream:
+        rows = csv.reader(stream, delimiter="\t")
+        try:
+            for cells in rows:
+                if not "".join(cells).strip():
+                    continue
+                if len(cells) != 6:
+                    report("R501", rows.line_num, repr("\t".join(cells)[:60]))
+                    continue
+                topic, _, text, run, sources, answer = cells
+                if any(line.count("\t") >= 5 for line in answer.splitlines()[1:]):
+                    raise csv.Error("an answer has swallowed lines")
+                score = number_of(text)
+                if score is None:
+                    report("R502", rows.line_num, f"topic {topic}, score {text[:20]!r}")
+                elif topic in seen:
+                    report("R504", rows.line_num, f"topic {topic}")
+                else:
+                    if len(answer) > ANSWER_LIMIT:
+                        report("R505", rows.line_num, f"topic {topic}, {len(answer):,} characters")
+                    seen.add(topic)
+                    yield _Answer(topic, answer, score, run, sources)
+        except csv.Error as error:
+            raise FileFormatError(path, rows.line_num, f"{error}: a quotation mark is never closed") from error
+
+
+def _check(answers: pd.DataFrame) -> None:
+    """Refuse what no reader of the form would take."""
+    twice = answers["qid"][answers["qid"].duplicated()]
+    if len(twice):
+        raise RunColumnError("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
+    if pd.to_numeric(answers["score"], errors="coerce").isna().any():
+        raise RunColumnError("score", "task3", "it has no value in some row, or none that is a number")
+    for row in answers.itertuples(index=False):
+        if not isinstance(row.qanswer, str) or not row.qanswer.strip():
+            raise RunColumnError("qanswer", "task3", f"topic {row.qid} has none")
+        if len(row.qanswer) > ANSWER_LIMIT:
+            what = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab takes {ANSWER_LIMIT:,}"
+            raise RunColumnError("qanswer", "task3", what)
+        if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
+            raise RunColumnError("qanswer", "task3", f"topic {row.qid} holds half a character (a lone surrogate)")

@@ -1,0 +1,200 @@
+"""Rows of an XML dump, one at a time: constant memory, and a bad row costs one row.
+
+An incremental XML parser stops for good at the first malformed byte, perhaps two million posts before the end. The
+dump is therefore cut where a row begins, which is safe because a bare ``<`` cannot stand inside an attribute, and each
+piece is parsed on its own::
+
+    <posts>            │ header: ignored
+      <row Id="1" …/>⏎ │ piece 1
+      <row Id="2" …/>⏎ │ piece 2, of any number of lines
+    </posts>           │ tail: its absence means that the file is cut short
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from pyterrier_mathamr.arqmath.errors import FileFormatError
+
+from .rules import BadRows
+
+CHUNK = 1 << 20
+MAX_ROW = 64 << 20
+
+_ROW = re.compile(rb"<row(?=[\s/>])")
+_TAG = re.compile(rb"""<row[^>"']*(?:(?:"[^"]*"|'[^']*')[^>"']*)*>""")
+_ROOT = re.compile(rb"<(?!row[\s/>])([A-Za-z_]\w*)")
+_TAIL = re.compile(rb"</(?!row[\s>])\w+\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
+_FORBIDDEN = bytes(i for i in range(32) if i not in (9, 10, 13))
+_FORBIDDEN_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01])|x0*(?:[0-8bcef]|1[\da-f]));", re.IGNORECASE)
+_PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+
+
+def open_binary(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    """Open a file for reading bytes, unpacking it where its name ends in ``.gz``."""
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+
+
+def clean(piece: bytes) -> bytes:
+    """Drop what XML 1.0 forbids (control characters and references to them) and replace bytes that are not UTF-8."""
+    piece = _FORBIDDEN_REFERENCE.sub(b"", piece.translate(None, _FORBIDDEN))
+    return piece.decode("utf-8", "replace").replace("\ufffe", "").replace("\uffff", "").encode()
+
+
+def parse_piece(piece: bytes, mend: Callable[[bytes], bytes]) -> tuple[etree._Element | None, bool]:
+    """Parse one element, a second time after ``mend`` where it is malformed.
+
+    Args:
+        piece: the element, UTF-8.
+        mend: makes a malformed piece well-formed where it can.
+
+    Returns:
+        The element, or ``None`` where even the mended piece is malformed; and whether it had to be mended.
+    """
+    try:
+        return etree.fromstring(piece, _PARSER), False
+    except etree.XMLSyntaxError:
+        try:
+            return etree.fromstring(mend(piece), _PARSER), True
+        except etree.XMLSyntaxError:
+            return None, True
+
+
+def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element]]:
+    """Read each ``<row …/>`` of a dump of Stack Exchange's form.
+
+    Args:
+        path: the dump, plain or gzipped.
+        report: told of the rows that break a rule.
+
+    Yields:
+        The number of the row's first line, and the row.
+
+    Raises:
+        FileFormatError: the file has neither a row nor the root of an empty dump.
+        OSError: the file cannot be read.
+    """
+    hidden = False  # in a comment
+    for line, piece, last in _pieces(path, report):
+        tag, cut = _TAG.match(piece), last and not _TAIL.search(piece)
+        if hidden:
+            hidden = b"-->" not in piece
+        else:
+            # A row has no content: its start tag is all of it.
+            row, mended = parse_piece(tag[0].rstrip(b"/>") + b"/>" if tag else piece, clean)
+            if row is not None:
+                if mended:
+                    report("P105", line, f"row {row.get('Id', '')}")
+                yield line, row
+            elif not cut:
+                report("P101", line, _excerpt(piece))
+            after = piece[tag.end() :] if tag else b""
+            hidden = after.rfind(b"<!--") > after.rfind(b"-->")
+        if cut:
+            report("P106", line, _excerpt(piece))
+
+
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it was cut.
+
+    Raises:
+        FileFormatError: the file is called ``.gz`` and is none.
+        OSError: the file cannot be read.
+    """
+    chunk = bytearray()
+    with open_binary(path) as stream:
+        try:
+            while some := stream.read1(CHUNK):  # read would lose what comes before the end of a cut gzip file
+                chunk += some
+                if len(chunk) >= CHUNK:
+                    yield bytes(chunk)
+                    chunk.clear()
+        except EOFError:
+            pass  # the missing tail is noticed, and reported, by the reader of the rows
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
+    if chunk:
+        yield bytes(chunk)
+
+
+def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
+    """Yield (first line, bytes from one ``<row`` to the next, whether it is the last)."""
+    rest, line, head, found = b"", 1, b"", False
+    for chunk in read_chunks(path):
+        data = rest + chunk
+        head = head or data[:4096]
+        starts = [match.start() for match in _ROW.finditer(data)]
+        if starts and not found:
+            line += data.count(b"\n", 0, starts[0])
+            found = True
+        for start, end in itertools.pairwise(starts):
+            piece = data[start:end]
+            yield line, piece, False
+            line += piece.count(b"\n")
+        # Before the first row only what may begin one, or end an empty dump, is kept.
+        rest = data[starts[-1] :] if starts else data if found else data[-64:]
+        line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
+        if len(rest) > MAX_ROW:
+            report("P107", line, _excerpt(rest))
+            line, rest, found = line + rest.count(b"\n"), b"", False
+    if found:
+        yield line, rest, True
+    elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
+        raise FileFormatError(path, 1, "this is no dump of posts or links: it has no <row …/>")
+    elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
+        report("P106", line, _excerpt(rest))
+
+
+def _excerpt(piece: bytes) -> str:
+    text = piece[:60].decode("utf-8", "replace").strip()
+    return repr(text + "…" if len(piece) > 60 else text)
+
+
+class SeenIds:
+    """A set of ids that stays small: whole numbers of at most 8 digits take a bit each (12 MiB at most).
+
+    Other ids take a set's entry. The 2.4 million posts of the release take half a megabyte.
+    """
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+        self._others: set[str] = set()
+
+    def add(self, item: str) -> bool:
+        """Put an id in; returns whether it is new."""
+        if item in self:
+            return False
+        place = _place(item)
+        if place is None:
+            self._others.add(item)
+        else:
+            byte, bit = divmod(place, 8)
+            if byte >= len(self._bits):
+                self._bits.extend(bytes(byte + 1 - len(self._bits)))
+            self._bits[byte] |= 1 << bit
+        return True
+
+    def __contains__(self, item: str) -> bool:
+        place = _place(item)
+        if place is None:
+            return item in self._others
+        byte, bit = divmod(place, 8)
+        return byte < len(self._bits) and bool(self._bits[byte] >> bit & 1)
+
+    def __bool__(self) -> bool:
+        return bool(self._bits or self._others)
+
+
+def _place(item: str) -> int | None:
+    """Return the id's bit, or ``None`` for one that is not a number written as Python writes it."""
+    if not item.isascii() or not item.isdigit() or len(item) > 8 or (item[0] == "0" and item != "0"):
+        return None
+    return int(item)

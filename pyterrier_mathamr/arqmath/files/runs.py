@@ -1,0 +1,169 @@
+"""Rankings as run files, in and out, in the three forms that ARQMath meets.
+
+========  =======================================  ====================================================
+format    columns, separated by tabs or spaces     used for
+========  =======================================  ====================================================
+trec      topic  Q0  id  rank  score  name         trec_eval
+task1     topic  post  rank  score  name           submissions to Task 1
+task2     topic  formula  post  rank  score  name  submissions to Task 2
+========  =======================================  ====================================================
+
+Ranks are counted from 1 in the files and from 0 in frames, as PyTerrier does. A submission to Task 3 has texts in place
+of ids and is no ranking: see ``answers.py``.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath.errors import FileFormatError, RunColumnError
+from pyterrier_mathamr.store import replace_file, writing
+
+from .rows import open_binary
+from .rules import BadRows
+
+RunFormat = Literal["trec", "task1", "task2"]
+
+_COLUMNS: dict[RunFormat, tuple[str, ...]] = {
+    "trec": ("qid", "iteration", "docno", "rank", "score", "run"),
+    "task1": ("qid", "docno", "rank", "score", "run"),
+    "task2": ("qid", "docno", "post_id", "rank", "score", "run"),
+}
+_ITERATIONS = {"q0", "0", "_", "-", "iter"}  # what people write into TREC's second column; no id of a formula
+
+
+class _Line(NamedTuple):
+    qid: str
+    docno: str
+    post_id: str
+    score: float
+    run: str
+
+
+def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
+    """Read a run file.
+
+    Lines that break a rule (R501 to R503 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
+    name file and line, and the rest is read.
+
+    Args:
+        path: the file, plain or packed.
+        format: its form; told from the first line where not given: five columns are of Task 1, six are TREC's if the
+            second is ``Q0`` or ``0``, else of Task 2.
+
+    Returns:
+        ``qid``, ``docno``, ``score``, ``rank``, ``run`` (the run's name) and, of Task 2, ``post_id``: topics in the
+        order of the file, the answers to each by score, those of equal score in the order of the file.
+
+    Raises:
+        ConfigError: there is no such format.
+        FileFormatError: it is a submission to Task 3, which :func:`read_answers` reads.
+        OSError: the file cannot be read.
+    """
+    if format is not None:
+        _check(format)
+    rows = list(_lines(Path(path), format))
+    frame = pd.DataFrame(rows, columns=list(_Line._fields))
+    frame = frame.assign(_topic=pd.factorize(frame["qid"])[0])
+    frame = frame.sort_values(["_topic", "score"], ascending=[True, False], kind="stable").reset_index(drop=True)
+    frame = frame.assign(rank=frame.groupby("qid", sort=False).cumcount())
+    columns = ["qid", "docno", "score", "rank", "run"]
+    of_formulas = len(frame) > 0 and bool((frame["post_id"] != "").any())
+    result: pd.DataFrame = frame[[*columns, "post_id"] if of_formulas else columns]
+    return result
+
+
+def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *, name: str = "mathamr") -> None:
+    """Write a run file; it is there whole or not at all.
+
+    Args:
+        run: ``qid``, ``docno`` and ``score``, and ``post_id`` for Task 2. Answers are written by score, those of equal
+            score in the order of the frame.
+        path: a file of that name is replaced.
+        format: the form.
+        name: of the run; its spaces become underscores.
+
+    Raises:
+        ConfigError: there is no such format.
+        RunColumnError: the frame lacks a column, or has a value that would break the lines or is no score.
+        WriteError: it cannot be written; a file that was there is unchanged.
+    """
+    _check(format)
+    needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
+    for column in needed:
+        if column not in run.columns:
+            raise RunColumnError(column, format, "the run does not have it")
+    scores = pd.to_numeric(run["score"], errors="coerce")
+    for column in needed:
+        bad = scores.isna() if column == "score" else ~run[column].astype(str).str.fullmatch(r"\S+")
+        if bad.any():
+            value = run[column][bad].iloc[0]
+            raise RunColumnError(column, format, f"{value!r} cannot stand in a line of a run")
+    ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
+    ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
+    ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
+    ordered = ordered.assign(run="_".join(name.split()) or "mathamr")
+    lines = ordered[list(_COLUMNS[format])].itertuples(index=False, name=None)
+    target = Path(path)
+    with writing(target):
+        replace_file(target, "".join("\t".join(map(str, line)) + "\n" for line in lines).encode())
+
+
+def _lines(path: Path, format: RunFormat | None) -> Iterator[_Line]:
+    """Read the good lines in the order of the file."""
+    seen: set[tuple[str, str]] = set()
+    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+        for number, text in enumerate(stream, 1):
+            cells = text.split()
+            if not cells:
+                continue
+            if format is None and _has_answers(text):
+                raise FileFormatError(path, number, "this is a submission to Task 3; read_answers reads it")
+            format = format or _format_of(cells)
+            if format is None or len(cells) != len(_COLUMNS[format]):
+                report("R501", number, repr(text[:60]))
+                continue
+            line = dict(zip(_COLUMNS[format], cells, strict=True))
+            score = number_of(line["score"])
+            if score is None:
+                report("R502", number, f"topic {line['qid']}, id {line['docno']}, score {line['score'][:20]!r}")
+            elif (line["qid"], line["docno"]) in seen:
+                report("R503", number, f"topic {line['qid']}, id {line['docno']}")
+            else:
+                seen.add((line["qid"], line["docno"]))
+                yield _Line(line["qid"], line["docno"], line.get("post_id", ""), score, line["run"])
+
+
+def _format_of(cells: list[str]) -> RunFormat | None:
+    if len(cells) == 5:
+        return "task1"
+    if len(cells) == 6:
+        return "trec" if cells[1].lower() in _ITERATIONS else "task2"
+    return None
+
+
+def _has_answers(line: str) -> bool:
+    """Say whether a line is one of Task 3: the last of six columns is a text of several words."""
+    columns = line.split("\t")
+    return len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip()
+
+
+def number_of(text: str) -> float | None:
+    """Read a score; ``None`` where it is not a number."""
+    try:
+        score = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(score) else score
+
+
+def _check(format: str) -> None:
+    if format not in _COLUMNS:
+        raise ConfigError("format", format, "'trec', 'task1' or 'task2'")

@@ -1,0 +1,108 @@
+"""The topics of tasks 1 to 3: ``Topics_Task1_2022_V0.1.xml`` and its like.
+
+Title and question are HTML escaped once as XML, a formula is ``<span class="math-container" id="q_7">$…$</span>``. The
+``<`` of a formula is HTML-escaped there in 2020 and bare in 2022, which is for the reader of the HTML to bear. A bare
+``<`` or ``&`` in the XML itself is borne here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.types import FormulaId, QueryId
+from pyterrier_mathamr.arqmath.errors import FileFormatError
+
+from .posts import parse_tags
+from .rows import clean, open_binary, parse_piece
+from .rules import BadRows
+
+_TOPIC = re.compile(rb"<Topic[\s>].*?(?=<Topic[\s>]|\Z)", re.DOTALL)
+_END = b"</Topic>"
+_BARE_LESS = re.compile(rb"<(?!/?(?:Topic|Title|Question|Tags|Formula_Id|Latex)[\s>])")
+_ESCAPED = re.compile(r"&(?:lt|gt|amp);")  # two formulas of 2020 are escaped as HTML, and then as XML
+_BARE_AND = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
+
+
+class Topic(NamedTuple):
+    """A question posed to the systems, and for Task 2 the formula in it that is looked for."""
+
+    id: QueryId  # A.301 in tasks 1 and 3, B.301 in Task 2
+    title: str  # HTML
+    body: str  # HTML
+    tags: tuple[str, ...]
+    formula_id: FormulaId  # q_6; "" in tasks 1 and 3
+    latex: str  # of that formula, without dollars; "" in tasks 1 and 3
+    topic_id: QueryId  # the topic of Task 1 with the same question: A.301 of B.301
+
+
+def read_topics(path: str | Path) -> Iterator[Topic]:
+    """Read a file of topics; whether it is of Task 1 or 2 shows in it.
+
+    Topics that break a rule (T201 to T205 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
+    name file and line, and the rest is read.
+
+    Args:
+        path: the XML file, plain or gzipped.
+
+    Yields:
+        The topics in the order of the file, each number once.
+
+    Raises:
+        FileFormatError: the file has no ``<Topic>`` and is not an empty list of topics.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    with open_binary(path) as stream:
+        data = stream.read()
+    if b"<Topic" not in data:
+        raise FileFormatError(path, 1, "this is no file of topics: it has no <Topic …>")
+    seen: set[QueryId] = set()
+    line, at = 1, 0
+    with BadRows(path) as report:
+        for match in _TOPIC.finditer(data):
+            line, at = line + data.count(b"\n", at, match.start()), match.start()
+            topic = _topic(match[0], line, report)
+            if topic is None:
+                continue
+            if topic.id in seen:
+                report("T203", line, f"topic {topic.id}")
+                continue
+            seen.add(topic.id)
+            yield topic
+        if b"</Topics" not in data[-200:] and not data.rstrip().endswith(b"/>"):
+            report("T205", line, repr(data[-40:].decode("utf-8", "replace")))
+
+
+def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
+    whole, end, _ = piece.partition(_END)
+    element = parse_piece(whole + _END, _mend)[0] if end else None
+    if element is None:
+        report("T202", line, repr(piece[:60].decode("utf-8", "replace")))
+        return None
+    number = element.get("number", "").strip()
+    if not number:
+        report("T201", line, "topic")
+        return None
+    field = {str(child.tag): "".join(str(text) for text in child.itertext()) for child in element}
+    title, body = field.get("Title", "").strip(), field.get("Question", "").strip()
+    if not title and not body:
+        report("T204", line, f"topic {number}")
+        return None
+    return Topic(
+        id=number,
+        title=title,
+        body=body,
+        tags=parse_tags(field.get("Tags", "")),
+        formula_id=field.get("Formula_Id", "").strip(),
+        latex=_ESCAPED.sub(lambda match: unescape(match[0]), field.get("Latex", "")).strip(),
+        topic_id=f"A.{number[2:]}" if number.startswith("B.") else number,
+    )
+
+
+def _mend(piece: bytes) -> bytes:
+    """Escape each ``<`` and ``&`` that is no mark-up of a topic."""
+    return _BARE_AND.sub(b"&amp;", _BARE_LESS.sub(b"&lt;", clean(piece)))

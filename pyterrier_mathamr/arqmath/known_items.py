@@ -1,0 +1,91 @@
+"""The known-item measure: a question looks for its own answers among all answers.
+
+The split depends on the question's id alone, so that it is the same on every machine and for every part of the
+collection, and no question of validation or test is ever trained on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Literal
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.posts import plain_text, post_from_html
+
+from .files.pairs import Pair
+from .files.posts import Post
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+
+
+def known_item_split(question_id: DocNo) -> Split:
+    """Say to which part a question belongs: a tenth each for validation and test, the others for training.
+
+    Args:
+        question_id: the post id as text.
+    """
+    part = int(hashlib.sha256(question_id.encode()).hexdigest(), 16) % 10
+    return "validation" if part == 0 else "test" if part == 1 else "train"
+
+
+def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
+    """Return the pairs whose question belongs to one part, in their order.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    _check(split)
+    return [pair for pair in pairs if known_item_split(pair.question_id) == split]
+
+
+def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFrame:
+    """Make judgements of pairs: each question of one part, and with grade 1 each of its own answers.
+
+    Args:
+        pairs: question and answer, such as ``ARQMathCollection.pairs()``.
+        split: the part.
+
+    Returns:
+        Columns ``qid`` (the question's post id), ``docno`` (the answer's) and ``label`` (int, 1), in the order of the
+        pairs.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    rows = [(pair.question_id, pair.answer_id) for pair in split_pairs(pairs, split)]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "docno"], dtype=str).assign(label=1)
+    return frame
+
+
+def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.DataFrame:
+    """Make topics of the questions of one part.
+
+    Args:
+        questions: such as ``ARQMathCollection.questions()``.
+        split: the part.
+
+    Returns:
+        Columns ``qid`` (the question's post id), ``query`` (title and body as plain text, formulas as ``$latex$``),
+        ``title`` and ``body`` (HTML with the formula ids), in the order of the questions.
+
+    Raises:
+        ConfigError: there is no such part.
+    """
+    _check(split)
+    rows = [
+        (post.id, plain_text(post_from_html(post.body, post.title)), post.title, post.body)
+        for post in questions
+        if known_item_split(post.id) == split
+    ]
+    frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
+    return frame
+
+
+def _check(split: str) -> None:
+    if split not in SPLITS:
+        raise ConfigError("split", split, "'train', 'validation' or 'test'")

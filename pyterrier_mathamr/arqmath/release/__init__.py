@@ -1,0 +1,1 @@
+"""A local copy of the release as a whole."""

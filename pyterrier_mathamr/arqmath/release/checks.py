@@ -1,0 +1,194 @@
+"""Checks of a local copy: each file read once, its rows counted, its ids compared with those of the posts.
+
+A part of the release is a good copy of a part: fewer rows than published are told, not condemned. Condemned are files
+that cannot be read, that end in the middle, or whose rows break a rule.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.arqmath.files.pairs import read_links, read_pairs
+from pyterrier_mathamr.arqmath.files.posts import read_posts
+from pyterrier_mathamr.arqmath.files.qrels import read_qrels
+from pyterrier_mathamr.arqmath.files.rows import SeenIds
+from pyterrier_mathamr.arqmath.files.rules import BadRowWarning
+from pyterrier_mathamr.arqmath.files.topics import read_topics
+from pyterrier_mathamr.formula import read_formula_table
+
+from .inventory import Item, inventory
+from .published import DOCUMENT_COUNTS
+
+HARMLESS = {"Q303"}  # the codes 5 and 6, which are there on purpose
+
+
+class Finding(NamedTuple):
+    """What the check of one role found."""
+
+    role: str
+    good: bool
+    counts: str  # such as "6,164 posts: 2,769 questions, 3,395 answers"
+    problems: tuple[str, ...] = ()  # one sentence each
+    notes: tuple[str, ...] = ()  # what is worth knowing and no fault
+
+
+class _Ids(NamedTuple):
+    """The ids that later files are compared with; empty where their file is missing."""
+
+    posts: SeenIds
+    formulas: SeenIds
+
+
+def verify(folder: Path, *, verbose: bool = False) -> Iterator[Finding]:
+    """Check the files that a folder has, one role after another (some ten minutes for the whole release).
+
+    Memory stays small: a bit for each id.
+
+    Args:
+        folder: the local copy.
+        verbose: show progress.
+
+    Yields:
+        A finding for each role that is there, whole or in part.
+    """
+    ids = _Ids(SeenIds(), SeenIds())
+    for item in inventory(folder):
+        if item.state in ("present", "incomplete"):
+            yield _check(item, ids, verbose)
+
+
+def _check(item: Item, ids: _Ids, verbose: bool) -> Finding:
+    problems = [f"{item.files[0].parent}: {item.note}"] if item.note else []
+    notes: list[str] = []
+    counts = ""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MathAMRWarning)
+        try:
+            counts, told, wrong = _CHECKS[item.reader](item, ids, verbose)
+            notes += told
+            problems += wrong
+        except (MathAMRError, OSError) as error:
+            problems.append(str(error))
+    messages = [warning.message for warning in caught if isinstance(warning.message, MathAMRWarning)]
+    for message in messages:
+        harmless = isinstance(message, BadRowWarning) and message.code in HARMLESS
+        (notes if harmless else problems).append(str(message))
+    return Finding(item.role, not problems, counts, tuple(problems), tuple(notes))
+
+
+_Report = tuple[str, list[str], list[str]]
+
+
+def _posts(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    kinds: Counter[str] = Counter()
+    orphans = 0
+    rows = progress(read_posts(item.files[0]), item.role, "post", verbose=verbose, total=DOCUMENT_COUNTS["posts"])
+    for post in rows:
+        kinds[post.kind] += 1
+        ids.posts.add(post.id)
+        orphans += post.kind == "answer" and post.parent_id not in ids.posts
+    notes = [f"{orphans:,} answers whose question does not come before them"] if orphans else []
+    notes += _of_all(kinds.total(), DOCUMENT_COUNTS["posts"], "posts")
+    counts = f"{kinds.total():,} posts: {kinds['question']:,} questions, {kinds['answer']:,} answers"
+    return counts, notes, [] if kinds else ["no post"]
+
+
+def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    """Count formulas; ids are compared with those of the table of LaTeX, which comes first."""
+    of_posts = item.role.startswith("formulas, ")
+    first = of_posts and not ids.formulas
+    seen = ids.formulas if first else SeenIds()
+    total = repeated = elsewhere = foreign = empty = 0
+    problems: list[str] = []
+    for file in progress(item.files, item.role, "file", verbose=verbose):
+        if of_posts and _ends_in_a_line(file):  # those of topics are published without a last line end
+            problems.append(f"{file} ends in the middle of a line. Download it again")
+        for row in read_formula_table(file):
+            total += 1
+            known = first or not of_posts or row.id in ids.formulas
+            repeated += not seen.add(row.id)
+            foreign += not known
+            empty += not row.formula
+            elsewhere += of_posts and row.type != "comment" and bool(ids.posts) and row.post_id not in ids.posts
+    problems += [f"{repeated:,} ids come twice"] if repeated else []
+    notes = [f"{foreign:,} formulas are not in the table of LaTeX"] if foreign else []
+    notes += [f"{elsewhere:,} formulas stand in posts that are not here"] if elsewhere else []
+    notes += [f"{empty:,} formulas are empty"] if empty else []
+    notes += _of_all(total, DOCUMENT_COUNTS["formulas"], "formulas") if of_posts else []
+    return f"{total:,} formulas in {len(item.files)} files", notes, problems if total else ["no formula"]
+
+
+def _ends_in_a_line(file: Path) -> bool:
+    """Say whether a plain file was cut; of a gzipped one its reader says so."""
+    if file.suffix == ".gz" or file.stat().st_size == 0:
+        return False
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) != b"\n"
+
+
+def _topics(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    topics = list(read_topics(item.files[0]))
+    lost = [
+        topic.id for topic in topics if topic.formula_id and f'id="{topic.formula_id}"' not in topic.title + topic.body
+    ]
+    problems = [f"topic {topic}: its formula is not in its question" for topic in lost]
+    return f"{len(topics):,} topics", [], problems if topics else ["no topic"]
+
+
+def _qrels(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    grades: Counter[int] = Counter()
+    topics, judged = set(), set()
+    for qrel in read_qrels(item.files[0]):
+        grades[qrel.relevance] += 1
+        topics.add(qrel.query_id)
+        judged.add(qrel.doc_id)
+    known = ids.posts if item.role.endswith("task 1") else ids.formulas if item.role.endswith("formula id") else None
+    notes = []
+    if known:
+        here = sum(docno in known for docno in judged)
+        notes = [f"{here:,} of the {len(judged):,} judged ids are here"] if here < len(judged) else []
+    spread = " / ".join(f"{grades[grade]:,}" for grade in range(4))
+    counts = f"{grades.total():,} judgements of {len(topics)} topics, grades 0 to 3: {spread}"
+    return counts, notes, [] if grades else ["no judgement"]
+
+
+def _pairs(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    return _references(read_pairs(item.files[0]), "pairs", ids, ends=2)
+
+
+def _links(item: Item, ids: _Ids, verbose: bool) -> _Report:
+    return _references(read_links(item.files[0]), "links", ids, ends=1)
+
+
+def _references(rows: Iterable[tuple[Any, ...]], what: str, ids: _Ids, *, ends: int) -> _Report:
+    """Count rows of post ids; the first ``ends`` of each are compared with the posts."""
+    total = foreign = 0
+    for row in rows:
+        total += 1
+        foreign += bool(ids.posts) and any(post not in ids.posts for post in row[:ends])
+    notes = [f"{foreign:,} {what} of posts that are not here"] if foreign else []
+    return f"{total:,} {what}", notes, [] if total else [f"no {what}"]
+
+
+def _of_all(count: int, published: int, what: str) -> list[str]:
+    if count == published:
+        return []
+    return [f"{count / published:.2%} of the {published:,} {what} of the complete release"]
+
+
+_CHECKS: dict[str, Callable[[Item, _Ids, bool], _Report]] = {
+    "posts": _posts,
+    "table": _table,
+    "topics": _topics,
+    "qrels": _qrels,
+    "pairs": _pairs,
+    "links": _links,
+}

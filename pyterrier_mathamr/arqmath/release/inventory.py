@@ -1,0 +1,163 @@
+"""Which files of the release a folder has: each role, the file that plays it, or the archive that holds it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pyterrier_mathamr.arqmath.errors import MissingFileError
+
+from . import file_names
+from .file_names import Judged, Patterns, Representation, Task
+
+State = Literal["present", "packed", "missing", "incomplete"]
+
+YEARS = ("2020", "2021", "2022")
+_REPRESENTATIONS: tuple[Representation, ...] = ("latex", "slt", "opt")
+_TABLE_FOLDER = re.compile(r"(latex|slt|opt)_representation(?:_v(\d+))?", re.IGNORECASE)
+_TABLE = re.compile(r"(\d+)\.tsv(\.gz)?", re.IGNORECASE)
+_PASSED_OVER = {"runs", "old versions", "__macosx"}
+
+
+class Release:
+    """The files below a folder, listed once, when the first is asked for.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """All files below the folder in order; runs, old versions and hidden folders are passed over."""
+        found = []
+        for folder, folders, names in os.walk(self.path):
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f.lower() not in _PASSED_OVER)
+            found += [Path(folder, name) for name in sorted(names)]
+        return tuple(found)
+
+    def find(self, patterns: Patterns, *, complete: bool = False) -> Path | None:
+        """Return the best file whose name one of the patterns matches, or ``None``.
+
+        Args:
+            patterns: best first. Among the files of one pattern the latest version is best.
+            complete: take the complete file; otherwise its ``.mini`` form, cut down to a partial collection, is
+                preferred where it lies beside it.
+        """
+        for pattern in patterns:
+            rule = re.compile(pattern, re.IGNORECASE)
+            matching = [file for file in self.files if rule.fullmatch(file.name.replace(".mini.", "."))]
+            minis = [file for file in matching if ".mini." in file.name]
+            chosen = [file for file in matching if file not in minis] if complete else minis or matching
+            if chosen:
+                return max(chosen, key=lambda file: _version(file.name))
+        return None
+
+    def need(self, what: str, patterns: Patterns, *, complete: bool = False, hint: str = "") -> Path:
+        """Return what :meth:`find` finds.
+
+        Raises:
+            MissingFileError: nothing was found; says what is missing and which names were looked for.
+        """
+        file = self.find(patterns, complete=complete)
+        if file is None:
+            raise MissingFileError(self.path, what, tuple(_readable(patterns)), hint)
+        return file
+
+    def tables(self, kind: Representation) -> tuple[Path, ...]:
+        """Return the numbered formula tables of one representation, of its latest version, in numeric order."""
+        versions: dict[int, list[tuple[int, Path]]] = {}
+        for file in self.files:
+            folder, name = _TABLE_FOLDER.fullmatch(file.parent.name), _TABLE.fullmatch(file.name)
+            if folder and name and folder[1].lower() == kind:
+                versions.setdefault(int(folder[2] or 0), []).append((int(name[1]), file))
+        return tuple(file for _, file in sorted(versions[max(versions)])) if versions else ()
+
+
+def _version(name: str) -> tuple[int, ...]:
+    """Return the numbers of a name such as ``Posts.V1.3.xml``, so that V1.10 comes after V1.9."""
+    return tuple(int(number) for number in re.findall(r"\d+", name))
+
+
+def _readable(patterns: Iterable[str]) -> Iterable[str]:
+    """Turn patterns into names that a person reads: ``Posts.V*.xml``."""
+    for pattern in patterns:
+        name = re.sub(r"\(\[\._\]V\[\\d\.\]\+\)\?|\[\\d\.\]\+|\\d\+", "*", pattern)
+        yield re.sub(r"\((?:[^()|]*)\)\?|\\", "", name)
+
+
+class Item(NamedTuple):
+    """One role in the release and what plays it."""
+
+    role: str  # such as "posts" or "judgements 2022, task 2, by visual id"
+    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
+    files: tuple[Path, ...]  # empty where missing; the archive where packed
+    state: State
+    needed: bool  # False for what many complete copies lack
+    note: str = ""
+
+
+def inventory(folder: Path) -> list[Item]:
+    """List the roles of the release and what plays them below a folder; reads names only."""
+    release = Release(folder)
+    return [
+        _one(release, "posts", "posts", file_names.POSTS, packed=file_names.PACKED_POSTS),
+        *(_tables(release, kind) for kind in _REPRESENTATIONS),
+        _one(
+            release, "links between questions", "links", file_names.LINKS, needed=False, packed=file_names.PACKED_LINKS
+        ),
+        _one(release, "training pairs as a table", "pairs", file_names.PAIRS, needed=False),
+        *(item for year in YEARS for item in _of_year(release, year)),
+    ]
+
+
+def _of_year(release: Release, year: str) -> Iterator[Item]:
+    tasks: tuple[Task, ...] = (1, 2)
+    for task in tasks:
+        yield _one(release, f"topics {year}, task {task}", "topics", file_names.topic_patterns(year, task))
+    for kind in _REPRESENTATIONS:
+        patterns = file_names.topic_table_patterns(year, kind)
+        yield _one(release, f"formulas of the topics {year}, {kind}", "table", patterns, needed=False)
+    yield _one(release, f"judgements {year}, task 1", "qrels", file_names.qrels_patterns(year, 1))
+    judged: tuple[Judged, ...] = ("visual", "formula")
+    for what in judged:
+        role = f"judgements {year}, task 2, by {what} id"
+        yield _one(release, role, "qrels", file_names.qrels_patterns(year, 2, what), needed=what == "visual")
+    if year == "2022":
+        yield _one(release, "judgements 2022, task 3", "qrels", file_names.qrels_patterns(year, 3), needed=False)
+
+
+def _one(
+    release: Release,
+    role: str,
+    reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"],
+    patterns: Patterns,
+    *,
+    needed: bool = True,
+    packed: Patterns = (),
+) -> Item:
+    # The complete judgements are checked, not those cut down to a part, which lie beside them.
+    file = release.find(patterns, complete=True) or release.find(patterns)
+    if file:
+        return Item(role, reader, (file,), "present", needed)
+    archive = release.find(packed)
+    return Item(role, reader, (archive,) if archive else (), "packed" if archive else "missing", needed)
+
+
+def _tables(release: Release, kind: Representation) -> Item:
+    role, files = f"formulas, {kind}", release.tables(kind)
+    if not files:
+        archive = release.find(file_names.packed_table_patterns(kind))
+        return Item(role, "table", (archive,) if archive else (), "packed" if archive else "missing", True)
+    numbers = {int(file.name.split(".")[0]) for file in files}
+    absent = sorted(set(range(1, max(numbers) + 1)) - numbers)
+    if not absent:
+        return Item(role, "table", files, "present", True)
+    note = "no " + ", ".join(f"{number}.tsv" for number in absent[:5]) + (", …" if len(absent) > 5 else "")
+    return Item(role, "table", files, "incomplete", True, note)

@@ -1,0 +1,103 @@
+"""The paper's statistics of benchmark and corpus (MathAMR+, Table 4.3), counted on a local copy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.arqmath.collection import ARQMathCollection
+from pyterrier_mathamr.arqmath.errors import MissingFileError
+from pyterrier_mathamr.formula import read_formula_table
+
+from .file_names import Judged, Task
+from .published import DOCUMENT_COUNTS, TABLE_4_3
+
+
+class Statistic(NamedTuple):
+    """One row of the table."""
+
+    name: str  # as in the paper
+    here: int | None  # None where the copy lacks the file
+    published: int | None  # in the paper; None for what it does not print
+    note: str = ""
+
+
+_NOTES = {
+    "Task 1 retrieval index (answer posts)": "here all answers; in the paper those that its parser could parse",
+    "Task 2 retrieval index (question+answer posts)": "here all posts with a formula; in the paper those parsed",
+}
+
+
+def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbose: bool = False) -> list[Statistic]:
+    """Count what Table 4.3 counts.
+
+    The judgements are the official ones, complete also where the posts are a part. Topics are those with judgements;
+    those of Task 2 by visual id.
+
+    Args:
+        collection: the local copy; what it lacks is left open.
+        year: whose topics; the paper prints 2022.
+        verbose: show progress.
+    """
+    counts = _post_counts(collection, verbose)
+    formulas, visual, holding = _formula_counts(collection, verbose)
+    counts["Mathematical formulas"] = formulas
+    counts |= _judgement_counts(collection, year, 1, "formula", "Task 1 unique judged answer posts")
+    counts |= _judgement_counts(collection, year, 2, "visual", "Task 2 unique judged formulas")
+    counts["Task 1 retrieval index (answer posts)"] = counts["Answer posts"]
+    counts["Task 2 retrieval index (question+answer posts)"] = holding
+    rows = []
+    for name, printed in TABLE_4_3.items():
+        published = printed if year == 2022 or not _is_of_topics(name) else None
+        rows.append(Statistic(name, counts[name], published, _NOTES.get(name, "")))
+    return [*rows, Statistic("Visually distinct formulas", visual, None)]
+
+
+def _is_of_topics(name: str) -> bool:
+    return name.startswith("Task ") and "index" not in name
+
+
+def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int | None]:
+    posts = collection.posts()
+    kinds = Counter(
+        post.kind for post in progress(posts, "posts", "post", verbose=verbose, total=DOCUMENT_COUNTS["posts"])
+    )
+    return {
+        "Total posts": kinds.total(),
+        "Question posts": kinds["question"],
+        "Answer posts": kinds["answer"],
+        "Training pairs (question + accepted answer)": sum(1 for _ in collection.pairs()),
+    }
+
+
+def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int | None, int | None, int | None]:
+    """Count formulas, visual ids, and the posts that hold a formula."""
+    if not collection.latex_tables:
+        return None, None, None
+    formulas, visual, posts = 0, set(), set()
+    for table in progress(collection.latex_tables, "formulas", "table", verbose=verbose):
+        for row in read_formula_table(table):
+            formulas += 1
+            if row.visual_id:
+                visual.add(_small(row.visual_id))
+            if row.type != "comment":
+                posts.add(_small(row.post_id))
+    return formulas, len(visual), len(posts)
+
+
+def _small(text: str) -> int | str:
+    """Return an id as a number where it is one: half the memory of a text."""
+    return int(text) if text.isdecimal() and len(text) < 19 else text
+
+
+def _judgement_counts(
+    collection: ARQMathCollection, year: int, task: Task, judged: Judged, unique: str
+) -> dict[str, int | None]:
+    names = (f"Task {task} topics", f"Task {task} total judgments", unique)
+    try:
+        qrels = list(collection.qrels(year, task, judged=judged, complete=True))
+    except MissingFileError:
+        return dict.fromkeys(names)
+    found = (len({qrel.query_id for qrel in qrels}), len(qrels), len({qrel.doc_id for qrel in qrels}))
+    return dict(zip(names, found, strict=True))

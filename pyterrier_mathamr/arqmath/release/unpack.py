@@ -1,0 +1,133 @@
+"""Unpacks what a release has packed into the form that the readers read; the archives stay."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.arqmath.errors import UnpackError
+from pyterrier_mathamr.store import move
+
+from .inventory import inventory
+
+_ONE_FILE: dict[str, Callable[[Path], IO[bytes]]] = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+_BROKEN = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tarfile.TarError)
+
+
+def packed_files(folder: Path) -> list[Path]:
+    """List the archives of a folder that hold what the readers would read; reads names only."""
+    return [item.files[0] for item in inventory(folder) if item.state == "packed"]
+
+
+def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = False) -> list[Path]:
+    """Unpack each archive of the release whose content is not there yet.
+
+    ``.zip``, ``.bz2``, ``.xz`` and ``.tar.gz`` are read by Python itself; ``.7z`` needs the extra ``archives``. What is
+    only gzipped (``Posts.V1.3.xml.gz``, ``1.tsv.gz``) is read as it is and not unpacked.
+    Each is unpacked beside itself and moved into place when it is whole, so a run that was stopped leaves no half file,
+    and what was unpacked before is not unpacked again. Nothing is downloaded and nothing deleted.
+
+    Args:
+        folder: the local copy.
+        output: another folder for what is unpacked; beside the archive where not given.
+        verbose: show progress.
+
+    Returns:
+        What was unpacked: files, and folders of formula tables.
+
+    Raises:
+        UnpackError: an archive is broken, or would write outside its folder.
+        MissingExtraError: there is a ``.7z`` and py7zr is not installed.
+    """
+    made: list[Path] = []
+    for archive in progress(packed_files(folder), "archives", "archive", verbose=verbose):
+        target = output if output is not None else archive.parent
+        target.mkdir(parents=True, exist_ok=True)
+        made += _unpack(archive, target)
+    return made
+
+
+def _unpack(archive: Path, target: Path) -> list[Path]:
+    fresh = target / f".{archive.name}.unpacking"
+    shutil.rmtree(fresh, ignore_errors=True)
+    content, ready = fresh / "content", fresh / "ready"
+    content.mkdir(parents=True)
+    ready.mkdir()
+    try:
+        _extract(archive, content)
+        return [_move(path, target / path.name) for path in _as_read(archive, content, ready)]
+    except _BROKEN as error:
+        raise UnpackError(archive, str(error) or type(error).__name__) from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _extract(archive: Path, fresh: Path) -> None:
+    """Unpack an archive into an empty folder.
+
+    Raises:
+        UnpackError: a member would be written outside of it.
+    """
+    name = archive.name.lower()
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(archive) as file:
+            _check_names(archive, file.namelist())
+            file.extractall(fresh)
+    elif name.endswith(".7z"):
+        py7zr = require("py7zr", "archives")
+        try:
+            with py7zr.SevenZipFile(archive) as file:
+                _check_names(archive, file.getnames())
+                file.extractall(fresh)
+        except py7zr.exceptions.ArchiveError as error:
+            raise UnpackError(archive, str(error)) from error
+    elif name.endswith((".tar.gz", ".tgz")):
+        with tarfile.open(archive) as tar:
+            members = [member for member in tar.getmembers() if member.isfile() or member.isdir()]
+            _check_names(archive, [member.name for member in members])
+            for member in members:
+                tar.extract(member, fresh, set_attrs=False)
+    else:
+        with _ONE_FILE[archive.suffix.lower()](archive) as source, (fresh / archive.stem).open("wb") as out:
+            shutil.copyfileobj(source, out, 1 << 20)
+
+
+def _check_names(archive: Path, names: list[str]) -> None:
+    for name in names:
+        if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts:
+            raise UnpackError(archive, f"its member {name!r} would be written outside of its folder")
+
+
+def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
+    """Return what to keep: all there is, or for formula tables one folder of the archive's name, as the readers expect.
+
+    Raises:
+        UnpackError: an archive of formula tables has none.
+    """
+    stem = archive.name.split(".")[0]
+    if "_representation" not in stem.lower():
+        return [path for path in sorted(content.iterdir()) if not path.name.startswith((".", "__MACOSX"))]
+    tables = [path for path in sorted(content.rglob("*.tsv")) if "__MACOSX" not in path.parts]
+    if not tables:
+        raise UnpackError(archive, "it holds no .tsv table")
+    folder = ready / stem
+    folder.mkdir()
+    for table in tables:
+        move(table, folder / table.name)
+    return [folder]
+
+
+def _move(path: Path, place: Path) -> Path:
+    """Move into place; what is there already stays."""
+    if not place.exists():
+        move(path, place)
+    return place
