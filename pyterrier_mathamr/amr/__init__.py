@@ -9,7 +9,7 @@ from typing import Any
 from pyterrier_mathamr._common.errors import ConfigError
 
 from .dependency import DependencyAmrParser
-from .errors import AmrError, ParserUnavailableError, PenmanError, WorkerSetupError, WorkerStoppedError
+from .errors import AmrError, ParserUnavailableError, PenmanError
 from .graph import AmrEdge, AmrGraph
 from .merge import chunked
 from .penman import (
@@ -42,8 +42,6 @@ __all__ = [
     "TransitionAmrParser",
     "WorkerLimits",
     "WorkerParser",
-    "WorkerSetupError",
-    "WorkerStoppedError",
     "chunked",
     "decode_leniently",
     "decode_penman",

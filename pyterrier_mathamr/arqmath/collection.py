@@ -53,7 +53,7 @@ class ARQMathCollection(ByPath):
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not self.path.is_dir():
-            raise ARQMathError(f"{self.path} is no folder; give the folder into which the ARQMath release was unpacked")
+            raise ARQMathError(f"{self.path} is no folder; pass the folder into which the ARQMath release was unpacked")
         self._release = Release(self.path)
 
     @property
@@ -91,7 +91,7 @@ class ARQMathCollection(ByPath):
         if not self.latex_tables:
             names = ("latex_representation_v3/1.tsv and its like",)
             hint = self._unpack(file_names.packed_table_patterns("latex"))
-            raise MissingFileError(self.path, "tables of the formulas as LaTeX", names, hint)
+            raise MissingFileError("tables of the formulas as LaTeX", self.path, names, hint)
         return self.latex_tables
 
     def formulas(self) -> Iterator[FormulaRow]:

@@ -21,7 +21,7 @@ from ir_measures import AP, Bpref, Judged, P, define, nDCG
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
-from .errors import NothingJudgedError
+from .errors import ARQMathError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,13 +88,13 @@ def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
         Both means, and over how many topics of the run they are.
 
     Raises:
-        NothingJudgedError: no answer of the run is judged.
+        ARQMathError: no answer of the run is judged.
     """
     judged = run[["qid", "docno", "score"]].merge(qrels[["qid", "docno", "label"]], on=["qid", "docno"])
     first = judged.sort_values(["score", "docno"], ascending=False).drop_duplicates("qid")["label"]
     topics = int(run["qid"].nunique())
     if first.empty:
-        raise NothingJudgedError(topics)
+        raise ARQMathError(f"none of {topics} topics has a judged answer; its ids must be those of the qrels (d_1)")
     if len(first) < topics:
         text = f"{topics - len(first)} of {topics} topics have no judged answer; the means are over the others"
         warnings.warn(MathAMRWarning(text), stacklevel=2)

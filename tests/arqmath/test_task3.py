@@ -14,7 +14,8 @@ from pyterrier_mathamr.arqmath import (
     AVERAGE_RELEVANCE,
     TASK3_MEASURES,
     ARQMathCollection,
-    NothingJudgedError,
+    ARQMathError,
+    MissingFileError,
     Task3Scores,
     read_qrels,
     task3_scores,
@@ -61,7 +62,7 @@ def test_the_organisers_means_are_over_the_topics_with_a_judged_answer(
     found = [first_grade(run[topic], qrels.get(topic, {})) for topic in run]
     grades = [grade for grade in found if grade is not None]
     if not grades:
-        with pytest.raises(NothingJudgedError):
+        with pytest.raises(ARQMathError):
             task3_scores(frame(run, "score"), frame(qrels, "label"))
         return
     assert task3_scores(frame(run, "score"), frame(qrels, "label")) == (
@@ -80,7 +81,15 @@ def test_topics_that_are_left_out_are_counted_in_a_warning() -> None:
 
 
 def test_an_error_survives_a_worker_process() -> None:
-    assert str(pickle.loads(pickle.dumps(NothingJudgedError(3)))) == str(NothingJudgedError(3))
+    error = MissingFileError("links", Path("ARQMath"), ("links.tsv", "PostLinks.xml"))
+    assert (
+        str(pickle.loads(pickle.dumps(error)))
+        == str(error)
+        == (
+            "ARQMath: no links. Looked for links.tsv, PostLinks.xml. "
+            "Download it from https://www.cs.rit.edu/~dprl/ARQMath/arqmath-resources.html"
+        )
+    )
 
 
 def test_codes_5_and_6_are_unjudged_or_grade_0_and_never_grades(tmp_path: Path) -> None:

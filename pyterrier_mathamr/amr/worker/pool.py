@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.amr.errors import WorkerSetupError, WorkerStoppedError
+from pyterrier_mathamr.amr.errors import ParserUnavailableError
 
 from .messages import Answer, Mode, Text, read_answer
 from .process import WorkerBrokenError, WorkerProcess
@@ -45,6 +45,11 @@ class WorkerCommand:
     python: str
     model: str
     options: Mapping[str, Any]
+
+    def not_loaded(self, reason: str) -> ParserUnavailableError:
+        """Make the error of a parser that its interpreter cannot load."""
+        remedy = f"See what is missing with: mathamr doctor --parser {self.parser} --python {self.python}"
+        return ParserUnavailableError(f"cannot be loaded by {self.python}: {reason}", self.parser, remedy)
 
 
 class Worker:
@@ -76,8 +81,7 @@ class Worker:
             An iterator of portions of the answers, by key.
 
         Raises:
-            WorkerSetupError: the parser cannot be loaded.
-            WorkerStoppedError: the worker broke again and again.
+            ParserUnavailableError: the parser cannot be loaded, or the worker fails repeatedly.
         """
         waiting = deque([batch])
         while waiting and not stopped.is_set():
@@ -138,12 +142,12 @@ class Worker:
         try:
             process = self._process = WorkerProcess(self.command.python, self.device)
         except OSError as error:
-            raise WorkerSetupError(self.command.parser, self.command.python, str(error)) from error
+            raise self.command.not_loaded(str(error)) from error
         load = {"do": "load", "parser": self.command.parser, "model": self.command.model}
         reply = process.ask({**load, "options": dict(self.command.options)}, self.limits.load_seconds, stopped)
         if "error" in reply:
             self.close()
-            raise WorkerSetupError(self.command.parser, self.command.python, str(reply.get("message", "")))
+            raise self.command.not_loaded(str(reply.get("message", "")))
         return process
 
     def _broken(self, reason: str, counts: bool = True) -> Exception:
@@ -152,7 +156,13 @@ class Worker:
         self.close()
         self._breaks += counts
         if self._breaks > self.limits.restarts:
-            return WorkerStoppedError(self.command.parser, self.device, self.limits.restarts, reason, tail[-1000:])
+            where = f" on {self.device}" if self.device else ""
+            printed = f" The worker's last output:\n{tail[-1000:]}" if tail else ""
+            return ParserUnavailableError(
+                f"was stopped{where} after {self.limits.restarts} restarts without a parse: {reason}",
+                self.command.parser,
+                f"A job with a cache continues from there when it is run again.{printed}",
+            )
         return _BatchFailedError(f"the worker broke: {reason}")
 
 
@@ -177,8 +187,7 @@ class WorkerPool:
             settle: takes the answers by key as they come, one call at a time.
 
         Raises:
-            WorkerSetupError: the parser cannot be loaded.
-            WorkerStoppedError: a worker broke again and again.
+            ParserUnavailableError: the parser cannot be loaded, or a worker fails repeatedly.
         """
         waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()
 

@@ -26,7 +26,7 @@ import ir_datasets
 from ir_datasets.indices.base import Docstore
 
 from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr.arqmath.errors import DocumentStoreError
+from pyterrier_mathamr.arqmath.errors import ARQMathError
 
 BATCH = 5000
 """Documents that one commit writes: what a killed build has to read again."""
@@ -132,7 +132,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             for (record,) in self._reading().execute(query, values):
                 yield self._record(*parse_json(zlib.decompress(record)))
         except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
-            raise DocumentStoreError(self.path, str(error)) from error
+            raise self._broken(error) from error
 
     def _reading(self) -> sqlite3.Connection:
         """Return this thread's connection to the whole store; it is kept, since opening costs more than a look-up."""
@@ -148,7 +148,11 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where its message quotes damaged bytes
-            raise DocumentStoreError(self.path, str(error)) from error
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> ARQMathError:
+        advice = "Free some disk space or delete this file; it is built again when it is needed"
+        return ARQMathError(f"{self.path}: {error}. {advice}")
 
 
 class StoredDocuments:

@@ -54,5 +54,6 @@ def locate(dataset: str) -> ARQMathCollection:
     place = _named[0] if _named else Path(variable).expanduser() if variable else default
     if not place.is_dir():
         named = f"register_arqmath: {_named[0]}" if _named else "register_arqmath: not called"
-        raise NoLocalCopyError(dataset, (named, f"ARQMATH_HOME: {variable or 'not set'}", str(default)))
+        places = f"{named}; ARQMATH_HOME: {variable or 'not set'}; {default}"
+        raise NoLocalCopyError(f"{dataset} needs a local copy of the ARQMath release; there is none at: {places}.")
     return ARQMathCollection(place)

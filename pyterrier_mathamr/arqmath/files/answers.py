@@ -20,12 +20,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr._common.types import QueryId
-from pyterrier_mathamr.arqmath.errors import FileFormatError, RunColumnError
+from pyterrier_mathamr.arqmath.errors import FileFormatError
 from pyterrier_mathamr.store import replace_file, writing
 
 from .rows import open_binary
 from .rules import BadRows
-from .runs import number_of
+from .runs import column_error, number_of
 
 ANSWER_LIMIT = 1200
 """Unicode characters that an answer of Task 3 may have."""
@@ -70,7 +70,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
         name: of the run; its spaces become underscores.
 
     Raises:
-        RunColumnError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
+        ARQMathError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
             beyond :data:`ANSWER_LIMIT` or holds half a character (a lone surrogate), which no file can hold.
         WriteError: it cannot be written; a file that was there is unchanged.
 
@@ -82,7 +82,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     """
     for column in ("qid", "qanswer"):
         if column not in answers.columns:
-            raise RunColumnError(column, "task3", "the run does not have it")
+            raise column_error(column, "task3", "the run does not have it")
     run = "_".join(name.split()) or "mathamr"
     complete = answers.assign(**{key: value for key, value in (("score", 1.0), ("sources", run)) if key not in answers})
     complete = complete.fillna({"sources": run})
@@ -150,21 +150,21 @@ def _answers(path: Path) -> Iterator[_Answer]:
                     seen.add(topic)
                     yield _Answer(topic, answer, score, run, sources)
         except csv.Error as error:
-            raise FileFormatError(path, rows.line_num, f"{error}: a quotation mark is never closed") from error
+            raise FileFormatError(f"{error}: a quotation mark is never closed", path, rows.line_num) from error
 
 
 def _check(answers: pd.DataFrame) -> None:
     """Refuse what no reader of the form would take."""
     twice = answers["qid"][answers["qid"].duplicated()]
     if len(twice):
-        raise RunColumnError("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
+        raise column_error("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
     if pd.to_numeric(answers["score"], errors="coerce").isna().any():
-        raise RunColumnError("score", "task3", "it has no value in some row, or none that is a number")
+        raise column_error("score", "task3", "it has no value in some row, or none that is a number")
     for row in answers.itertuples(index=False):
         if not isinstance(row.qanswer, str) or not row.qanswer.strip():
-            raise RunColumnError("qanswer", "task3", f"topic {row.qid} has none")
+            raise column_error("qanswer", "task3", f"topic {row.qid} has none")
         if len(row.qanswer) > ANSWER_LIMIT:
             what = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab takes {ANSWER_LIMIT:,}"
-            raise RunColumnError("qanswer", "task3", what)
+            raise column_error("qanswer", "task3", what)
         if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
-            raise RunColumnError("qanswer", "task3", f"topic {row.qid} holds half a character (a lone surrogate)")
+            raise column_error("qanswer", "task3", f"topic {row.qid} holds half a character (a lone surrogate)")

@@ -99,7 +99,7 @@ def _table(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]
     with io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
         found = tuple(stream.readline().rstrip("\r\n").split("\t"))
         if found[: len(header)] != header:
-            raise FileFormatError(path, 1, f"the header is {found[:6]}, expected {header}")
+            raise FileFormatError(f"the header is {found[:6]}, expected {header}", path, 1)
         for line, text in enumerate(stream, 2):
             if text.strip():
                 yield line, text.rstrip("\r\n").split("\t")

@@ -120,7 +120,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
         except EOFError:
             pass  # the missing tail is noticed, and reported, by the reader of the rows
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise FileFormatError(path, 1, f"this is no gzip file ({error})") from error
+            raise FileFormatError(f"this is no gzip file ({error})", path, 1) from error
     if chunk:
         yield bytes(chunk)
 
@@ -148,7 +148,7 @@ def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
     if found:
         yield line, rest, True
     elif not head or not (root := _ROOT.search(head)) or root[1].lower() not in (b"posts", b"postlinks"):
-        raise FileFormatError(path, 1, "this is no dump of posts or links: it has no <row …/>")
+        raise FileFormatError("this is no dump of posts or links: it has no <row …/>", path, 1)
     elif not (_TAIL.search(rest) or head.rstrip().endswith(b"/>")):
         report("P106", line, _excerpt(rest))
 

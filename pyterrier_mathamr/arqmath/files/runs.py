@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath.errors import FileFormatError, RunColumnError
+from pyterrier_mathamr.arqmath.errors import ARQMathError, FileFormatError
 from pyterrier_mathamr.store import replace_file, writing
 
 from .rows import open_binary
@@ -92,20 +92,20 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
 
     Raises:
         ConfigError: there is no such format.
-        RunColumnError: the frame lacks a column, or has a value that would break the lines or is no score.
+        ARQMathError: the frame lacks a column, or has a value that would break the lines or is no score.
         WriteError: it cannot be written; a file that was there is unchanged.
     """
     _check(format)
     needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
     for column in needed:
         if column not in run.columns:
-            raise RunColumnError(column, format, "the run does not have it")
+            raise column_error(column, format, "the run does not have it")
     scores = pd.to_numeric(run["score"], errors="coerce")
     for column in needed:
         bad = scores.isna() if column == "score" else ~run[column].astype(str).str.fullmatch(r"\S+")
         if bad.any():
             value = run[column][bad].iloc[0]
-            raise RunColumnError(column, format, f"{value!r} cannot stand in a line of a run")
+            raise column_error(column, format, f"{value!r} cannot stand in a line of a run")
     ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
     ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
     ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
@@ -125,7 +125,7 @@ def _lines(path: Path, format: RunFormat | None) -> Iterator[_Line]:
             if not cells:
                 continue
             if format is None and _has_answers(text):
-                raise FileFormatError(path, number, "this is a submission to Task 3; read_answers reads it")
+                raise FileFormatError("this is a submission to Task 3; read_answers reads it", path, number)
             format = format or _format_of(cells)
             if format is None or len(cells) != len(_COLUMNS[format]):
                 report("R501", number, repr(text[:60]))
@@ -153,6 +153,11 @@ def _has_answers(line: str) -> bool:
     """Say whether a line is one of Task 3: the last of six columns is a text of several words."""
     columns = line.split("\t")
     return len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip()
+
+
+def column_error(column: str, format: str, reason: str) -> ARQMathError:
+    """Make the error of a run that cannot be written because of one of its columns."""
+    return ARQMathError(f"column {column!r} of a run in the format {format}: {reason}")
 
 
 def number_of(text: str) -> float | None:

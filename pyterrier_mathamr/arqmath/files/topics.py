@@ -59,7 +59,7 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
     with open_binary(path) as stream:
         data = stream.read()
     if b"<Topic" not in data:
-        raise FileFormatError(path, 1, "this is no file of topics: it has no <Topic …>")
+        raise FileFormatError("this is no file of topics: it has no <Topic …>", path, 1)
     seen: set[QueryId] = set()
     line, at = 1, 0
     with BadRows(path) as report:

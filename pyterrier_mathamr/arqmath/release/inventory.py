@@ -67,7 +67,7 @@ class Release:
         """
         file = self.find(patterns, complete=complete)
         if file is None:
-            raise MissingFileError(self.path, what, tuple(_readable(patterns)), hint)
+            raise MissingFileError(what, self.path, tuple(_readable(patterns)), hint)
         return file
 
     def tables(self, kind: Representation) -> tuple[Path, ...]:

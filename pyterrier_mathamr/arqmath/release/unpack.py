@@ -14,7 +14,7 @@ from typing import IO
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.arqmath.errors import UnpackError
+from pyterrier_mathamr.arqmath.errors import DOWNLOAD_PAGE, ARQMathError
 from pyterrier_mathamr.store import move
 
 from .inventory import inventory
@@ -45,7 +45,7 @@ def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = 
         What was unpacked: files, and folders of formula tables.
 
     Raises:
-        UnpackError: an archive is broken, or would write outside its folder.
+        ARQMathError: an archive is broken, or would write outside its folder.
         MissingExtraError: there is a ``.7z`` and py7zr is not installed.
     """
     made: list[Path] = []
@@ -66,7 +66,7 @@ def _unpack(archive: Path, target: Path) -> list[Path]:
         _extract(archive, content)
         return [_move(path, target / path.name) for path in _as_read(archive, content, ready)]
     except _BROKEN as error:
-        raise UnpackError(archive, str(error) or type(error).__name__) from error
+        raise _error(archive, str(error) or type(error).__name__) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -75,7 +75,7 @@ def _extract(archive: Path, fresh: Path) -> None:
     """Unpack an archive into an empty folder.
 
     Raises:
-        UnpackError: a member would be written outside of it.
+        ARQMathError: a member would be written outside of it.
     """
     name = archive.name.lower()
     if name.endswith(".zip"):
@@ -89,7 +89,7 @@ def _extract(archive: Path, fresh: Path) -> None:
                 _check_names(archive, file.getnames())
                 file.extractall(fresh)
         except py7zr.exceptions.ArchiveError as error:
-            raise UnpackError(archive, str(error)) from error
+            raise _error(archive, str(error)) from error
     elif name.endswith((".tar.gz", ".tgz")):
         with tarfile.open(archive) as tar:
             members = [member for member in tar.getmembers() if member.isfile() or member.isdir()]
@@ -104,21 +104,21 @@ def _extract(archive: Path, fresh: Path) -> None:
 def _check_names(archive: Path, names: list[str]) -> None:
     for name in names:
         if name.startswith(("/", "\\")) or ".." in Path(name.replace("\\", "/")).parts:
-            raise UnpackError(archive, f"its member {name!r} would be written outside of its folder")
+            raise _error(archive, f"its member {name!r} would be written outside of its folder")
 
 
 def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
     """Return what to keep: all there is, or for formula tables one folder of the archive's name, as the readers expect.
 
     Raises:
-        UnpackError: an archive of formula tables has none.
+        ARQMathError: an archive of formula tables has none.
     """
     stem = archive.name.split(".")[0]
     if "_representation" not in stem.lower():
         return [path for path in sorted(content.iterdir()) if not path.name.startswith((".", "__MACOSX"))]
     tables = [path for path in sorted(content.rglob("*.tsv")) if "__MACOSX" not in path.parts]
     if not tables:
-        raise UnpackError(archive, "it holds no .tsv table")
+        raise _error(archive, "it holds no .tsv table")
     folder = ready / stem
     folder.mkdir()
     for table in tables:
@@ -131,3 +131,7 @@ def _move(path: Path, place: Path) -> Path:
     if not place.exists():
         move(path, place)
     return place
+
+
+def _error(archive: Path, reason: str) -> ARQMathError:
+    return ARQMathError(f"{archive}: {reason}. Download it again from {DOWNLOAD_PAGE}, or unpack it by hand")

@@ -78,7 +78,7 @@ def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser
             if len(graphs) != end - start:
                 raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
             found.update(enumerate(graphs, start))
-        except ParserUnavailableError:
+        except (ParserUnavailableError, ImportError):
             raise  # no post is to blame, and no half will do better
         except Exception as error:  # whatever a parser of any origin raises, the other posts are built
             if end - start == 1:

@@ -193,7 +193,7 @@ def test_malformed_text_is_refused_with_its_place(text, line, offset, message):
         decode_penman(text)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (error.line, error.offset) == (line, offset)
-    assert message in error.message
+    assert message in error.reason
     shown = str(error).splitlines()
     assert shown[-1] == "  " + " " * offset + "^"
 

@@ -14,10 +14,9 @@ from worker_examples import LIMITS, TEXTS, lines, penman, posts_of
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.amr import (
+    ParserUnavailableError,
     TransitionAmrParser,
     WorkerLimits,
-    WorkerSetupError,
-    WorkerStoppedError,
 )
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts import post_from_text
@@ -72,7 +71,7 @@ def test_a_worker_that_breaks_the_agreement_once_is_replaced_and_nothing_is_lost
 def test_after_five_restarts_without_a_parse_the_job_ends_and_says_why(broken_python, marks, way, tmp_path):
     with (
         TransitionAmrParser(broken_python(way), limits=LIMITS, cache=tmp_path / "kept") as parser,
-        pytest.raises(WorkerStoppedError, match="after 5 restarts") as raised,
+        pytest.raises(ParserUnavailableError, match="after 5 restarts") as raised,
     ):
         GraphBuilder(parser).build({text: post_from_text(text) for text in TEXTS})
     assert len(lines(marks, "loaded")) == 6
@@ -92,9 +91,9 @@ def test_slow_answers_are_waited_for_in_proportion_to_their_size(transition, mon
 
 
 def test_a_parser_that_cannot_be_loaded_says_so_at_once(transition, tmp_path, marks):
-    with pytest.raises(WorkerSetupError, match=r"not in our library.*mathamr doctor --parser transition"):
+    with pytest.raises(ParserUnavailableError, match=r"not in our library.*mathamr doctor --parser transition"):
         GraphBuilder(transition(model="none")).build({"1": post_from_text("One.")})
-    with pytest.raises(WorkerSetupError, match="No such file"):
+    with pytest.raises(ParserUnavailableError, match="No such file"):
         TransitionAmrParser(tmp_path / "nowhere").parse_sentences(["One."])
     assert lines(marks, "loaded") == []
 
@@ -112,7 +111,7 @@ class hub:
 
 def test_without_a_network_the_cached_code_of_the_hub_is_enough(transition, tmp_path):
     (tmp_path / "packages/torch.py").write_text(TORCH_1_13.format(folder=str(tmp_path / "hub")))
-    with pytest.raises(WorkerSetupError, match="Name or service not known"):
+    with pytest.raises(ParserUnavailableError, match="Name or service not known"):
         transition().parse_sentences(["One."])
     (tmp_path / "hub/pytorch_fairseq_main").mkdir(parents=True)
     assert transition().parse_sentences(["One."]) == ["(o / one-01 :quant 2)"]
@@ -134,7 +133,7 @@ def test_several_workers_share_the_work_and_the_result_is_that_of_one(transition
 def test_one_bad_worker_ends_the_job_of_all_without_waiting_for_a_hanging_one(transition):
     limits = WorkerLimits(batch_tokens=1, batch_seconds=600.0, load_seconds=60.0, restarts=0)
     parser = transition(limits=limits, devices=["cpu", "cpu"])
-    with pytest.raises(WorkerStoppedError):
+    with pytest.raises(ParserUnavailableError):
         parser.parse_posts(posts_of(["Hang for ever and ever and ever.", "Crash."]))
 
 

@@ -14,9 +14,9 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.amr import (
     AmrlibParser,
     DependencyAmrParser,
+    ParserUnavailableError,
     TransitionAmrParser,
     WorkerLimits,
-    WorkerSetupError,
     decode_penman,
     encode_penman,
     get_parser,
@@ -146,7 +146,7 @@ def test_sentences_of_amrlib_are_merged_here(foreign_python):
             graph = parser.parse_post(post_from_text("Well. Fail of $x$. Done."))
         assert graph.metadata == (("parser", "amrlib, dependency"),)
         assert parser.parse_sentences(["", "Yes."]) == ["(a / amr-empty)", "(y / yes.)"]
-    with pytest.raises(WorkerSetupError, match="FileNotFoundError"):
+    with pytest.raises(ParserUnavailableError, match="FileNotFoundError"):
         AmrlibParser(foreign_python, model="none").parse_sentences(["One."])
 
 

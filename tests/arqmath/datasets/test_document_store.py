@@ -10,7 +10,7 @@ import pytest
 from pyterrier_mathamr.arqmath import ARQMathDoc
 from pyterrier_mathamr.arqmath.datasets import docstore
 from pyterrier_mathamr.arqmath.datasets.docstore import DocumentStore
-from pyterrier_mathamr.arqmath.errors import DocumentStoreError
+from pyterrier_mathamr.arqmath.errors import ARQMathError
 
 DOCS = [
     ARQMathDoc(str(100 + i), "answer", "7", "", f"<p>{i} ≤ \ud835</p>", f"{i}", "", "", None if i % 2 else -i, None)
@@ -128,5 +128,5 @@ def test_one_document_is_found_by_its_place(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_store_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "s.sqlite").write_bytes(b"something else" * 100)
-    with pytest.raises(DocumentStoreError, match=r"s\.sqlite.*delete this file"):
+    with pytest.raises(ARQMathError, match=r"s\.sqlite.*delete this file"):
         DocumentStore(tmp_path / "s.sqlite", Source(), ARQMathDoc).build()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr.arqmath import (
     ANSWER_LIMIT,
+    ARQMathError,
     BadRowWarning,
     FileFormatError,
-    RunColumnError,
     Task3Scores,
     read_answer_ids,
     read_answers,
@@ -87,7 +87,7 @@ def test_what_the_lab_would_not_take_is_refused_and_the_old_file_stays(
     (tmp_path / "run").write_text("old")
     good = {"qid": ["A.1", "A.2"], "qanswer": ["x" * ANSWER_LIMIT, "no"], "score": [1.0, 2.0]}
     bad = {column: values for column, values in {**good, **change}.items() if values is not None}
-    with pytest.raises(RunColumnError, match=named):
+    with pytest.raises(ARQMathError, match=named):
         write_answers(pd.DataFrame(bad), tmp_path / "run")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
     write_answers(pd.DataFrame(good), tmp_path / "run")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, RunColumnError, read_run, write_run
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathError, read_run, write_run
 
 TREC = "A.301 Q0 12 1 3.5 bm25\nA.301 Q0 14 2 1.5 bm25\nA.302 Q0 12 1 -2 bm25\n"
 TASK1 = "A.301\t12\t1\t3.5\tbm25\nA.301\t14\t2\t1.5\tbm25\nA.302\t12\t1\t-2\tbm25\n"
@@ -117,7 +117,7 @@ def test_a_value_that_would_break_a_line_is_refused_and_the_old_file_stays(
         del row[column]
     else:
         row[column] = value
-    with pytest.raises(RunColumnError, match=column):
+    with pytest.raises(ARQMathError, match=column):
         write_run(pd.DataFrame([row]), tmp_path / "run", "task2")
     assert (tmp_path / "run").read_text() == "old"
     write_run(pd.DataFrame([{"qid": "A.1", "docno": "5", "score": 1.0, "post_id": "7"}]), tmp_path / "run", "task2")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyterrier_mathamr._common.errors import MissingExtraError
-from pyterrier_mathamr.arqmath import ARQMathCollection, UnpackError, packed_files, unpack_release
+from pyterrier_mathamr.arqmath import ARQMathCollection, ARQMathError, packed_files, unpack_release
 from pyterrier_mathamr.arqmath.release import unpack
 
 POSTS = b'<posts><row Id="1" PostTypeId="2"/></posts>\n'
@@ -92,7 +92,7 @@ def test_a_broken_archive_is_an_error_that_names_it_and_leaves_nothing(tmp_path:
     else:
         {"zip": pack_zip, "7z": pack_7z}[kind](archive, {"Posts.V1.3.xml": POSTS})
     archive.write_bytes(archive.read_bytes()[:cut])
-    with pytest.raises(UnpackError, match=archive.name):
+    with pytest.raises(ARQMathError, match=archive.name):
         unpack_release(tmp_path)
     assert list(tmp_path.iterdir()) == [archive]
 
@@ -101,14 +101,14 @@ def test_an_archive_that_would_write_elsewhere_is_refused(tmp_path: Path) -> Non
     folder = tmp_path / "release"
     folder.mkdir()
     pack_zip(folder / "Posts.V1.3.zip", {"../Posts.V1.3.xml": POSTS})
-    with pytest.raises(UnpackError, match="outside"):
+    with pytest.raises(ARQMathError, match="outside"):
         unpack_release(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
 def test_an_archive_of_tables_without_one_is_refused(tmp_path: Path) -> None:
     pack_zip(tmp_path / "slt_representation_v3.zip", {"README": b"moved"})
-    with pytest.raises(UnpackError, match=r"no \.tsv"):
+    with pytest.raises(ARQMathError, match=r"no \.tsv"):
         unpack_release(tmp_path)
 
 
