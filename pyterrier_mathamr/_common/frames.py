@@ -1,9 +1,9 @@
 """What every transformer does with a DataFrame: its kind, each query once, objects as a column, the empty frame.
 
-Three facts of PyTerrier's frames are dealt with here and nowhere else::
+Three properties of PyTerrier's frames are handled here and nowhere else::
 
     qid  query   query_graph  docno        after ``bm25 + mathamr`` and ``bm25 | mathamr`` the query's columns are
-    1    "sum…"  NaN          d3           NaN on the rows of the other branch: take the first value that is there;
+    1    "sum…"  NaN          d3           NaN on the rows of the other branch: take the first value;
     1    NaN     <graph>      d7           a ranking repeats its query in each row: encode it once, join it back;
     2    "lim…"  <graph>      d3           a column of arrays of one shape is stacked by pandas unless given as objects.
 """
@@ -19,22 +19,31 @@ import pandas as pd
 
 from .errors import MathAMRError
 
-_DTYPES = {"score": "float64", "rank": "int64"}
+_DTYPES = {
+    "score": "float64",
+    "rank": "int64",
+    **dict.fromkeys(("docno", "post_id", "visual_id"), "str"),
+}
 
 
 class MissingValueError(MathAMRError):
     """A column that is needed has no value in any row of some queries or documents."""
 
-    def __init__(self, column: str, key: str, ids: Sequence[str]) -> None:
-        super().__init__(column, key, ids)
-        self.column, self.key, self.ids = column, key, ids
+    column: str
+    key: str
+    ids: Sequence[str]
+    template = "column {column!r} is empty in every row of {count} {key}: {shown}."
+    advice = "Put the transformer that adds {column!r} before this one, in every branch of the pipeline."
 
-    def __str__(self) -> str:
-        shown = ", ".join(map(str, self.ids[:5])) + (", …" if len(self.ids) > 5 else "")
-        return (
-            f"column {self.column!r} is empty in every row of {len(self.ids)} {self.key}: {shown}. "
-            f"Put the transformer that makes {self.column!r} before this one, for every branch of the pipeline."
-        )
+    @property
+    def count(self) -> int:
+        """The number of ids."""
+        return len(self.ids)
+
+    @property
+    def shown(self) -> str:
+        """The first ids."""
+        return listed(self.ids)
 
 
 class FrameKind(Enum):
@@ -52,7 +61,7 @@ def frame_kind(columns: Iterable[str]) -> FrameKind:
         columns: the names of the frame's columns.
 
     Returns:
-        The kind; a frame without ``qid`` counts as documents, with or without ``docno``.
+        The kind; a frame without ``qid`` is documents, with or without ``docno``.
     """
     names = set(columns)
     if "qid" not in names:
@@ -84,8 +93,26 @@ def listed(ids: Sequence[object]) -> str:
     return ", ".join(map(repr, ids[:5])) + (", …" if len(ids) > 5 else "")
 
 
+def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one row for each query of a frame.
+
+    Args:
+        frame: queries; a ``qid`` may have several rows, and its columns gaps in some of them.
+        outputs: columns that a retriever adds, left out here.
+
+    Returns:
+        A new frame in order of the qids' first appearance: the first value of each column, without ``outputs``.
+    """
+    rows = frame.drop(columns=[name for name in outputs if name in frame.columns])
+    first = rows.drop_duplicates(subset="qid").reset_index(drop=True)
+    if len(first) == len(rows):
+        return first
+    gaps = {name: first_values(rows, name) for name in rows.columns if rows[name].isna().any()}
+    return with_objects(first, **{name: [values.get(qid) for qid in first["qid"]] for name, values in gaps.items()})
+
+
 def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
-    """Take the first value that is there for each key.
+    """Return the first value of each key that is not empty.
 
     Args:
         frame: any frame with both columns.
@@ -154,9 +181,9 @@ def encode_distinct(
 
     Args:
         frame: queries, documents or a ranking.
-        column: what is encoded; the first value that is there for each key.
+        column: what is encoded; the first value of each key that is not empty.
         name: the new column of results.
-        encode: values in order of the keys' first appearance to as many results; not called without values.
+        encode: maps values, in order of the keys' first appearance, to as many results; not called without values.
         key: ``qid`` or ``docno``.
 
     Returns:
@@ -174,11 +201,11 @@ def encode_distinct(
 
 
 def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Give an empty frame the columns that a transformer would add, so that inspection sees them.
+    """Add to an empty frame the columns that a transformer would add, so that inspection sees them.
 
     Args:
         frame: a frame without rows.
-        columns: names to add; ``score`` is float64, ``rank`` int64, any other an object column.
+        columns: names to add; ``score`` is float64, ``rank`` int64, ids are text, any other an object column.
 
     Returns:
         A new frame without rows: the columns of ``frame``, then those of ``columns`` that are new.

@@ -1,11 +1,11 @@
-"""How a command ends that is told to: SIGINT and SIGTERM alike, soon, with one line.
+"""How a command ends on SIGINT or SIGTERM: soon, with one line and exit code 130 or 143.
 
 ::
 
-    signal ──▶ Interrupted, raised where the command is ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
-       └─────▶ a thread that waits: where that takes too long, in native code perhaps, the process ends all the same
+    signal ──▶ Interrupted, raised in the main thread ──▶ jobs keep their work and note it ──▶ one line, 130 or 143
+       └─────▶ a watching thread: where that takes too long (native code, perhaps), it ends the process itself
 
-Whatever is under way may be cut off at any instant, so nothing is lost by not waiting.
+Every job can be killed at any instant, so ending early loses nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PATIENCE = 1.5  # seconds; a command ends within two
 
 
 class Interrupted(KeyboardInterrupt):
-    """The process was told to end; jobs say in its notes what of their work is kept.
+    """SIGINT or SIGTERM came; jobs say in its notes what of their work is kept.
 
     Attributes:
-        number: of the signal.
+        number: the signal.
     """
 
     def __init__(self, number: int = signal.SIGINT) -> None:
@@ -36,11 +36,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruptible:
-    """While it is open, SIGINT and SIGTERM raise :class:`Interrupted` in the main thread; elsewhere it does nothing.
+    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; in other threads than the main one, nothing.
 
     Args:
-        command: the command line that goes on with the work.
-        to_the_end: the process ends with the command, and does so soon even where its last threads do not.
+        command: the command line that resumes the work.
+        to_the_end: the process ends with the command, soon, even if its last threads do not.
     """
 
     def __init__(self, command: str, *, to_the_end: bool) -> None:
@@ -70,18 +70,19 @@ class Interruptible:
             os.close(self._pipe[1])
 
     def tell(self, error: BaseException | None = None) -> None:
-        """Say once, in one line, what is kept and how to go on."""
+        """Report once, in one line, what is kept and how to resume."""
         if not self._told.acquire(blocking=False):
             return
         kept = "; ".join(" ".join(note.split()) for note in getattr(error, "__notes__", ()))
         fresh = "\n" if sys.stderr.isatty() else ""  # below a progress bar
         said = f"Interrupted{': ' + kept if kept else ''}. To go on, run the same command again: {self._command}"
-        print(f"{fresh}{said}", file=sys.stderr, flush=True)  # noqa: T201 - this is the command line
+        sys.stderr.write(f"{fresh}{said}\n")
+        sys.stderr.flush()
 
     def leave(self, code: int) -> None:
-        """End the process, where it ends with the command, without the seconds that Python takes to take itself apart.
+        """End the process, where it ends with the command, without the seconds of Python's own shutdown.
 
-        What was registered to be done at the end, such as removing temporary folders, is done.
+        Exit handlers, such as the removal of temporary folders, are run.
         """
         if self._to_the_end and self._pipe:
             atexit._run_exitfuncs()
@@ -105,7 +106,7 @@ class Interruptible:
 
 @contextmanager
 def postponed() -> Iterator[None]:
-    """Let what is done here be finished before SIGINT or SIGTERM raises anything in the main thread."""
+    """Postpone SIGINT and SIGTERM to the end of the block."""
     heard: list[tuple[int, FrameType | None]] = []
     handlers = {}
     if threading.current_thread() is threading.main_thread():

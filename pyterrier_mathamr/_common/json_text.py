@@ -1,4 +1,4 @@
-"""JSON that others wrote, read so that each thing wrong with it is a `ValueError`."""
+"""JSON from outside, every fault of which is a `ValueError`."""
 
 from __future__ import annotations
 

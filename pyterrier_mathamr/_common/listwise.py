@@ -30,15 +30,9 @@ _TOLERANCE = 1e-9
 class NothingToFitError(MathAMRError):
     """No question has both a right and a wrong candidate."""
 
-    def __init__(self, questions: int) -> None:
-        super().__init__(questions)
-        self.questions = questions
-
-    def __str__(self) -> str:
-        return (
-            f"none of {self.questions} question(s) has both a right and a wrong answer among its candidates; "
-            "give more questions, judgements of these questions, or more candidates for each."
-        )
+    questions: int
+    template = "none of {questions} question(s) has both a right and a wrong answer among its candidates."
+    advice = "Give more questions, judgements of these questions, or more candidates for each."
 
 
 def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
@@ -49,7 +43,7 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
 
     Args:
         groups: one for each question; those without a right or without a wrong candidate are skipped.
-        ridge: what half the squared length of the weights (of features with unit spread) counts.
+        ridge: the factor of half the squared length of the weights (of features with unit spread).
 
     Returns:
         float64 ``[f]``.

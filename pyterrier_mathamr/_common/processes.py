@@ -1,8 +1,8 @@
-"""Work spread over processes, its results in order, as one process would give them.
+"""Work spread over processes, its results in the order of one process, and neighbours cut into runs of a budget.
 
-The processes are started afresh (``spawn``), so nothing of the caller's threads, devices or Java comes along; a script
-therefore keeps its own work under ``if __name__ == "__main__":``. Each uses one core. They leave Ctrl-C to the process
-that started them, and end by themselves when it dies.
+The processes are started afresh (``spawn``), so they inherit no threads, devices or Java; a script therefore keeps its
+own work under ``if __name__ == "__main__":``. Each uses one core. They leave Ctrl-C to the process that started them,
+and end by themselves when it dies.
 """
 
 from __future__ import annotations
@@ -21,59 +21,78 @@ from itertools import chain, islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from .errors import ConfigError, MathAMRError
+from .errors import MathAMRError
 from .interrupts import postponed
+from .parameters import COUNT
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-_FEW = 8  # items; fewer are done before a process is ready
-_AHEAD = 3  # items for each process that are handed out or waiting: busy while the slowest is waited for, and no more
-_work: Any = None  # in a worker process: what it does with each item
+_FEW = 8  # items; fewer are done before a process has started
+_AHEAD = 3  # items for each process that are handed out or waiting, so that it is busy while the slowest is waited for
+_work: Any = None  # in a worker process: the function that it maps
 
 
 class WorkerDiedError(MathAMRError):
-    """A worker process ended before it gave its result."""
+    """A worker process ended before it returned its result."""
 
-    def __init__(self, workers: int) -> None:
-        super().__init__(workers)
-        self.workers = workers
-
-    def __str__(self) -> str:
-        return (
-            f"one of {self.workers} worker processes died, killed for want of memory perhaps. Run the job again with "
-            "fewer workers; a script that uses several needs `if __name__ == '__main__':` around its work."
-        )
+    workers: int
+    template = "one of {workers} worker processes died; it may have run out of memory."
+    advice = (
+        "Run the job again with fewer workers; a script that uses several needs `if __name__ == '__main__':` around "
+        "its work."
+    )
 
 
 def usable_cores() -> int:
-    """Count the processor cores that this process may use."""
+    """Count the CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
+    """Cut neighbours into runs whose sizes add up to at most ``budget``; one that is larger is a run of its own.
+
+    Args:
+        sizes: of the items, in order.
+        budget: the largest sum of a run of several items.
+
+    Returns:
+        The numbers of the items of each run; together all of them in order.
+    """
+    runs: list[range] = []
+    room = 0
+    for i, size in enumerate(sizes):
+        if not runs or size > room:
+            runs.append(range(i, i + 1))
+            room = budget
+        else:
+            runs[-1] = range(runs[-1].start, i + 1)
+        room -= size
+    return runs
 
 
 def map_in_processes(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Generator[Result, None, None]:
-    """Do the same work on each item, in several processes at once.
+    """Map a function over items in several processes.
 
-    Items are taken from the iterable only a few ahead of the results that were taken, so memory is bounded.
+    Items are read only a few ahead of the results, so memory is bounded.
 
     Args:
-        work: what is done; with several workers it is pickled once for each.
-        items: what it is done on.
-        workers: number of processes. With 1, or for fewer items than are worth a process, this process does it.
+        work: the function; with several workers it is pickled once for each.
+        items: its arguments.
+        workers: number of processes. With 1, or for few items, this process does the work itself.
 
     Returns:
         The results in the order of the items; an exception of the work is raised in its place. Closing the generator
         ends the processes.
 
     Raises:
-        ConfigError: ``workers`` is less than 1.
+        ConfigError: ``workers`` is no positive integer.
         WorkerDiedError: a process was killed.
     """
-    if workers < 1:
-        raise ConfigError("workers", workers, "a positive number")
+    COUNT.check("workers", workers)
     rest = iter(items)
     first = list(islice(rest, _FEW))
     if workers == 1 or len(first) < _FEW:
@@ -94,7 +113,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
         raise WorkerDiedError(workers) from error
-    except BaseException:  # nobody waits for what is under way any more
+    except BaseException:  # nobody waits for the rest any more
         for process in list((pool._processes or {}).values()):
             process.kill()
         raise
@@ -104,7 +123,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Have the processes that are started here compute with one thread each, unless the user said otherwise."""
+    """Let the processes that are started here compute with one thread each, unless the user set another number."""
     added = [name for name in _ONE_THREAD if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:
@@ -116,10 +135,10 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Have the processes that are started here hear no Ctrl-C, not even before :func:`_begin`; ours waits for it.
+    """Block Ctrl-C in the processes that are started here, even before :func:`_begin`, and postpone it in this one.
 
-    SIGTERM waits, too, or it would leave a process half started; :func:`_begin` lets it in. They inherit the mask; for
-    this process it is not enough, whose other threads take signals, and hand them to the main one.
+    SIGTERM is blocked, too, or it would leave a process half started; :func:`_begin` unblocks it. The processes inherit
+    the mask. In this process the mask is not enough: its other threads take signals and hand them to the main one.
     """
     with postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -130,7 +149,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _begin(work: bytes) -> None:
-    """Make ready one worker process."""
+    """Prepare a worker process."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -9,13 +9,13 @@ T = TypeVar("T")
 
 
 def progress(items: Iterable[T], desc: str, unit: str, *, verbose: bool, total: int | None = None) -> Iterable[T]:
-    """Wrap ``items`` in a ``pt.tqdm`` bar, or give them back as they are.
+    """Wrap ``items`` in a ``pt.tqdm`` bar.
 
     Args:
-        items: what is iterated.
-        desc: what is being done, shown before the bar.
+        items: any iterable.
+        desc: what is done, shown before the bar.
         unit: what one item is, shown in the rate (``doc``, ``formula``).
-        verbose: ``False`` shows nothing.
+        verbose: ``False`` returns ``items`` unchanged.
         total: the number of items where ``items`` has no ``len``.
     """
     if not verbose:

@@ -1,6 +1,6 @@
-"""Work kept on the thread that asks for it, where the libraries' own threads wait for each other longer than they save.
+"""Work kept on the calling thread, where the threads of numpy or torch would cost more than they save.
 
-Limits on the threads of libraries are those of a process: hold them for a piece of work, never across a ``yield``.
+The limits hold for the whole process: set them for a piece of work, never across a ``yield``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _held = threading.Lock()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let numpy's matrix products compute on the thread that calls them.
+    """Let numpy's matrix products compute on the calling thread.
 
-    Of several threads that are in here at once one sets the limit and takes it away: each by itself, they would take
-    the limit of another for what was there before, and leave it behind.
+    Of several threads that are in here at once, one sets the limit and removes it; otherwise one thread could save the
+    limit of another as the previous value and restore it at the end.
     """
     if not _held.acquire(blocking=False):
         yield
@@ -34,7 +34,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch compute on the thread that calls it."""
+    """Let torch compute on the calling thread."""
     import torch
 
     threads = torch.get_num_threads()
@@ -47,5 +47,5 @@ def one_torch_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _blas() -> ThreadpoolController:
-    """The loaded libraries of matrix products; looking for them takes as long as thousands of products."""
+    """The loaded BLAS libraries; finding them takes as long as thousands of products."""
     return ThreadpoolController().select(user_api="blas")

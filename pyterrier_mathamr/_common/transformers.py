@@ -9,15 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, product
 from typing import Any, ClassVar
 
 import pandas as pd
 import pyterrier as pt
 
 from .frames import documents
-from .parameters import ByParameters
+from .parameters import COUNT, ByParameters, Rule
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 """Where a drawn stage points."""
@@ -47,6 +47,19 @@ class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
         return found
 
 
+class Retriever(Transformer):
+    """A transformer of queries to a ranking of at most ``num_results`` documents each."""
+
+    checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT}
+    num_results: int
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return the retriever of ``k`` documents, this one where it returns no more, ``None`` for a ``k`` below 1."""
+        if k >= self.num_results:
+            return self
+        return pt.inspect.transformer_apply_attributes(self, num_results=k) if k >= 1 else None
+
+
 class Indexer(Stage, pt.Indexer):  # type: ignore[misc]
     """The last stage of an indexing pipeline; its ``index`` begins with :func:`~.frames.documents`."""
 
@@ -68,3 +81,50 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
 
     def __rshift__(self, right: pt.Transformer) -> Pipeline:
         return Pipeline(self, right)
+
+
+def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[str]]:
+    """Find the columns that several transformers need together.
+
+    Args:
+        stages: transformers of the same frame; one that cannot be inspected is left out.
+        needed: columns that are needed anyway.
+
+    Returns:
+        The smallest sets of columns that all of them take, one list for each, ``needed`` first.
+    """
+    modes = [pt.inspect.transformer_inputs(stage, strict=False) or [[]] for stage in stages]
+    unions = [list(dict.fromkeys([*needed, *chain.from_iterable(some)])) for some in product(*modes)]
+    taken = [columns for columns in unions if all(_takes(stage, columns) for stage in stages)]
+    smallest = [columns for columns in taken if not any(set(other) < set(columns) for other in taken)]
+    return [columns for i, columns in enumerate(smallest) if set(columns) not in map(set, smallest[:i])]
+
+
+def outputs_of_all(stages: Sequence[pt.Transformer], columns: Sequence[str]) -> list[list[str] | None]:
+    """Refuse a frame that one of several transformers would refuse, before anything is computed.
+
+    Args:
+        stages: transformers of the same frame.
+        columns: of the frame.
+
+    Returns:
+        The columns that each returns, ``None`` for one that cannot be inspected.
+
+    Raises:
+        pt.validate.InputValidationError: one of them needs other columns.
+    """
+    found: list[list[str] | None] = []
+    for stage in stages:
+        try:
+            found.append(pt.inspect.transformer_outputs(stage, list(columns)))
+        except pt.inspect.InspectError:
+            found.append(None)
+    return found
+
+
+def _takes(stage: pt.Transformer, columns: list[str]) -> bool:
+    try:
+        outputs_of_all([stage], columns)
+    except pt.validate.InputValidationError:
+        return False
+    return True

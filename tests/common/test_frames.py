@@ -9,6 +9,7 @@ import pytest
 from pyterrier_mathamr._common.frames import (
     FrameKind,
     MissingValueError,
+    distinct_queries,
     documents,
     empty_output,
     encode_distinct,
@@ -107,7 +108,7 @@ def test_an_old_column_of_the_same_name_is_replaced():
 
 def test_a_query_without_value_is_named():
     frame = pd.DataFrame({"qid": ["1", "2", "3"], "query": ["x", None, np.nan]})
-    with pytest.raises(MissingValueError, match="2, 3") as caught:
+    with pytest.raises(MissingValueError, match="'2', '3'") as caught:
         encode_distinct(frame, "query", "loud", lambda values: values)
     assert caught.value.ids == ["2", "3"]
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -152,3 +153,20 @@ def test_documents_of_a_frame_are_its_rows_with_values_of_python() -> None:
 def test_documents_of_another_iterable_are_itself() -> None:
     given = iter([{"docno": "a"}])
     assert documents(given) is given
+
+
+def test_each_query_has_one_row_of_its_first_values() -> None:
+    frame = pd.DataFrame(
+        {"qid": ["2", "1", "2"], "query": [None, "x", "y"], "lang": ["de", "en", "fr"], "score": [1.0, 2.0, 3.0]}
+    )
+    found = distinct_queries(frame, ["docno", "score", "rank"])
+    assert found.to_dict("list") == {"qid": ["2", "1"], "query": ["y", "x"], "lang": ["de", "en"]}
+    assert found["query"].dtype == object  # filled
+    alone = distinct_queries(frame.iloc[1:], [])
+    assert alone.to_dict("list") == frame.iloc[1:].to_dict("list")
+    assert list(alone.index) == [0, 1]
+
+
+def test_ids_of_an_empty_result_have_the_dtype_of_ids() -> None:
+    result = empty_output(pd.DataFrame(columns=["qid"]), ["docno", "post_id", "visual_id"])
+    assert {str(dtype) for dtype in result.dtypes[1:]} == {str(pd.Series(["a"]).dtype)}

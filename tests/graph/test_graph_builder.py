@@ -142,7 +142,7 @@ def test_each_query_of_a_ranking_is_built_once_and_joined_back():
 
 
 def test_a_query_without_text_is_named():
-    with pytest.raises(MissingValueError, match="qid: 2"):
+    with pytest.raises(MissingValueError, match="qid: '2'"):
         build([{"qid": "1", "docno": "a", "query": "x"}, {"qid": "2", "docno": "a", "query": None}])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pyterrier_mathamr._common.budget import runs_within
+from pyterrier_mathamr._common.processes import runs_within
 from pyterrier_mathamr.graph import GraphBatch
 
 from .batches import Batch
