@@ -7,7 +7,7 @@ import re
 from pyterrier_mathamr._common.errors import MathAMRError
 
 from .html import HtmlFlattener
-from .math_spans import clean, strip_delimiters
+from .math_spans import clean, is_formula, strip_delimiters
 from .post import MathPost, PostFormula, assemble, placeholder, plain_text
 from .sentences import PLACEHOLDER, TOKEN, split_sentences
 
@@ -17,6 +17,7 @@ __all__ = [
     "MathPost",
     "PostError",
     "PostFormula",
+    "is_formula",
     "placeholder",
     "plain_text",
     "post_from_any",

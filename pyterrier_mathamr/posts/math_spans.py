@@ -26,6 +26,10 @@ _CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
 _AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")
 _TEX = re.compile(r"[\\^_={}<>+*/|]")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")
+_WORDS = re.compile(r"[^\W\d_]{2,}")
+_FUNCTIONS = frozenset(["arccos", "arcsin", "arctan", "cosh", "coth", "limsup", "liminf", "sinh", "sqrt", "tanh"])
 _CONTROL = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue002\ufeff\ufff9-\uffff\ud800-\udfff]"
 )
@@ -46,6 +50,28 @@ def strip_delimiters(latex: str) -> str:
             return latex[len(opening) : -len(closing)].strip()
     opened = latex.lstrip("$")  # a formula that was cut off: its closing dollars are lost
     return latex if "$" in opened else opened.strip()
+
+
+def is_formula(latex: str) -> bool:
+    r"""Tell what a user types as a formula from what is none.
+
+    Args:
+        latex: LaTeX, with or without delimiters.
+
+    Returns:
+        ``False`` for blank text, for braces that do not pair (``\frac{a``) and, without delimiters, for prose.
+    """
+    depth = 0
+    for brace in _BRACE.findall(latex):
+        depth += {"{": 1, "}": -1}.get(brace, 0)
+        if depth < 0:
+            return False
+    if depth or not strip_delimiters(latex):
+        return False
+    if not _PROSE.fullmatch(latex):
+        return True
+    words = [word for word in _WORDS.findall(latex) if word.lower() not in _FUNCTIONS]
+    return len(words) < 3 and not any(len(word) > 3 and word[1:].islower() for word in words)
 
 
 def math_spans(text: str) -> Iterator[tuple[int, int, str]]:

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from pyterrier_mathamr.posts import (
     MathPost,
     PostError,
     PostFormula,
+    is_formula,
     placeholder,
     plain_text,
     post_from_any,
@@ -166,3 +168,39 @@ def test_real_posts_and_topics_keep_each_formula_with_its_id(shared_data):
         assert [formula.id for formula in post.formulas if formula.id] == ids
         assert numbers(post.text) == numbers(" ".join(post.sentences)) == list(range(len(post.formulas)))
         assert not any(formula.latex[:1] == "$" for formula in post.formulas if formula.id)
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        "x",
+        "x^2",
+        "ABCD",
+        "AB=CD",
+        "sin x",
+        "$abcd$",
+        "abc",
+        r"\frac{a}{b}",
+        r"\{1, 2\}",
+        "dx dy",
+        "x, y",
+        r"\text{odd words}",
+    ],
+)
+def test_what_a_user_types_as_a_formula_is_one(latex: str) -> None:
+    assert is_formula(latex)
+
+
+@pytest.mark.parametrize(
+    "latex", ["", " ", "$$", r"\frac{a", "a}", "}{", "word", "plain words", "Is it prime?", "sum of all"]
+)
+def test_blank_text_unpaired_braces_and_prose_are_no_formula(latex: str) -> None:
+    assert not is_formula(latex)
+
+
+def test_every_topic_of_the_formula_task_is_one(shared_data: Path) -> None:
+    for year in (2020, 2022):
+        topics = ET.parse(shared_data / "arqmath-mini" / "topics" / f"Topics_Task2_{year}.xml").getroot()
+        found = [topic.findtext("Latex", "") for topic in topics]
+        assert len(found) > 70
+        assert [latex for latex in found if not is_formula(latex)] == []
