@@ -15,6 +15,7 @@ from .merge import chunked
 from .penman import (
     LenientGraph,
     PenmanRecord,
+    check_penman,
     decode_leniently,
     decode_penman,
     encode_penman,
@@ -42,6 +43,7 @@ __all__ = [
     "TransitionAmrParser",
     "WorkerLimits",
     "WorkerParser",
+    "check_penman",
     "chunked",
     "decode_leniently",
     "decode_penman",

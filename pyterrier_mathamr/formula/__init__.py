@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import FormulaError, FormulaTableError
-from .latex import opt_from_latex, slt_from_latex, trees_from_latex
+from .latex import is_formula, opt_from_latex, slt_from_latex, trees_from_latex
 from .opt.from_mathml import opt_from_mathml
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
@@ -19,6 +19,7 @@ __all__ = [
     "FormulaTableError",
     "FormulaTree",
     "definitions",
+    "is_formula",
     "opt_from_latex",
     "opt_from_mathml",
     "read_formula_table",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .building.from_posts import EMPTY_AMR, build_graphs
+from .building.from_posts import build_graphs
 from .building.parallel import build_store
 from .building.transformer import GraphBuilder
 from .errors import (
@@ -11,7 +11,7 @@ from .errors import (
     MissingPlaceholderError,
 )
 from .formula_trees import attach_formulas, detach_formulas
-from .mathamr import MathAMRGraph
+from .mathamr import EMPTY_AMR, MathAMRGraph
 from .store.graph_store import GraphStore
 from .store.import_penman import ImportReport, Refusal, import_penman
 from .structure import GraphLayout, NodeKind, layout_of

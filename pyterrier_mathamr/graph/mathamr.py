@@ -16,13 +16,16 @@ from itertools import count
 
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.amr import AmrGraph, decode_penman, encode_penman
+from pyterrier_mathamr.amr import AmrGraph, check_penman, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder
 
 from .errors import GraphMetadataError
 from .structure import layout_of, placeholder_number
 
 _ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
+
+EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
+"""The AMR of a post without text, or without a parse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,11 @@ class MathAMRGraph:
         return len(self.formula_ids)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the graph has neither text nor formulas, as that of a blank query."""
+        return self.amr.labels == EMPTY_AMR.labels and not self.formula_ids and not self.text
+
+    @property
     def n_sentences(self) -> int:
         """Number of sentences, nested ``multi-sentence`` flattened; at least one."""
         return len(layout_of(self.amr, self.n_formulas, self.id).roots)
@@ -70,8 +78,16 @@ class MathAMRGraph:
         head += [(_MAP, _json(names))] if names else []
         texts = ((_TEXT, self.text), (_SENTENCES, self.sentence_texts), (_LATEX, self.latex))
         head += [(key, _json(value)) for key, value in texts if value]
-        rest = [(key, value) for key, value in self.amr.metadata if key not in _OWN]
-        return encode_penman(self.amr.with_metadata((*head, *rest)), indent)
+        return encode_penman(self.amr.with_metadata((*head, *_others(self.amr))), indent)
+
+    def check(self) -> None:
+        """Refuse a graph that :meth:`to_penman` could not write, without writing it.
+
+        Raises:
+            AmrError: it has no form in Penman notation.
+        """
+        others = _others(self.amr)
+        check_penman(self.amr if others == self.amr.metadata else self.amr.with_metadata(others))
 
     @classmethod
     def from_penman(cls, text: str) -> MathAMRGraph:
@@ -106,15 +122,19 @@ class MathAMRGraph:
         else:
             numbers = set(map(placeholder_number, amr.labels))
             formula_ids = ("",) * next(i for i in count() if i not in numbers)
-        rest = tuple((key, value) for key, value in amr.metadata if key not in _OWN)
         return cls(
-            amr=amr.with_metadata(rest),
+            amr=amr.with_metadata(_others(amr)),
             formula_ids=formula_ids,
             id=_read_id(metadata.get(_ID, "")),
             text="".join(_read_texts(_TEXT, metadata)),
             sentence_texts=_read_texts(_SENTENCES, metadata),
             latex=_read_texts(_LATEX, metadata),
         )
+
+
+def _others(amr: AmrGraph) -> tuple[tuple[str, str], ...]:
+    """List the metadata that are no field of :class:`MathAMRGraph`."""
+    return tuple((key, value) for key, value in amr.metadata if key not in _OWN)
 
 
 def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:

@@ -66,9 +66,25 @@ def test_no_other_kind_of_query_is_known() -> None:
 
 def test_empty_formulas_are_named_in_one_warning() -> None:
     blank = ["", "  ", "$$", "$ $", "x"]
-    with pytest.warns(MathAMRWarning, match=r"^4 qid.s. have an empty formula.*: '0', '1', '2', '3'\.") as caught:
-        graphs(pd.DataFrame({"qid": list("01234"), "query": blank}))
+    with pytest.warns(MathAMRWarning, match=r"^4 qid.s. have no formula .*: '0', '1', '2', '3'\.") as caught:
+        found = graphs(pd.DataFrame({"qid": list("01234"), "query": blank}))
     assert len(caught) == 1
+    assert [graph.is_empty for graph in found.query_graph] == [True] * 4 + [False]
+
+
+@pytest.mark.parametrize("typed", [r"\frac{a", "_^", "integral of a function", "Pythagoras", "$what is a group?$"])
+def test_a_query_that_is_no_formula_has_an_empty_graph_and_is_named(typed: str) -> None:
+    with pytest.warns(MathAMRWarning, match=r"^1 qid\(s\) have no formula that can be read and find nothing: 'q'\."):
+        [graph] = graphs(pd.DataFrame({"qid": ["q"], "query": [typed]})).query_graph
+    assert graph.is_empty
+
+
+@pytest.mark.parametrize(
+    "typed", ["ABC", "abc", "sin x", "sinh y", "x, y", "f", "GL_n", "xyz = 1", r"\text{mean}", "5 and 10"]
+)
+def test_letters_are_a_formula(typed: str) -> None:
+    [graph] = graphs(pd.DataFrame({"qid": ["q"], "query": [typed]})).query_graph
+    assert graph.latex == (typed,)
 
 
 def test_a_formula_without_latex_is_not_empty_where_the_store_has_its_trees(

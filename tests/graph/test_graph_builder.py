@@ -8,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.frames import MissingValueError, with_objects
+from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, detach_formulas
@@ -141,9 +141,34 @@ def test_each_query_of_a_ranking_is_built_once_and_joined_back():
     assert "graph" not in result.columns
 
 
-def test_a_query_without_text_is_named():
-    with pytest.raises(MissingValueError, match="qid: '2'"):
-        build([{"qid": "1", "docno": "a", "query": "x"}, {"qid": "2", "docno": "a", "query": None}])
+BLANK = (None, np.nan, pd.NA, "", "  ", "\t\n", "<p> </p>")
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=repr)
+@pytest.mark.parametrize("ranking", [{}, {"docno": "a", "body": "of the document"}], ids=["topics", "ranking"])
+def test_blank_queries_get_empty_graphs_and_are_named_in_one_warning(blank, ranking):
+    rows = [{"qid": qid, "query": text} | ranking for qid, text in (("1", blank), ("2", "x"), ("3", blank))]
+    with pytest.warns(MathAMRWarning, match=r"^2 qid\(s\) are blank and find nothing: '1', '3'\.") as caught:
+        graphs = build(rows)["query_graph"]
+    assert len(caught) == 1
+    assert [graph.is_empty for graph in graphs] == [True, False, True]
+    assert [graph.id for graph in graphs] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("blank", BLANK[:-1], ids=repr)
+def test_a_query_is_not_blank_where_one_of_its_rows_has_text(blank, recwarn):
+    rows = [{"qid": "1", "docno": docno, "query": text} for docno, text in (("a", blank), ("b", "x"), ("c", blank))]
+    assert roots(build(rows), "query_graph") == ["x"] * 3
+    assert not recwarn.list
+
+
+def test_a_blank_body_does_not_hide_the_query():
+    assert roots(build([{"qid": "1", "title": "", "body": " ", "query": "Query"}]), "query_graph") == ["query"]
+
+
+def test_a_blank_document_has_the_graph_of_an_empty_sentence(recwarn):
+    [graph] = GraphBuilder()(pd.DataFrame({"docno": ["1"], "text": [""]}))["graph"]
+    assert (graph.n_sentences, recwarn.list) == (1, [])
 
 
 def test_a_query_without_text_keeps_the_graph_it_has() -> None:

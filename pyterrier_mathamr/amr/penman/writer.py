@@ -32,7 +32,7 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
         AmrError: the graph cannot be written so that it is read back: a node out of reach of the root, two nodes with
             one variable, or a role, variable or piece of metadata that Penman notation has no form for.
     """
-    _check(graph)
+    _check_atoms(graph)
     names = {variable for variable in graph.variables if variable}
     spelled = dict(graph.spellings)
     marks = {edge: (role, target) for edge, role, target in graph.alignments}
@@ -75,8 +75,26 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
     return "".join(pieces)
 
 
-def _check(graph: AmrGraph) -> None:
-    """Refuse what would not be read back as it is."""
+def check_penman(graph: AmrGraph) -> None:
+    """Refuse a graph that :func:`encode_penman` refuses, without writing it.
+
+    Raises:
+        AmrError: see :func:`encode_penman`.
+    """
+    _check_atoms(graph)
+    bare, reached = frozenset(graph.mentions), bytearray(len(graph.labels))
+    reached[0] = 1
+    for index, (source, _, target) in enumerate(graph.edges):  # one pass is enough for edges in writing order
+        if reached[source] and index not in bare:
+            reached[target] = 1
+    if not all(reached):
+        found = {0, *(graph.edges[edge][2] for edge, _ in depth_first(graph))}
+        if len(found) != len(reached):
+            raise AmrError(unreachable_text(graph, found))
+
+
+def _check_atoms(graph: AmrGraph) -> None:
+    """Refuse variables, roles and metadata that would not be read back as they are."""
     seen: set[str] = set()
     for variable in filter(None, graph.variables):
         if not is_symbol(variable):

@@ -15,12 +15,9 @@ from pyterrier_mathamr._common.types import FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
 from pyterrier_mathamr.graph.formula_trees import attach_formulas
-from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.graph.texts import sentence_texts
 from pyterrier_mathamr.posts import MathPost, PostFormula
-
-EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
-"""The AMR of a post without text, or without a parse."""
 
 _NO_TREES = FormulaPair(slt=None, opt=None)
 

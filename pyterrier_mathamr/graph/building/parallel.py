@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
@@ -137,8 +136,7 @@ class BuildBatch:
         """Build the graphs of a batch of documents or queries."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            frame = self.builder.transform(pd.DataFrame(batch))
-            rows = zip(frame.to_dict("records"), batch, strict=True)
+            rows = zip(self.builder.build_rows(batch), batch, strict=True)
             records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
         return Built(records, [(str(warning.message), warning.category) for warning in caught])
 

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any, get_args
 
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import (
-    FrameKind,
-    MissingValueError,
-    empty_output,
-    first_values,
-    frame_kind,
-    join_values,
-    with_objects,
-)
+from pyterrier_mathamr._common import frames
+from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
+from pyterrier_mathamr._common.parameters import COUNT, one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
-from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.formula import FormulaStore, is_formula
+from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 
 from .columns import (
-    TOPIC_TEXTS,
+    DOCUMENT_COLUMNS,
+    EMPTY_POST,
+    TOPIC_COLUMNS,
     Queries,
+    Row,
     Side,
     document_post,
     formula_post,
     query_post,
-    wanted_sides,
-    warn_of_empty_formulas,
+    warn_of_blank_queries,
     warn_of_second_texts,
 )
 from .from_posts import build_graphs, warn
-
-_EMPTY_POST = MathPost(text="", formulas=())
-_Reader = Callable[[Mapping[str, Any]], MathPost]
 
 
 class GraphBuilder(Transformer):
@@ -48,9 +41,10 @@ class GraphBuilder(Transformer):
 
     Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
     from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
-    once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it. A post
-    that cannot be parsed gives a warning that names it, and a graph of its formulas alone. A ``qid`` that has several
-    texts, of which the first is built, and a query that is an empty formula are named in a warning, too.
+    once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it.
+
+    A warning names each post that cannot be parsed, whose graph has its formulas only; each ``qid`` with several texts,
+    of which the first is built; and each query without text, or without a formula, which gets an empty graph.
 
     Example::
 
@@ -61,20 +55,25 @@ class GraphBuilder(Transformer):
     Args:
         parser: the name of an AMR parser, or a parser.
         formulas: the trees put into the graphs (section 4.3.1).
-        store: official formula trees by id; formulas that it does not have get their trees from LaTeX.
+        store: official formula trees by id; other formulas get their trees from LaTeX.
         side: whose graphs are built; ``auto``: of queries where the frame has a ``qid``, else of documents; ``both``
             needs a ranking with ``query`` and one of ``html``, ``body`` and ``text``.
         queries: ``post``: a query is a text with formulas; ``formula``: it is one formula in LaTeX, in ``latex`` or
-            ``query``, which gets no other context than itself, and ``query_formula_id`` (its ``formula_id``, or the
-            empty id of its own).
+            ``query``, and also gets ``query_formula_id`` (its ``formula_id``, else the empty id).
         batch_size: posts that are parsed together.
         verbose: show progress.
 
     Raises:
-        ConfigError: ``formulas``, ``side`` or ``queries`` has no such value.
+        ConfigError: an option has no such value.
     """
 
     label = "GraphBuilder"
+    checks = {  # noqa: RUF012
+        "formulas": one_of(*FORMULA_MODES),
+        "side": one_of(*get_args(Side)),
+        "queries": one_of(*get_args(Queries)),
+        "batch_size": COUNT,
+    }
 
     def __init__(
         self,
@@ -88,15 +87,6 @@ class GraphBuilder(Transformer):
         verbose: bool = False,
     ) -> None:
         super().__init__()
-        for option, value, allowed in (
-            ("formulas", formulas, FORMULA_MODES),
-            ("side", side, get_args(Side)),
-            ("queries", queries, get_args(Queries)),
-        ):
-            if value not in allowed:
-                raise ConfigError(option, value, "one of " + ", ".join(map(repr, allowed)))
-        if batch_size < 1:
-            raise ConfigError("batch_size", batch_size, "a positive number")
         self.parser = parser
         self.formulas: FormulaMode = formulas
         self.store = store
@@ -107,7 +97,7 @@ class GraphBuilder(Transformer):
 
     @staticmethod
     def example() -> GraphBuilder:
-        """Give a builder that needs no download."""
+        """Return a builder that needs no download."""
         return GraphBuilder()
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -121,18 +111,19 @@ class GraphBuilder(Transformer):
 
         Raises:
             pt.validate.InputValidationError: there is no column to read.
-            MissingValueError: a query of a ranking has no text in any of its rows.
         """
-        queries, documents = wanted_sides(list(inp.columns), self.side, self, self.queries)
-        is_topics = queries and frame_kind(inp.columns) is FrameKind.QUERIES
-        if is_topics and "formula_id" in inp.columns and "query_formula_id" not in inp.columns:
-            inp = inp.assign(query_formula_id=inp["formula_id"])
-        elif queries and self.queries == "formula" and "query_formula_id" not in inp.columns:
-            inp = inp.assign(query_formula_id="")
+        queries, documents = self._sides(inp.columns)
+        if queries and "query_formula_id" not in inp.columns:
+            if frame_kind(inp.columns) is FrameKind.QUERIES and "formula_id" in inp.columns:
+                inp = inp.assign(query_formula_id=inp["formula_id"])
+            elif self.queries == "formula":
+                inp = inp.assign(query_formula_id="")
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
         if queries:
-            inp = self._with_topics(inp) if is_topics else self._with_queries(inp)
+            rows = _rows(inp[["qid", *_query_columns(inp.columns)]].drop_duplicates())
+            known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
+            inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         return self._with_documents(inp) if documents else inp
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
@@ -148,60 +139,91 @@ class GraphBuilder(Transformer):
         Returns:
             One graph for each post, in order.
         """
-        return self._build(list(posts), list(posts.values()))
+        ids, read = [*map(str, posts)], list(posts.values())
+        return self._build(ids, read)
 
-    def _with_topics(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Build each distinct query from its first row."""
-        warn_of_second_texts(inp, TOPIC_TEXTS)
-        rows = inp.drop_duplicates(subset="qid")
-        return join_values(inp, "query_graph", self._query_graphs(list(rows["qid"]), rows.to_dict("records")))
+    def build_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """Build the graphs of an indexing pipeline, without a DataFrame.
 
-    def _with_queries(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Build each distinct query of a ranking from the first text that is there; title and body are documents'.
+        Args:
+            rows: documents, or queries.
 
-        After ``bm25 + mathamr`` a query that BM25 has no result for has no text, but the graph that was built of it.
+        Returns:
+            Each row with its ``graph`` or ``query_graph``, as :meth:`transform` adds them.
         """
-        warn_of_second_texts(inp, ["query"])
-        texts = first_values(inp, "query")
-        graphs = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
-        missing = [qid for qid in dict.fromkeys(inp["qid"]) if qid not in texts and qid not in graphs]
-        if missing:
-            raise MissingValueError("query", "qid", missing)
-        graphs.update(self._query_graphs(list(texts), [{"query": text} for text in texts.values()]))
-        return join_values(inp, "query_graph", graphs)
+        columns = list(dict.fromkeys(chain.from_iterable(rows)))
+        if self._sides(columns)[1]:
+            return [{**row, "graph": graph} for row, graph in zip(rows, self._document_graphs(rows), strict=True)]
+        names = ("qid", *_query_columns(columns))
+        graphs = self._query_graphs([{name: row.get(name) for name in names} for row in rows])
+        return [{**row, "query_graph": graphs[row["qid"]]} for row in rows]
 
-    def _query_graphs(self, qids: Sequence[str], rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, MathAMRGraph]:
-        """Build the graph of each query, by qid."""
-        posts = self._read(qids, rows, formula_post if self.queries == "formula" else query_post)
-        if self.queries == "formula":
-            warn_of_empty_formulas(dict(zip(qids, posts, strict=True)), self.store)
-        return dict(zip(qids, self._build(qids, posts), strict=True))
+    def _sides(self, columns: Collection[str]) -> tuple[bool, bool]:
+        """Check the columns of a frame and tell whether graphs of queries, and of documents, are to be built.
+
+        Raises:
+            pt.validate.InputValidationError: a column is missing; inspection reads the possible inputs from it.
+        """
+        with pt.validate.any(list(columns), context=self) as check:
+            if self.side in ("auto", "query"):
+                for names in (["latex"], ["query"]) if self.queries == "formula" else _TOPICS:
+                    check.query_frame(names)
+                check.result_frame(["query"])
+            for name in DOCUMENT_COLUMNS:
+                if self.side in ("auto", "document"):
+                    check.columns(includes=[name], excludes=["qid"])
+                if self.side == "document":
+                    check.columns(includes=["docno", name])
+                if self.side == "both":
+                    check.result_frame(["query", name])
+        if self.side == "auto":
+            is_documents = frame_kind(columns) is FrameKind.DOCUMENTS
+            return not is_documents, is_documents
+        return self.side in ("query", "both"), self.side in ("document", "both")
+
+    def _query_graphs(self, rows: Sequence[Row], known: Mapping[str, MathAMRGraph] | None = None) -> dict[str, Any]:
+        """Build the graph of each query from its first row with text; a query without text has an empty graph.
+
+        Args:
+            rows: ``qid`` and the columns that hold text.
+            known: graphs of queries without text: after ``bm25 + mathamr`` a query that BM25 finds nothing for has no
+                text, but the graph that was built from it.
+        """
+        warn_of_second_texts(rows, [name for name in TOPIC_COLUMNS if rows and name in rows[0]])
+        reader = formula_post if self.queries == "formula" else query_post
+        posts: dict[str, MathPost] = {}
+        for row in rows:
+            if not posts.get(row["qid"], EMPTY_POST).text:
+                posts[row["qid"]] = _read(row["qid"], row, reader)
+        full = {qid: post for qid, post in posts.items() if self._is_readable(post)}
+        empty = {qid: MathAMRGraph(EMPTY_AMR, id=str(qid)) for qid in posts if qid not in full}
+        warn_of_blank_queries([qid for qid in empty if qid not in (known or {})], self.queries)
+        return {**empty, **(known or {}), **dict(zip(full, self.build(full), strict=True))}
+
+    def _is_readable(self, post: MathPost) -> bool:
+        """Tell whether a query has text, and where it is to be a formula, whether it is one."""
+        if self.queries == "post" or not post.text:
+            return bool(post.text)
+        formula = post.formulas[0]
+        if is_formula(formula.latex):
+            return True
+        return self.store is not None and formula.id in self.store.get_many([formula.id])
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""
+        columns = inp[[name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]]
         if "docno" not in inp.columns:
-            posts = self._read([""] * len(inp), inp.to_dict("records"), document_post)
-            return with_objects(inp, graph=self._build([""] * len(inp), posts))
-        rows = inp.drop_duplicates(subset="docno")
-        docnos = list(rows["docno"])
-        posts = self._read(docnos, rows.to_dict("records"), document_post)
-        graphs = self._build(docnos, posts)
-        return join_values(inp, "graph", dict(zip(docnos, graphs, strict=True)), key="docno")
+            return frames.with_objects(inp, graph=self._document_graphs(_rows(columns)))
+        rows = _rows(columns.drop_duplicates(subset="docno"))
+        graphs = zip([row["docno"] for row in rows], self._document_graphs(rows), strict=True)
+        return join_values(inp, "graph", dict(graphs), key="docno")
 
-    def _read(self, ids: Sequence[str], rows: Sequence[Mapping[Hashable, Any]], reader: _Reader) -> list[MathPost]:
-        """Read the posts; one that cannot be read becomes an empty one, with a warning."""
-        posts = []
-        for name, row in zip(ids, rows, strict=True):
-            try:
-                posts.append(reader(row))  # type: ignore[arg-type]
-            except Exception as error:
-                warn(name, "it cannot be read and counts as empty", error)
-                posts.append(_EMPTY_POST)
-        return posts
+    def _document_graphs(self, rows: Sequence[Row]) -> list[MathAMRGraph]:
+        ids = [str(row.get("docno", "")) for row in rows]
+        return self._build(ids, [_read(name, row, document_post) for name, row in zip(ids, rows, strict=True)])
 
     def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
-        """Build the graphs batch by batch; an id that is no text becomes one."""
-        ids = [*map(str, ids)]
+        """Build the graphs batch by batch."""
         parser = get_parser(self.parser)
         graphs: list[MathAMRGraph] = []
         starts = range(0, len(posts), self.batch_size)
@@ -209,3 +231,26 @@ class GraphBuilder(Transformer):
             batch = slice(start, start + self.batch_size)
             graphs += build_graphs(ids[batch], posts[batch], parser, self.formulas, self.store)
         return graphs
+
+
+_TOPICS = (["query"], ["title", "body"], ["body"], ["title"])
+"""Columns of a query frame, one list for each way to give the text."""
+
+
+def _query_columns(columns: Collection[str]) -> list[str]:
+    """List the columns that a query is read from; the title and body of a ranking are the document's."""
+    names = (*TOPIC_COLUMNS, "formula_id") if frame_kind(columns) is FrameKind.QUERIES else ("query",)
+    return [name for name in names if name in columns]
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return list(frames.documents(frame))
+
+
+def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:
+    """Read a post; one that cannot be read becomes an empty one, with a warning."""
+    try:
+        return reader(row)
+    except Exception as error:
+        warn(name, "it cannot be read and counts as empty", error)
+        return EMPTY_POST

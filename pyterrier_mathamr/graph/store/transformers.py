@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -145,7 +145,7 @@ def _is_done(job: Job, record: Record) -> bool:
     return True
 
 
-def record_of_row(row: Mapping[Hashable, Any], source: int = 0) -> Record:
+def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
     """Make the record of a dict with an id and a graph; the same bytes each time.
 
     Args:
@@ -157,12 +157,12 @@ def record_of_row(row: Mapping[Hashable, Any], source: int = 0) -> Record:
         AmrError: the graph has no form in Penman notation, so it could never be written to a file again.
     """
     name, graph = _id_and_graph(row)
-    graph = replace(graph, id=name)
-    graph.to_penman()
+    graph = graph if graph.id == name else replace(graph, id=name)
+    graph.check()
     return Record(name, pack(record_of(graph)), source)
 
 
-def _id_and_graph(row: Mapping[Hashable, Any]) -> tuple[str, MathAMRGraph]:
+def _id_and_graph(row: Mapping[str, Any]) -> tuple[str, MathAMRGraph]:
     """Take the id and the graph out of one dict."""
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
