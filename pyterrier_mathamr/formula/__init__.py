@@ -1,9 +1,16 @@
-"""Formula trees: MathML or LaTeX to symbol layout trees and operator trees, and the store of official trees."""
+"""Formula trees: MathML or LaTeX to symbol layout trees and operator trees, and the store of official trees.
+
+::
+
+    Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/   FormulaStore: official trees by id
+    Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree  tables   the official tables of formulas
+    LaTeX ──latex, tex/──▶ both trees         ┘                      drawing  a tree as text or SVG
+"""
 
 from __future__ import annotations
 
 from .errors import FormulaError, FormulaTableError
-from .latex import is_formula, opt_from_latex, slt_from_latex, trees_from_latex
+from .latex import opt_from_latex, slt_from_latex, trees_from_latex
 from .opt.from_mathml import opt_from_mathml
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
@@ -19,7 +26,6 @@ __all__ = [
     "FormulaTableError",
     "FormulaTree",
     "definitions",
-    "is_formula",
     "opt_from_latex",
     "opt_from_mathml",
     "read_formula_table",

@@ -7,7 +7,6 @@ given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import math_core
@@ -27,7 +26,6 @@ from .tex.converter import repaired, to_mathml
 from .tex.corrections import LineRules, rules
 from .tex.elements import unknown
 from .tex.source import prepare
-from .tex.symbols import FUNCTIONS, LIMITS
 from .tree import FormulaPair, FormulaTree
 
 
@@ -122,26 +120,6 @@ def trees_from_latex(
     except FormulaError:
         return FormulaPair(None, None)
     return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
-
-
-_LETTERS = re.compile(r"[A-Za-z\s,.;:!?'’]*")
-_WORD = re.compile(rf"\b(?!(?:{'|'.join([*FUNCTIONS, *LIMITS])})\b)[A-Za-z][a-z]{{3,}}\b")
-
-
-def is_formula(latex: str) -> bool:
-    r"""Tell whether what was typed as a formula is one.
-
-    Args:
-        latex: one formula, without dollars.
-
-    Returns:
-        False for plain words (letters and punctuation, with a word of four letters or more), and where no more than
-        one symbol can be read of broken LaTeX (``\frac{a``).
-    """
-    if _LETTERS.fullmatch(latex) and _WORD.search(latex):
-        return False
-    tree = trees_from_latex(latex).slt
-    return tree is not None and not (tree.partial and len(tree.nodes) == 1)
 
 
 def _check(chains: str, applications: str, lines: str) -> None:

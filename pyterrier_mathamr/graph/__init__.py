@@ -1,4 +1,17 @@
-"""Graphs of posts: AMR with formula trees in place, virtual nodes, vocabulary, tensors, and their stores."""
+"""Graphs of posts: AMR with formula trees, virtual nodes, tensors, and their stores.
+
+::
+
+    posts, AMR graphs, formula trees
+      │  building/       GraphBuilder: rows → posts → graphs, also in several processes
+      │  formula_trees   trees attached below their placeholders
+      ▼
+    mathamr              MathAMRGraph, to and from Penman notation        store/  GraphStore, on disk
+      │  structure       where the formulas and sentences of a graph are
+      │  virtual_nodes   the nodes that retrieval vectors are read from;  texts: their plain texts
+      ▼
+    tensors/             vocabulary ids → GraphTensors → GraphBatch;      TensorStore, on disk
+"""
 
 from __future__ import annotations
 

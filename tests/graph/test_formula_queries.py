@@ -72,7 +72,7 @@ def test_empty_formulas_are_named_in_one_warning() -> None:
     assert [graph.is_empty for graph in found.query_graph] == [True] * 4 + [False]
 
 
-@pytest.mark.parametrize("typed", [r"\frac{a", "_^", "integral of a function", "Pythagoras", "$what is a group?$"])
+@pytest.mark.parametrize("typed", [r"\frac{a", r"\sqrt", "integral of a function", "Pythagoras", "$what is a group?$"])
 def test_a_query_that_is_no_formula_has_an_empty_graph_and_is_named(typed: str) -> None:
     with pytest.warns(MathAMRWarning, match=r"^1 qid\(s\) have no formula that can be read and find nothing: 'q'\."):
         [graph] = graphs(pd.DataFrame({"qid": ["q"], "query": [typed]})).query_graph

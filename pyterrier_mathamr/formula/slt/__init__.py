@@ -1,1 +1,6 @@
-"""The symbol layout tree (SLT): from Presentation MathML."""
+"""Symbol layout trees (SLT): how a formula looks.
+
+::
+
+    Presentation MathML ──from_mathml: a rule for each element──▶ symbols: rows, groups, scripts, tables ──▶ FormulaTree
+"""

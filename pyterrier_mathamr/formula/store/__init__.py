@@ -1,1 +1,6 @@
-"""The official trees of a collection in one SQLite file."""
+"""The official trees of a collection by formula id, in one SQLite file.
+
+::
+
+    tables of MathML ──build──▶ sqlite_file ◀── formula_store: FormulaStore
+"""

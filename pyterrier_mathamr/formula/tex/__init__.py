@@ -1,1 +1,7 @@
-"""Reading LaTeX formulas: source → MathML of ``math-core`` → atoms → rows → both trees."""
+"""LaTeX to both trees.
+
+::
+
+    LaTeX ──source, converter──▶ MathML of math-core ──elements (corrections)──▶ atoms ──rows──▶ both trees
+                                                          symbols: roles and labels    fences, grammar, factors
+"""

@@ -16,9 +16,9 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
-from pyterrier_mathamr.formula import FormulaStore, is_formula
+from pyterrier_mathamr.formula import FormulaStore, trees_from_latex
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
-from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.posts import MathPost, is_formula
 
 from .columns import (
     DOCUMENT_COLUMNS,
@@ -205,7 +205,7 @@ class GraphBuilder(Transformer):
         if self.queries == "post" or not post.text:
             return bool(post.text)
         formula = post.formulas[0]
-        if is_formula(formula.latex):
+        if is_formula(formula.latex) and trees_from_latex(formula.latex).opt is not None:
             return True
         return self.store is not None and formula.id in self.store.get_many([formula.id])
 
