@@ -13,6 +13,8 @@ them as attributes (``pt.GridScan``, ``pt.inspect.transformer_apply_attributes``
 from __future__ import annotations
 
 import inspect
+import math
+import numbers
 import operator
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -51,6 +53,16 @@ def at_least(least: int) -> Rule:
     return Rule(f"an integer, {least} or more", lambda value: _is_integer(value) and value >= least)
 
 
+def between(least: float, greatest: float = math.inf) -> Rule:
+    """Return the rule of a finite number in a closed interval."""
+    allowed = f"a number, {least} or more" if greatest == math.inf else f"a number between {least} and {greatest}"
+    return Rule(allowed, lambda value: _is_number(value) and least <= value <= greatest)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def _is_integer(value: object) -> bool:
     try:
         operator.index(value)  # type: ignore[arg-type]
@@ -61,6 +73,9 @@ def _is_integer(value: object) -> bool:
 
 COUNT = at_least(1)
 """A number of results, of documents in a batch, of processes."""
+
+FRACTION = between(0, 1)
+"""A weight of two sides."""
 
 
 class ByParameters:

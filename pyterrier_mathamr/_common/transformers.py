@@ -28,10 +28,11 @@ class Stage(ByParameters):
 
     label: ClassVar[str] = ""
     """What a drawing shows, at most 20 characters; the class's name where it is empty."""
+    help_url: ClassVar[str] = HELP_URL
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """Return what ``pt.schematic`` draws."""
-        return {"label": self.label or type(self).__name__, "help_url": HELP_URL}
+        return {"label": self.label or type(self).__name__, "help_url": self.help_url}
 
     def __rshift__(self, right: pt.Transformer) -> Pipeline:
         return Pipeline(self, right)

@@ -45,8 +45,59 @@ def test_equal_scores_are_in_order_of_docno_also_at_the_cutoff(index: BM25Index)
 
 
 def test_documents_without_a_common_token_and_queries_without_a_known_one_give_no_row(index: BM25Index) -> None:
-    results = index.retriever()(queries("harmonic", "zygote", ""))
+    results = index.retriever()(queries("harmonic", "zygote"))
     assert results[["qid", "docno"]].to_numpy().tolist() == [["1", "d2"]]
+
+
+def test_blank_queries_find_nothing_and_are_named_in_one_warning(index: BM25Index) -> None:
+    topics = pd.DataFrame({"qid": list("abcde"), "query": ["", " \n", None, float("nan"), "harmonic"]})
+    with pytest.warns(
+        MathAMRWarning, match="^4 query.ies. find nothing, since they are blank: 'a', 'b', 'c', 'd'"
+    ) as caught:
+        results = index.retriever()(topics)
+    assert results[["qid", "docno"]].to_numpy().tolist() == [["e", "d2"]]
+    assert len(caught) == 1
+    with pytest.warns(MathAMRWarning):
+        nothing = index.retriever()(topics[:4])
+    assert nothing.dtypes.to_dict() == results.dtypes.to_dict() | {"query": nothing["query"].dtype}
+
+
+def test_a_query_in_several_rows_is_searched_once_with_its_first_values(index: BM25Index) -> None:
+    topics = pd.DataFrame(
+        {"qid": ["1", "2", "1"], "query": [None, "bounded", "harmonic"], "lang": ["en", "de", None], "rank": [7, 8, 9]}
+    )
+    results = index.retriever()(topics)
+    assert results[["qid", "query", "lang", "docno", "rank"]].to_numpy().tolist() == [
+        ["1", "harmonic", "en", "d2", 0],
+        ["2", "bounded", "de", "d0", 0],
+        ["2", "bounded", "de", "d1", 1],
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_cutoff_is_the_top_of_the_ranking_compiled_or_not(index: BM25Index, count: int) -> None:
+    topics = queries("bounded", "series")
+    whole = index.retriever()(topics)
+    wanted = whole[whole["rank"] < count].reset_index(drop=True)
+    pd.testing.assert_frame_equal((index.retriever() % count)(topics), wanted)
+    pd.testing.assert_frame_equal((index.retriever() % count).compile()(topics), wanted)
+
+
+def test_no_rows_give_no_rows(index: BM25Index, tmp_path: Path) -> None:
+    for system in (index, index.retriever()):
+        assert system([]) == []
+        assert list(system.transform_iter(iter([]))) == []
+        empty = system(queries().assign(lang=""))
+        assert list(empty.columns) == ["qid", "query", "lang", "docno", "score", "rank"]
+        assert empty[["docno", "score", "rank"]].dtypes.equals(
+            index(queries("series"))[["docno", "score", "rank"]].dtypes
+        )
+
+
+def test_a_frame_is_indexed_as_its_dictionaries(index: BM25Index, tmp_path: Path) -> None:
+    other = BM25Index(tmp_path / "other").index(pd.DataFrame(DOCUMENTS))
+    assert list(other.get_corpus_iter()) == list(index.get_corpus_iter())
+    assert other(queries("series", "bounded")).equals(index(queries("series", "bounded")))
 
 
 def test_more_results_are_wanted_than_there_are_documents(index: BM25Index) -> None:
@@ -171,16 +222,38 @@ def test_a_document_without_the_needed_columns_is_refused(tmp_path: Path) -> Non
     assert not (tmp_path / "i").exists()
 
 
-@pytest.mark.parametrize("option", [{"num_results": 0}, {"k1": -1.0}, {"b": 1.5}, {"query_weights": "sqrt"}])
-def test_options_out_of_range_are_refused(index: BM25Index, option: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(option))):
-        index.retriever(**option)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_results", 0),
+        ("num_results", 3.5),
+        ("k1", -1.0),
+        ("k1", "2"),
+        ("b", 1.5),
+        ("b", float("nan")),
+        ("query_weights", "sqrt"),
+    ],
+)
+def test_options_out_of_range_are_refused_when_given_and_when_set(index: BM25Index, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        index.retriever(**{name: value})
+    with pytest.raises(ConfigError, match=name):
+        index.retriever().set_parameter(name, value)
+
+
+def test_a_grid_of_options_is_scanned_and_checked(index: BM25Index) -> None:
+    retriever = index.retriever()
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [1]})
+    table = pt.GridScan(retriever, {retriever: {"b": [0.0, 1.0]}}, queries("harmonic"), qrels, ["map"])
+    assert len(table) == 2
+    with pytest.raises(ConfigError, match=r"b=2\.0"):
+        pt.GridScan(retriever, {retriever: {"b": [2.0]}}, queries("harmonic"), qrels, ["map"])
 
 
 def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
     index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": None}, {"docno": "2", "text": float("nan")}])
     assert len(index) == 2
-    assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": [None]})).empty
+    assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["None nan"]})).empty
 
 
 def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

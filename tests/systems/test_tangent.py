@@ -91,6 +91,8 @@ def test_a_cutoff_is_the_top_of_the_whole_ranking(index: TangentIndex, count: in
     whole = index.retriever(1000)(topics)
     pd.testing.assert_frame_equal(index.retriever(count)(topics), whole[whole["rank"] < count].reset_index(drop=True))
     pd.testing.assert_frame_equal((index.retriever() % count)(topics), index.retriever(count)(topics))
+    assert (index.retriever() % 0)(topics).empty
+    assert (index.retriever() % 0).compile()(topics).empty
 
 
 def test_a_user_types_a_formula_with_or_without_dollars(index: TangentIndex) -> None:
@@ -109,7 +111,7 @@ def test_the_column_latex_goes_before_the_query_of_a_topic(index: TangentIndex) 
 
 
 def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex) -> None:
-    with pytest.warns(MathAMRWarning, match="^1 qid.s. have a formula that is empty or cannot be read.*'1'") as caught:
+    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
         found = index(queries("", r"\Gamma", "y"))
     assert set(found.qid) == {"3"}
     assert len(caught) == 1
@@ -185,10 +187,44 @@ def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index
     assert len(index.indexer("overwrite").index(POSTS[:1])) == 3
 
 
-@pytest.mark.parametrize("options", [{"num_results": 0}, {"slt_weight": 1.1}, {"slt_weight": -0.1}])
-def test_options_out_of_range_are_refused(index: TangentIndex, options: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(options))):
-        index.retriever(**options)  # type: ignore[arg-type]
+@pytest.mark.parametrize("latex", [r"\frac{a", "plain words", "x}", None, float("nan"), " "])
+def test_what_is_no_formula_finds_nothing_and_is_named_in_one_warning(index: TangentIndex, latex: object) -> None:
+    topics = pd.DataFrame({"qid": ["1", "2"], "latex": [latex, "x^2"]})
+    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
+        found = index(topics)
+    assert set(found.qid) == {"2"}
+    assert len(caught) == 1
+
+
+def test_no_rows_give_no_rows_and_dtypes_stay(index: TangentIndex) -> None:
+    outputs = ["docno", "post_id", "visual_id", "score", "rank"]
+    full = index(queries("y"))
+    for system in (index, index.retriever()):
+        assert system([]) == []
+        assert list(system.transform_iter(iter([]))) == []
+        assert system(queries())[outputs].dtypes.equals(full[outputs].dtypes)
+    assert index(queries(r"\Gamma"))[outputs].dtypes.equals(full[outputs].dtypes)
+
+
+def test_a_query_in_several_rows_is_searched_once_and_keeps_its_columns(index: TangentIndex) -> None:
+    topics = pd.DataFrame({"qid": ["1", "1"], "latex": [None, "y"], "lang": ["en", "de"], "post_id": ["p", "p"]})
+    found = index.retriever(1)(topics)
+    assert found[["qid", "latex", "lang", "docno", "post_id"]].to_numpy().tolist() == [["1", "y", "en", "5", "p2"]]
+
+
+def test_a_frame_is_indexed_as_its_dictionaries(tmp_path: Path) -> None:
+    one, other = TangentIndex(tmp_path / "a").index(POSTS), TangentIndex(tmp_path / "b").index(pd.DataFrame(POSTS))
+    assert list(one.get_corpus_iter()) == list(other.get_corpus_iter())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num_results", 0), ("num_results", 3.5), ("slt_weight", 1.1), ("slt_weight", -0.1)]
+)
+def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        index.retriever(**{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=name):
+        setattr(index.retriever(), name, value)
     with pytest.raises(ConfigError, match="window"):
         PairOptions(window=-1)
 

@@ -1,4 +1,15 @@
-"""BM25 without Java, on tokens that know formulas."""
+"""BM25 without Java: an index of math-aware tokens, scored by ``bm25s``.
+
+::
+
+    post ──tokens──▶ words, symbols, pairs ──indexer──▶ postings on disk ──index──▶ weights ──retriever──▶ ranking
+
+The defaults are the strong form (stop words removed, stemming, pairs of neighbours, ``k1=2``, ``b=1``, logarithmic
+query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::
+
+    index.indexer(tokens=PLAIN_TOKENS).index(documents)
+    index.retriever(k1=0.9, b=0.4, query_weights="linear")
+"""
 
 from __future__ import annotations
 

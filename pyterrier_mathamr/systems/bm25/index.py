@@ -1,26 +1,53 @@
-"""BM25 without Java: an index of math-aware tokens, scored by ``bm25s``.
-
-The defaults are the strong form (stop words removed, stemming, pairs of neighbours, ``k1=2``, ``b=1``, logarithmic
-query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::
-
-    index.indexer(tokens=PLAIN_TOKENS).index(documents)
-    index.retriever(k1=0.9, b=0.4, query_weights="linear")
-"""
+"""A BM25 index on disk, and what a reader of it has opened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, cast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, cast
 
+import numpy as np
+
+from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import Mode
-from pyterrier_mathamr.systems.sparse.index import SparseIndex
-from pyterrier_mathamr.systems.sparse.postings import Postings
+from pyterrier_mathamr.store import Content, Field, Kind, Mode, Part, Rows, Snapshot, live_ids
+from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options
+from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
+from pyterrier_mathamr.systems.sparse.ranking import Remembered
 
 from .indexer import BM25Indexer
 from .retriever import BM25Retriever, QueryWeights
-from .snapshot import BM25, BM25Snapshot
 from .tokens import STRONG_TOKENS, TokenOptions
+
+
+def merge_parts(parts: Sequence[Part]) -> Content:
+    """Make one part of several, without the documents that were deleted."""
+    sources = np.concatenate([part["sources"][part.alive] for part in parts])
+    return Content(live_ids(parts), {**postings_of(parts).arrays(), "sources": sources})
+
+
+def postings_of(parts: Sequence[Part]) -> Postings:
+    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined."""
+    if len(parts) == 1 and not len(parts[0].deleted):
+        return Postings.of_part(parts[0])
+    numbers: list[Rows] = []
+    size = 0
+    for part in parts:
+        numbers.append(np.where(part.alive, size + np.cumsum(part.alive) - 1, -1))
+        size += int(np.count_nonzero(part.alive))
+    return combine([Postings.of_part(part) for part in parts], numbers, size)
+
+
+BM25 = Kind(
+    type="sparse_index",
+    format="mathamr_bm25",
+    version=2,
+    fields=(*postings_fields(), Field("sources", "uint64", "m")),
+    merge=merge_parts,
+    rebuild="BM25Index('{path}').indexer(mode='overwrite').index(documents)",
+    part_bytes=UNBOUNDED,
+)
 
 
 class BM25Index(SparseIndex):
@@ -43,7 +70,7 @@ class BM25Index(SparseIndex):
 
     @staticmethod
     def example() -> BM25Index:
-        """Give an index that is not built."""
+        """Return an index that is not built."""
         return BM25Index("index.bm25")
 
     def indexer(
@@ -54,21 +81,7 @@ class BM25Index(SparseIndex):
         resume: bool = False,
         verbose: bool = False,
     ) -> BM25Indexer:
-        """Make the indexer: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
-
-        Args:
-            mode: ``create`` refuses an index that is there, ``overwrite`` replaces it once the new one is whole,
-                ``append`` adds to it.
-            tokens: how posts are cut; queries are cut alike.
-            resume: take over what an earlier such call that died had finished.
-            verbose: show a progress bar.
-
-        Returns:
-            The indexer.
-
-        Raises:
-            ConfigError: the mode is unknown.
-        """
+        """Make a :class:`BM25Indexer` of this index, with its options."""
         return BM25Indexer(self, mode, tokens=tokens, resume=resume, verbose=verbose)
 
     def retriever(
@@ -80,36 +93,21 @@ class BM25Index(SparseIndex):
         query_weights: QueryWeights = "log",
         verbose: bool = False,
     ) -> BM25Retriever:
-        """Make a retriever over this index: ``query``, or ``title`` and ``body``, to ``docno, score, rank``.
-
-        Args:
-            num_results: at most so many documents for each query; those without a common token are left out.
-            k1: at least 0; how slowly repetition in a document saturates.
-            b: 0 to 1; how much long documents are discounted.
-            query_weights: a token that stands ``f`` times in the query counts ``1 + ln f`` (``log``) or ``f``
-                (``linear``); posts as queries repeat themselves.
-            verbose: show a progress bar.
-
-        Returns:
-            The retriever.
-
-        Raises:
-            ConfigError: an option is out of its range.
-        """
+        """Make a :class:`BM25Retriever` over this index, with its options."""
         return BM25Retriever(self, num_results=num_results, k1=k1, b=b, query_weights=query_weights, verbose=verbose)
 
     bm25 = retriever
 
     def postings(self) -> Postings:
-        """Give the term counts (raises as :meth:`snapshot`)."""
+        """Return the term counts (raises as :meth:`snapshot`)."""
         return self.snapshot().postings
 
     def token_options(self) -> TokenOptions:
-        """Give the options the documents were cut with (raises as :meth:`snapshot`)."""
+        """Return the options with which the documents were cut into tokens (raises as :meth:`snapshot`)."""
         return self.snapshot().tokens
 
     def snapshot(self) -> BM25Snapshot:
-        """The index as it is now; one of several parts is combined in memory, until it is compacted."""
+        """Return the current state; an index of several parts is combined in memory, until it is compacted."""
         return cast("BM25Snapshot", super().snapshot())
 
     def open_snapshot(self) -> BM25Snapshot:
@@ -117,6 +115,47 @@ class BM25Index(SparseIndex):
         return BM25Snapshot(self.path)
 
     def get_corpus_iter(self) -> Iterator[dict[str, DocNo]]:
-        """Give the ``docno`` of each document in order; the texts are not stored."""
+        """Yield the ``docno`` of each document in order; the texts are not stored."""
         for docno in self.snapshot():
             yield {"docno": docno}
+
+
+class BM25Snapshot(Snapshot):
+    """A BM25 index as it was when it was opened.
+
+    Args:
+        path: the index's folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, BM25)
+        self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
+        self._engine: tuple[tuple[float, float], Any] | None = None
+
+    @cached_property
+    def tokens(self) -> TokenOptions:
+        """How the documents were cut into tokens."""
+        return read_options(self, "tokens", TokenOptions.from_dict)
+
+    @cached_property
+    def postings(self) -> Postings:
+        """The term counts of the documents that are not deleted, numbered in order."""
+        return postings_of(self.parts)
+
+    def engine(self, k1: float, b: float) -> Any:
+        """Return the ``bm25s.BM25`` with the weights of ``k1`` and ``b``; the last one is kept.
+
+        Raises:
+            MissingExtraError: ``bm25s`` is not installed.
+        """
+        if self._engine is None or self._engine[0] != (k1, b):
+            engine = require("bm25s", "bm25").BM25(method="lucene", k1=k1, b=b)
+            engine.scores = {
+                "data": self.postings.weights(k1, b),
+                "indices": self.postings.documents,
+                "indptr": self.postings.offsets,
+                "num_docs": len(self),
+            }
+            engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
+            self._engine = ((k1, b), engine)
+        return self._engine[1]

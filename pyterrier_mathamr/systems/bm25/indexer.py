@@ -1,20 +1,21 @@
-"""Building a BM25 index, or adding to one: whole, or not at all."""
+"""Building a BM25 index, or adding to one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
-import pyterrier as pt
+import pandas as pd
 
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Content, DuplicateIdError, Job, Mode, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
-from pyterrier_mathamr.systems.sparse.index import batches, check_mode, sources_of
+from pyterrier_mathamr.systems.sparse.index import batches, sources_of
 from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
 from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents, document_post
 
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
     from .index import BM25Index
 
 
-class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
-    """Builds a :class:`BM25Index`, or adds to one: whole, or not at all.
+class BM25Indexer(Indexer):
+    """Builds a :class:`BM25Index`, or adds to one, in one step at the end.
 
     An answer of ARQMath has some 130 distinct tokens; building takes about 1 ms of time and 3 KB of memory for each.
 
-    What is finished is written in parts, so that a process that is killed loses at most one of them: the same call with
-    ``resume=True`` goes on after the last. By default it does not, since nothing but the documents themselves says that
-    they are the same again, and a document that differs ends the call with an error.
+    Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
+    document that differs from that of the earlier call is then an error.
 
     Args:
-        bm25_index: where to build.
-        mode: ``create``, ``overwrite`` or ``append``.
-        tokens: how posts are cut.
-        resume: take over what an earlier such call that died had finished.
+        bm25_index: the index.
+        mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
+        tokens: how posts, and later queries, are cut into tokens.
+        resume: continue an earlier call that was interrupted.
         verbose: show a progress bar.
 
     Raises:
         ConfigError: the mode is unknown.
     """
 
-    schematic: ClassVar[dict[str, str]] = {"label": "BM25 Indexer", "help_url": "https://github.com/xhluca/bm25s"}
+    label, help_url = "BM25 Indexer", "https://github.com/xhluca/bm25s"
+    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
 
     def __init__(
         self,
@@ -55,19 +56,18 @@ class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         resume: bool = False,
         verbose: bool = False,
     ) -> None:
-        check_mode(mode)
         super().__init__()
         self.bm25_index, self.mode, self.tokens = bm25_index, mode, tokens
         self.resume, self.verbose = resume, verbose
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> BM25Index:
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> BM25Index:
         """Build the index, or add to it.
 
         Args:
-            iter: documents; each has ``docno`` and one of ``html``, ``body``, ``text``, and may have ``title``.
+            iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Returns:
-            The index that was built.
+            The index.
 
         Raises:
             ConfigError: the index that is added to was built with other options.
@@ -87,16 +87,16 @@ class BM25Indexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         return self.bm25_index
 
     def index_inputs(self) -> list[list[str]]:
-        """Say which columns a document may bring, one list for each way."""
+        """Return the columns of a document, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
 
 class _Part:
-    """Documents that are counted and not written yet."""
+    """Documents whose tokens are counted, and which are not written yet."""
 
     def __init__(self, job: Job, tokens: TokenOptions) -> None:
         self._job, self._tokens = job, tokens
-        self._done = sources_of(job.done)  # what an earlier run of the job has counted
+        self._done = sources_of(job.done)  # of the documents that an earlier run of the job has counted
         self._begin()
 
     def _begin(self) -> None:
@@ -104,7 +104,7 @@ class _Part:
         self._builder = PostingsBuilder()
 
     def add(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """Count documents, but those that an earlier run has counted; write a part where enough have come."""
+        """Count new documents; write a part when it is large enough."""
         docnos = [str(document["docno"]) for document in documents]
         rows = self._job.rows_done(docnos).tolist()
         again = self._job.look_up(docnos)

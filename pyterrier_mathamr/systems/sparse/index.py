@@ -1,4 +1,4 @@
-"""What the two sparse indexes share: one part after a build, options that must agree, and merging."""
+"""What the sparse indexes share: one part after a build, options that must agree, and merging."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
 
+from .ranking import SparseRetriever
 from .reading import DOCUMENT_COLUMNS
 
 Options = TypeVar("Options")
@@ -23,21 +24,11 @@ Details = Mapping[str, Mapping[str, Any]]
 """The options of an index by their name, as its manifest keeps them."""
 
 PART_BYTES = 64 << 20
-"""What is counted in memory before it is written as a part, and lost where an indexer is killed."""
+"""Counted in memory before a part is written, and lost if an indexer is killed."""
 UNBOUNDED = 1 << 50
-"""Size of a full part: an index becomes one part where it is built or compacted, and is then memory-mapped."""
+"""Size of a full part: an index that is built or compacted is one part, which is memory-mapped."""
 BATCH = 256
 """Documents that are looked up together."""
-
-
-def check_mode(mode: str) -> None:
-    """Refuse a mode that an indexer does not have.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    if mode not in ("create", "overwrite", "append"):
-        raise ConfigError("mode", mode, "'create', 'overwrite' or 'append'")
 
 
 def batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
@@ -61,29 +52,29 @@ def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]],
 
 
 def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
-    """The hashes of what made the rows of some parts, deleted ones included."""
+    """Return the hashes of the documents of the rows of some parts, deleted rows included."""
     return np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in parts.parts)])
 
 
 class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
-    """An index of term counts in a folder. Making the object reads nothing; the folder need not exist yet.
+    """An index of term counts in a folder.
 
     Args:
-        path: the folder.
+        path: the folder; it need not exist yet.
     """
 
-    FIRST_COUNTS: ClassVar[bool] = False
-    """Whether a row whose id is there already is left out; otherwise it is an error."""
+    KEEPS_FIRST: ClassVar[bool] = False
+    """Whether a second row of an id is left out; otherwise it is an error."""
 
     @contextmanager
     def writer(self, mode: Mode, details: Details, sources: Mapping[str, Any], *, resume: bool) -> Iterator[Job]:
-        """Hold the index for writing; what was added becomes the index when the block ends without an error.
+        """Open the index for writing; the parts that are added become the index when the block ends without an error.
 
         Args:
             mode: see :func:`pyterrier_mathamr.store.open_job`.
-            details: the options, which must be those of an index that is added to.
-            sources: what makes the rows besides.
-            resume: go on after the whole parts of a job that died, and keep them if this one dies.
+            details: the options; an index that is appended to must have the same.
+            sources: what else determines the rows.
+            resume: continue after the finished parts of a job that was interrupted.
         """
         with self.job(mode, {**details, **sources}, resume=resume) as job:
             if job.base is not None:
@@ -101,7 +92,7 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         """
         for name, values in wanted.items():
             if found.get(name) != values:
-                raise ConfigError(name, values, f"{found.get(name)}, which {self.path} was built with")
+                raise ConfigError(name, values, f"those of the index {self.path}: {found.get(name)}")
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
@@ -109,11 +100,11 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
         Args:
             path: the new index's folder.
-            indexes: what is merged; one alone is copied.
+            indexes: one or more of this class.
 
         Raises:
             ConfigError: they were built with other options.
-            DuplicateIdError: two of them hold the same document; of a formula the first place counts.
+            DuplicateIdError: two of them hold the same document; of a formula the first place is kept.
         """
         target = cls(path)
         if not indexes or any(type(index) is not cls for index in indexes):
@@ -124,7 +115,7 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             index._check_same(snapshot.manifest.details, details)
         with target.writer("create", details, {"job": "merge"}, resume=False) as job:
             for part in (part for snapshot in snapshots for part in snapshot.parts):
-                if cls.FIRST_COUNTS:
+                if cls.KEEPS_FIRST:
                     part.deleted = np.union1d(part.deleted, np.flatnonzero(job.look_up(list(part.ids)) >= 0))
                 job.add(merged([part]))
         return target
@@ -133,27 +124,23 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         """Make the indexer."""
         raise NotImplementedError
 
-    def retriever(self, num_results: int = 1000) -> Any:
+    def retriever(self, num_results: int = 1000) -> SparseRetriever:
         """Make the retriever."""
         raise NotImplementedError
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> Self:
-        """Build the index with the defaults of :meth:`indexer`.
-
-        Args:
-            iter: documents with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
-
-        Returns:
-            This index.
-        """
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Self:
+        """Build the index with the defaults of :meth:`indexer`, and return it."""
         self.indexer().index(iter)
         return self
 
     def index_inputs(self) -> list[list[str]]:
-        """Say which columns a document may bring, one list for each way."""
+        """Return the columns of a document, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search as :meth:`retriever` with its defaults does."""
-        result: pd.DataFrame = self.retriever().transform(inp)
-        return result
+        """Search with the defaults of :meth:`retriever`."""
+        return self.retriever().transform(inp)
+
+    def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Search with the defaults of :meth:`retriever`."""
+        return self.retriever().transform_iter(inp)

@@ -1,33 +1,68 @@
-"""Rankings of numbered documents or formulas: score descending, then name ascending."""
+"""From queries to a ranking of numbered documents or formulas: score descending, then name ascending."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.store import Array, Rows
 
 Names = Callable[[Rows], list[str]]
-"""Gives a text for each of some numbers."""
+"""Returns the texts of some numbers."""
+
+Found = tuple[Rows, Array]
+"""The numbers and scores of a query's results, best first."""
 
 _REMEMBERED = 1 << 18
 
 
-def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> tuple[Rows, Array]:
+class SparseRetriever(Retriever):
+    """Searches with each query of a frame, once for each ``qid``."""
+
+    inputs: ClassVar[tuple[tuple[str, ...], ...]]
+    """What a query may bring beside ``qid``, one tuple for each way."""
+    outputs: ClassVar[tuple[str, ...]]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with each query.
+
+        Args:
+            inp: ``qid`` and one of the ways of :attr:`inputs`.
+
+        Returns:
+            The columns of ``inp``, then :attr:`outputs`: ``score`` (float64, positive, descending for each query) and
+            ``rank`` (int64, from 0) are the last; no row for a query that finds nothing.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            for columns in self.inputs:
+                validation.query_frame(extra_columns=list(columns))
+        queries = distinct_queries(inp, self.outputs)
+        return empty_output(queries, self.outputs) if queries.empty else self.search_all(queries)
+
+    def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
+        """Search with at least one query, each in one row."""
+        raise NotImplementedError
+
+
+def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
     """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes).
 
     Args:
-        numbers: int64 ``[n]``, what is ranked.
+        numbers: int64 ``[n]``, the candidates.
         scores: float ``[n]``.
-        count: at most so many are kept.
-        names: asked only of those whose scores are equal.
+        count: the number of results.
+        names: returns their names; called only for equal scores.
 
     Returns:
         The numbers and scores of the best.
     """
-    if len(numbers) > count:  # keep all that tie with the last, so that the name decides, not chance
+    if len(numbers) > count:  # keep all that tie with the last: the name decides
         kept = scores >= -np.partition(-scores, count - 1)[count - 1]
         numbers, scores = numbers[kept], scores[kept]
     order = np.argsort(-scores, kind="stable")
@@ -39,34 +74,36 @@ def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> tuple[
     return numbers[:count], scores[:count]
 
 
-def ranking_frame(queries: pd.DataFrame, found: Sequence[tuple[Rows, Array]], **columns: Names) -> pd.DataFrame:
+def ranking_frame(queries: pd.DataFrame, found: Sequence[Found], **columns: Names) -> pd.DataFrame:
     """Repeat each query's row for each of its results.
 
     Args:
         queries: at least one.
-        found: the numbers and scores of each query's results, best first.
-        columns: what is said of a result besides ``score`` and ``rank``.
+        found: the results of each.
+        columns: the texts of a result that become columns before ``score`` and ``rank``.
     """
     lengths = [len(numbers) for numbers, _ in found]
     numbers = np.concatenate([numbers for numbers, _ in found])
     repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
+    if not len(numbers):
+        return empty_output(repeated, [*columns, "score", "rank"])
     frame: pd.DataFrame = repeated.assign(
         **{column: texts(numbers) for column, texts in columns.items()},
         score=np.concatenate([scores for _, scores in found]).astype(np.float64),
-        rank=np.concatenate([np.arange(length) for length in lengths]),
+        rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
     )
     return frame
 
 
 class Remembered:
-    """Reads texts by number and remembers them, since the same documents are found by many queries."""
+    """Reads texts by number and caches them, since many queries find the same documents."""
 
     def __init__(self, read: Names) -> None:
         self._read = read
         self._known: dict[int, str] = {}
 
     def __call__(self, numbers: Rows) -> list[str]:
-        """Give the texts of some numbers, in their order."""
+        """Return the texts of some numbers, in their order."""
         wanted = numbers.tolist()
         try:
             return list(map(self._known.__getitem__, wanted))

@@ -1,4 +1,11 @@
-"""A formula search engine on pairs of symbols, after the first stage of Tangent-S."""
+"""A formula search engine on symbol pairs, after the first stage of Tangent-S.
+
+::
+
+    formula ──pairs──▶ terms of both trees ──indexer──▶ content: postings of distinct expressions ──index
+                                                                        │
+    query's formula ──pairs──▶ terms ──retriever──▶ Dice's coefficients ┴──▶ ranking of formulas
+"""
 
 from __future__ import annotations
 

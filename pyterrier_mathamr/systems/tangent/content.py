@@ -1,14 +1,14 @@
-"""What a Tangent index holds: the pairs of distinct expressions, and which formulas are which expression.
+"""What a Tangent index holds: the symbol pairs of distinct expressions, and which formulas are which expression.
 
-    slt_…, opt_…  Postings      the pairs of each expression's layout tree and operator tree
-    keys     uint8  [x, 16]     a digest of each expression's trees, ascending: by it expressions are recognised
+    slt_…, opt_…  Postings      the symbol pairs of each expression's layout tree and operator tree
+    keys     uint8  [x, 16]     a digest of each expression's trees, ascending; it identifies the expression
     owned    int64  [x + 1]     expression ``i`` owns the formulas ``owned[i]:owned[i + 1]``
     ids                         of the formulas, ascending for each expression
     post_ids, visual_ids        texts [m]
-    sources  uint64 [m]         a hash of the post that brought each formula
+    sources  uint64 [m]         a hash of each formula's post
 
-Half of the formulas of a collection repeat another one, so that pairs are stored and scored once for all that have the
-same trees.
+Half of the formulas of a collection repeat another one, so symbol pairs are stored and scored once for all formulas
+with the same trees.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Formulas:
 
     Attributes:
         keys: bytes ``[x]``, of the expressions.
-        postings: the pairs of their layout trees and of their operator trees.
+        postings: the symbol pairs of their layout trees and of their operator trees.
         expressions: int64 ``[f]``, the expression of each formula.
         ids: of the formulas.
         post_ids: of their posts.
@@ -54,7 +54,7 @@ class Formulas:
 
     @classmethod
     def of_part(cls, part: Part) -> Formulas:
-        """Take the formulas of a part that were not deleted."""
+        """Read the formulas of a part that were not deleted."""
         rows = np.flatnonzero(part.alive)
         return cls(
             keys=_keys(part),
@@ -68,7 +68,7 @@ class Formulas:
 
 
 def content_of(pieces: Sequence[Formulas]) -> Content:
-    """Make one part of some formulas; the same formulas give the same part, whatever pieces they come in."""
+    """Make one part of some formulas; it does not depend on how they are cut into pieces."""
     owning = [np.bincount(piece.expressions, minlength=len(piece.keys)) > 0 for piece in pieces]
     keys, numbers = _unite([piece.keys for piece in pieces], owning)
     expressions = np.concatenate([number[piece.expressions] for number, piece in zip(numbers, pieces, strict=True)])
@@ -121,8 +121,8 @@ class TangentContent:
     formulas of one expression, ids ascending; an index of one part has one run for each expression.
 
     Attributes:
-        slt: the pairs of the layout trees.
-        opt: the pairs of the operator trees.
+        slt: the symbol pairs of the layout trees.
+        opt: the symbol pairs of the operator trees.
         expressions: int64 ``[runs]``, the expression of each run.
         owned: int64 ``[runs + 1]``; run ``i`` has the formulas ``owned[i]:owned[i + 1]``.
     """
@@ -148,8 +148,8 @@ class TangentContent:
 
         Args:
             scores: float64 ``[x]``, of the expressions; those that are 0 are left out.
-            count: at most so many formulas.
-            ids: gives the ids of formulas by their numbers.
+            count: the number of formulas.
+            ids: returns the ids of formulas by their numbers.
 
         Returns:
             Their numbers, int64 ``[≤ count]``, and scores, float64 of the same length.
@@ -163,13 +163,13 @@ class TangentContent:
 
 
 def dice(postings: Postings, terms: Counter[str]) -> npt.NDArray[np.float64]:
-    """Score all expressions by how many of their pairs and the query's are the same.
+    """Score all expressions by the symbol pairs that they share with the query.
 
-    With s the pairs in common (each as often as both have it), recall s/q and precision s/d of a query of q pairs and
-    an expression of d pairs, the score is their harmonic mean, 2s / (q + d): 1 for the same pairs, 0 for none.
+    With s common symbol pairs (each as often as both have it), recall s/q and precision s/d of a query of q and an
+    expression of d symbol pairs, the score is their harmonic mean, 2s / (q + d): 1 for the same pairs, 0 for none.
 
     Args:
-        postings: the expressions' pairs.
+        postings: the expressions' symbol pairs.
         terms: the query's, with how often each occurs.
 
     Returns:
@@ -203,7 +203,7 @@ def _keys(part: Part) -> Array:
 
 
 def _unite(keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]]) -> tuple[Array, list[Rows]]:
-    """Number the expressions of several pieces that own a formula, equal ones alike.
+    """Number the expressions of several pieces that own a formula; equal expressions have one number.
 
     Returns:
         The keys, bytes ``[x]``, ascending, and for each piece int64: the number of each of its expressions, -1 for one
@@ -215,7 +215,7 @@ def _unite(keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]]) -> tu
 
 
 def _combined(pieces: Sequence[tuple[Postings, Postings]], numbers: Sequence[Rows], size: int) -> list[Postings]:
-    """Combine the pairs of several pieces; those of an expression that several have are taken from the first."""
+    """Combine the symbol pairs of several pieces; those of a common expression are taken from the first."""
     known = np.zeros(size, dtype=np.bool_)
     first: list[Rows] = []
     for number in numbers:
@@ -227,6 +227,6 @@ def _combined(pieces: Sequence[tuple[Postings, Postings]], numbers: Sequence[Row
 
 
 def _ends(sizes: Any) -> Rows:
-    """Where each of neighbours of these sizes begins, and where the last ends."""
+    """Return where each of neighbours of these sizes begins, and where the last ends."""
     ends: Rows = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return ends

@@ -1,55 +1,62 @@
-"""Building a Tangent index from posts, or adding to one: whole, or not at all."""
+"""Building a Tangent index from posts, or adding to one."""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
 
-import pyterrier as pt
+import numpy as np
+import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint
-from pyterrier_mathamr.systems.sparse.index import batches, check_mode
-from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents
+from pyterrier_mathamr._common.transformers import Indexer
+from pyterrier_mathamr._common.types import DocNo, FormulaId
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
+from pyterrier_mathamr.posts import PostFormula
+from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
+from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
+from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents, document_post
 
-from .build import PartBuilder
-from .pairs import PairOptions
+from .content import KEY_BYTES, Formulas, content_of
+from .pairs import PairOptions, formula_trees, pair_terms
 
 if TYPE_CHECKING:
     from .index import TangentIndex
 
+_digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
+_FORMULA_BYTES = 400  # of memory for a formula, beside the symbol pairs of its expression
 
-class TangentIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
-    """Builds a :class:`TangentIndex` of the formulas with ids of a stream of posts, or adds to one.
 
-    Of an id that comes twice, or is in the index that is added to, the first place with a tree counts, as in ARQMath's
-    own tables. Building takes about 0.2 ms for each formula.
+class TangentIndexer(Indexer):
+    """Builds a :class:`TangentIndex` of the formulas of posts that have ids, or adds to one, in one step at the end.
 
-    What is finished is written in parts, so that a process that is killed loses at most one of them: the same call with
-    ``resume=True`` goes on after the last. By default it does not, since nothing but the posts themselves says that
-    they are the same again, and a post that differs ends the call with an error.
+    Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
+    tables. Building takes about 0.2 ms for each formula.
+
+    Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
+    post that differs from that of the earlier call is then an error.
 
     Args:
-        tangent_index: where to build.
-        mode: ``create``, ``overwrite`` or ``append``.
-        pairs: which pairs of symbols are taken; queries are taken apart alike.
+        tangent_index: the index.
+        mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
+        pairs: which symbol pairs are taken of formulas, and later of queries.
         store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
         visual_ids: formula id to visual id; formulas that are not in it get the empty string. By default the store's.
-        resume: take over what an earlier such call that died had finished.
+        resume: continue an earlier call that was interrupted.
         verbose: show a progress bar.
 
     Raises:
         ConfigError: the mode is unknown.
     """
 
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "Tangent Indexer",
-        "help_url": "https://doi.org/10.1145/3077136.3080748",
-    }
+    label, help_url = "Tangent Indexer", "https://doi.org/10.1145/3077136.3080748"
+    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
 
     def __init__(
         self,
@@ -62,24 +69,23 @@ class TangentIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         resume: bool = False,
         verbose: bool = False,
     ) -> None:
-        check_mode(mode)
         super().__init__()
         self.tangent_index, self.mode, self.pairs = tangent_index, mode, pairs
         self.store, self.visual_ids = store, visual_ids
         self.resume, self.verbose = resume, verbose
 
     def index_inputs(self) -> list[list[str]]:
-        """Say which columns a document may bring, one list for each way."""
+        """Return the columns of a post, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
-    def index(self, iter: Iterable[Mapping[str, Any]]) -> TangentIndex:
-        """Build the index.
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> TangentIndex:
+        """Build the index, or add to it.
 
         Args:
-            iter: posts; each has ``docno`` and one of ``html``, ``body``, ``text``, and may have ``title``.
+            iter: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
 
         Returns:
-            The index that was built. Formulas without any tree are left out, with a warning that counts them.
+            The index. Formulas without any tree are left out, with a warning that says how many.
 
         Raises:
             ConfigError: the index that is added to was built with other options.
@@ -89,20 +95,141 @@ class TangentIndexer(ByParameters, pt.Indexer):  # type: ignore[misc]
         details = {"pairs": self.pairs.to_dict()}
         with self.tangent_index.writer(self.mode, details, self._sources(), resume=self.resume) as job:
             documents = progress(checked_documents(iter, self), "Tangent", "doc", verbose=self.verbose, total=total)
-            part = PartBuilder(job, self.pairs, self.store, self.visual_ids)
-            for batch in batches(documents):
+            part = _Part(job, self.pairs, self.store, self.visual_ids)
+            for batch in sparse.batches(documents):
                 part.add(batch)
             part.write()
         if part.without:
-            text = f"{part.without} formulas have no trees and cannot be found: their LaTeX cannot be read"
+            text = f"{part.without} formulas have no trees and cannot be found: their LaTeX cannot be read."
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         return self.tangent_index
 
     def _sources(self) -> dict[str, Any]:
-        """What makes the formulas besides their posts."""
+        """Return what determines the formulas beside their posts."""
         path = self.store.path if self.store is not None else None
         file = path / META if path is not None and path.is_dir() else path
         return {
             "store": file_fingerprint(file) if file is not None and file.exists() else None,
             "visual_ids": row_fingerprint(self.visual_ids) if self.visual_ids is not None else None,
         }
+
+
+class _Found(NamedTuple):
+    """A formula of a post."""
+
+    formula: PostFormula
+    post_id: DocNo
+    source: int
+
+
+class _Part:
+    """Formulas whose symbol pairs are counted and not written yet; ``without`` counts those without trees."""
+
+    def __init__(
+        self, job: Job, options: PairOptions, store: FormulaStore | None, visual_ids: Mapping[str, str] | None
+    ) -> None:
+        self._job, self._options, self._store, self._visual_ids = job, options, store, visual_ids
+        self._earlier = _Earlier(job)
+        self.without = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
+        self._slt, self._opt = PostingsBuilder(), PostingsBuilder()
+        self._rows: dict[FormulaId, tuple[int, DocNo, str, int]] = {}  # expression, post, visual id, source
+
+    def add(self, posts: Sequence[Mapping[str, Any]]) -> None:
+        """Add the formulas of some posts, each id once; write a part when it is large enough.
+
+        A part ends with a post, so that an earlier run has stored all of a post or nothing.
+        """
+        found = [
+            _Found(formula, str(post["docno"]), source)
+            for post, source in zip(posts, map(row_fingerprint, posts), strict=True)
+            if not self._earlier.has(source)
+            for formula in document_post(post).formulas
+            if formula.id
+        ]
+        ids = [of.formula.id for of in found]
+        self._earlier.check(ids)
+        stored = self._job.look_up(ids).tolist()
+        new = [of for of, row in zip(found, stored, strict=True) if row < 0 and of.formula.id not in self._rows]
+        trees = formula_trees((of.formula for of in new), self._store)
+        visual = self._visual([of.formula.id for of in new])
+        for of, pair in zip(new, trees, strict=True):
+            self._take(of, pair, str(visual.get(of.formula.id, "")))
+        if self._nbytes >= sparse.PART_BYTES:
+            self.write()
+
+    def _take(self, of: _Found, pair: FormulaPair, visual_id: str) -> None:
+        """Add one formula, unless it came before in its batch or has no tree."""
+        if pair.slt is None and pair.opt is None:
+            self.without += 1
+        elif of.formula.id not in self._rows:
+            key = (_digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else "")
+            number = self._numbers.setdefault(key, len(self._numbers))
+            if number == len(self._slt):
+                self._slt.add(pair_terms(pair.slt, self._options))
+                self._opt.add(pair_terms(pair.opt, self._options))
+            self._rows[of.formula.id] = (number, of.post_id, visual_id, of.source)
+
+    @property
+    def _nbytes(self) -> int:
+        return self._slt.nbytes + self._opt.nbytes + _FORMULA_BYTES * len(self._rows)
+
+    def write(self) -> None:
+        """Write the formulas since the last part."""
+        if not self._rows:
+            return
+        expressions, post_ids, visual_ids, sources = zip(*self._rows.values(), strict=True)
+        formulas = Formulas(
+            keys=np.frombuffer(b"".join(map(_key, self._numbers)), dtype=f"S{KEY_BYTES}"),
+            postings=(self._slt.postings(), self._opt.postings()),
+            expressions=np.asarray(expressions, dtype=np.int64),
+            ids=list(self._rows),
+            post_ids=post_ids,
+            visual_ids=visual_ids,
+            sources=np.asarray(sources, dtype=np.uint64),
+        )
+        self._job.add(content_of([formulas]))
+        self._begin()
+
+    def _visual(self, ids: list[FormulaId]) -> Mapping[str, str]:
+        if self._visual_ids is not None:
+            return self._visual_ids
+        return self._store.visual_ids(ids) if self._store is not None else {}
+
+
+class _Earlier:
+    """The formulas that an earlier run of a job has stored, by the hash of their post."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        sources = sparse.sources_of(job.done)
+        self._order = np.argsort(sources, kind="stable")
+        self._sources = sources[self._order]
+        self._came = np.zeros(len(sources), dtype=np.bool_)
+
+    def has(self, source: int) -> bool:
+        """Whether the formulas of a post are stored."""
+        first, last = (int(np.searchsorted(self._sources, np.uint64(source), side)) for side in ("left", "right"))
+        rows = self._order[first:last]
+        if len(rows) and not self._came[rows[0]]:
+            self._job.rows_done(self._job.done.ids(rows))
+            self._came[rows] = True
+        return first < last
+
+    def check(self, ids: Sequence[FormulaId]) -> None:
+        """Refuse formulas of new posts that an earlier run stored from a post with another content.
+
+        Raises:
+            UnfinishedJobError: there is one.
+        """
+        rows = self._job.done.look_up(ids)
+        for row in rows[rows >= 0][~self._came[rows[rows >= 0]]]:
+            raise self._job.changed(ids[int(np.flatnonzero(rows == row)[0])])
+
+
+def _key(digests: tuple[str, str]) -> bytes:
+    """Digest two trees' digests."""
+    return hashlib.blake2b("|".join(digests).encode(), digest_size=KEY_BYTES).digest()

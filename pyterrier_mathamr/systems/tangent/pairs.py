@@ -1,11 +1,11 @@
-"""From a formula to the symbol pairs that it is found by.
+"""From a formula to its symbol pairs.
 
-A pair is an ancestor, a descendant and the path of edges between them; where in the formula it stands is left out, so
-that a sub-expression matches wherever it is. In ``x^2+1`` (layout tree, window 1)::
+A symbol pair is an ancestor, a descendant and the path of edges between them, without its place in the formula, so that
+a sub-expression matches anywhere. In ``x^2+1`` (layout tree, window 1)::
 
     V!x a N!2      V!x n +      + n N!1      N!2 n 0!      N!1 n 0!        0! is the end of a baseline
 
-The ends of baselines are what a formula of a single symbol consists of.
+The ends of baselines are all that a formula of a single symbol has.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import at_least
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
 from pyterrier_mathamr.posts import PostFormula
@@ -25,25 +26,24 @@ _from_latex = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection'
 
 @dataclass(frozen=True, slots=True)
 class PairOptions:
-    """Which pairs of symbols are taken.
+    """Which symbol pairs are taken.
 
     Attributes:
         window: longest distance between the two symbols, in edges; 0 for any distance. Tangent-CFT has 2.
-        ends: take the ends of baselines (in an operator tree: the leaves), too.
+        ends: include the ends of baselines (in an operator tree: the leaves).
 
     Raises:
-        ConfigError: the window is negative.
+        ConfigError: the window is no integer, or negative.
     """
 
     window: int = 2
     ends: bool = True
 
     def __post_init__(self) -> None:
-        if self.window < 0:
-            raise ConfigError("window", self.window, "a whole number of at least 0")
+        at_least(0).check("window", self.window)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the options as plain values for JSON."""
+        """Return the options as plain values for JSON."""
         return asdict(self)
 
     @classmethod
@@ -54,21 +54,19 @@ class PairOptions:
             ConfigError: a value is missing, of another type, or not an option.
         """
         if {name: type(value) for name, value in values.items()} != {"window": int, "ends": bool}:
-            raise ConfigError(
-                "pairs", dict(values), "a whole number as window, true or false as ends, and nothing else"
-            )
+            raise ConfigError("pairs", dict(values), "an integer as window and true or false as ends")
         return cls(**values)
 
 
 def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
-    """List the pairs of one tree as terms of an index, with repetitions.
+    """List the symbol pairs of one tree as terms of an index, with repetitions.
 
     Args:
-        tree: a tree, or ``None`` where there is none.
-        options: which pairs.
+        tree: a tree, or ``None``.
+        options: which symbol pairs.
 
     Returns:
-        One text for each pair, without line ends; none for no tree.
+        One text for each, without line ends; none for no tree.
     """
     if tree is None:
         return []
@@ -77,14 +75,14 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
 
 
 def formula_trees(formulas: Iterable[PostFormula], store: FormulaStore | None) -> list[FormulaPair]:
-    """Take the official trees of formulas, and make from LaTeX those that there are none of.
+    """Read the official trees of formulas, and make missing ones from LaTeX.
 
     Args:
         formulas: with ids, where the store has them.
         store: the official trees.
 
     Returns:
-        A pair of trees for each formula; a tree is ``None`` where the LaTeX cannot be read either.
+        The two trees of each formula; a tree is ``None`` where the LaTeX cannot be read either.
     """
     formulas = list(formulas)
     ids = sorted({formula.id for formula in formulas if formula.id})
