@@ -1,31 +1,35 @@
-# Two commands: `make demo` and `make test`. Each does its own set-up, once; a second call reuses it.
-# `make test-processors` goes beyond them: it shows that the tests do not hang on the last bit of this processor.
+# `make demo` and `make test` need nothing but Python: they create .venv once and reuse it.
+# `make docs` builds the site into build/site; `make test-processors` shows that no test depends on the last bit of this CPU.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-processors lint clean
+.PHONY: demo test test-processors lint docs clean
 
 demo: $(READY)  ## build, index and search the bundled sample; print the table
 	$(BIN)/mathamr demo
 
-test: demo lint  ## the demo, the style checks, then every test
+test: demo lint  ## run the demo, the style checks, then every test
 	$(BIN)/python -m pytest
 
-test-processors: $(READY)  ## the tests of models, indexes and systems as older processors compute
+test-processors: $(READY)  ## run the tests of models, indexes and systems with the instructions of older CPUs
 	tools/test_processors.sh $(BIN)/python
 
-lint: $(READY)  ## style and types
+lint: $(READY)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)  ## build the documentation; warnings are errors
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
+	@echo "build/site/docs/index.html"
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): setup.cfg pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[archives,bm25,latex,plots,qdrant,test,text]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[archives,bm25,docs,latex,plots,qdrant,test,text]'
 	touch $@

@@ -4,7 +4,7 @@ A process of its own makes the peak memory that of the job, and keeps a job that
 thread makes the result the same however many run beside it.
 
 
-One job in a process of its own: ``python -m pyterrier_mathamr.experiments.studies.worker job.json``.
+One job in a process of its own: ``python -m pyterrier_mathamr.experiments.studies.workers job.json``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,87 @@
+"""The pages: they build as one site without a warning, and what they name exists."""
+
+import importlib
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "pyterrier_mathamr").rglob("*.md")),
+    *sorted((ROOT / "pyterrier_mathamr/pt_docs").glob("*.rst")),
+]
+DOTTED = re.compile(r"(?<![\w/.@-])(?:pyterrier_mathamr|mathamr)((?:\.[A-Za-z_]\w*)+)")
+FILE = re.compile(r"(?<![\w/.-])(?:pyterrier_mathamr|docs|examples|benchmarks|tools|tests)/[\w./-]*\w")
+WRITTEN = (".mathamr", ".bm25", ".tangent", ".sqlite")  # files that an example writes
+
+
+def test_the_pages_build_as_one_site_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="the extra docs is not installed")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-c", "docs", ".", tmp_path]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    built = {page.relative_to(tmp_path).with_suffix("") for page in tmp_path.rglob("*.html")}
+    assert {page.relative_to(ROOT).with_suffix("") for page in PAGES} <= built
+
+
+def mentioned(pattern: re.Pattern[str]) -> dict[str, str]:
+    """What matches a pattern in the pages and in the package's own text, each with the file that mentions it."""
+    files = [*PAGES, *sorted((ROOT / "pyterrier_mathamr").rglob("*.py"))]
+    return {match.group(): str(file) for file in files for match in pattern.finditer(file.read_text(encoding="utf-8"))}
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name is a module or an attribute of one."""
+    path, value = "pyterrier_mathamr", mathamr
+    for part in name.split(".")[1:]:
+        path = f"{path}.{part}"
+        if not hasattr(value, part) and not (isinstance(value, ModuleType) and find_spec(path)):
+            return False
+        value = getattr(value, part) if hasattr(value, part) else importlib.import_module(path)
+    return True
+
+
+def test_each_name_of_the_package_that_a_page_mentions_exists() -> None:
+    names = mentioned(DOTTED)
+    assert len(names) > 100
+    assert {name: page for name, page in names.items() if not exists(name) and not name.endswith(WRITTEN)} == {}
+    assert not exists("pyterrier_mathamr.graph.no_such_thing")
+
+
+def test_each_file_of_the_repository_that_a_page_mentions_exists() -> None:
+    names = mentioned(FILE)
+    assert len(names) > 10
+    assert {name: page for name, page in names.items() if not (ROOT / name).exists()} == {}
+
+
+def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
+    lines = [line.partition("#")[0].split() for page in PAGES for line in page.read_text("utf-8").splitlines()]
+    commands = [words for words in lines if words[:1] == ["mathamr"] and words[1:]]
+    assert len(commands) > 20
+    assert [words for words in commands if not is_command(words)] == []
+    assert not is_command(["mathamr", "demo", "--no-such-option"])
+
+
+def is_command(words: list[str]) -> bool:
+    """Whether ``mathamr …`` names a command and options that it has."""
+    command: click.Command = main
+    context = click.Context(main, info_name="mathamr")
+    for word in words[1:]:
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if found is None:
+            break
+        command = found
+    known = {option for parameter in command.get_params(context) for option in parameter.opts}
+    options = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    return options <= known and (not isinstance(command, click.Group) or bool(options))
