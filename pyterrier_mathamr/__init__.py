@@ -1,7 +1,6 @@
 """Math-aware retrieval for PyTerrier: MathAMR+ graphs, R-GCN encoders and MaxSim over virtual nodes.
 
-The public names resolve when they are first used, so that ``import pyterrier_mathamr`` loads neither torch nor faiss
-nor Java.
+Public names are imported when they are first used: ``import pyterrier_mathamr`` loads neither torch nor faiss nor Java.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every example in a docstring is run, with the names that an example may take for granted."""
+"""Every example in a docstring runs, with the names that an example uses without making them."""
 
 import ast
 import builtins
@@ -10,6 +10,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyterrier as pt
@@ -49,48 +50,37 @@ def public_name(name: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The sample: its dataset, graphs, model and indexes."""
-    folder = tmp_path_factory.mktemp("built")
-    dataset = pt.get_dataset("irds:arqmath/sample/task1")
-    posts = pt.get_dataset("irds:arqmath/sample/task2")
-    model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
-    graphs = mathamr.GraphBuilder()
-    store = (graphs >> mathamr.GraphStore(folder / "g").indexer()).index(posts.get_corpus_iter(verbose=False))
-    index, formulas = mathamr.MathAMRIndex(folder / "i"), mathamr.MathAMRFormulaIndex(folder / "f")
-    (model.doc_encoder() >> index.indexer()).index(store.get_corpus_iter())
-    (model.doc_encoder() >> formulas.indexer()).index(store.get_corpus_iter())
-    bm25 = mathamr.BM25Index(folder / "b").index(dataset.get_corpus_iter(verbose=False))
-    topics = dataset.get_topics("text")
-    topic_graphs = mathamr.GraphStore(folder / "t")
-    (graphs >> topic_graphs.indexer()).index(topics.to_dict("records"))
+def known(sample: SimpleNamespace) -> dict[str, Any]:
+    """The names that an example may use without making them."""
+    topic_graphs = mathamr.GraphStore(sample.folder / "topics")
+    (sample.graphs >> topic_graphs.indexer()).index(sample.topics.to_dict("records"))
     return {
-        "dataset": dataset,
-        "arqmath": dataset,
+        "dataset": sample.task1,
+        "arqmath": sample.task1,
         "ids": {},
-        "graphs": graphs,
-        "model": model,
-        "encode": graphs >> model.query_encoder(),
-        "index": index,
-        "mathamr_index": index,
-        "formulas": formulas,
-        "formula_index": formulas,
-        "bm25": bm25.retriever(),
-        "bm25_index": bm25,
-        "topics": topics,
-        "qrels": dataset.get_qrels(),
+        "graphs": sample.graphs,
+        "model": sample.model,
+        "encode": sample.encode,
+        "index": sample.index,
+        "mathamr_index": sample.index,
+        "formulas": sample.formulas,
+        "formula_index": sample.formulas,
+        "bm25": sample.bm25.retriever(),
+        "bm25_index": sample.bm25,
+        "topics": sample.topics,
+        "qrels": sample.qrels,
         "pairs": mathamr.experiments.read_training_pairs(SAMPLE).train[:40],
-        "graph_store": store,
-        "document_graphs": store,
+        "graph_store": sample.store,
+        "document_graphs": sample.store,
         "topic_graphs": topic_graphs,
     }
 
 
 @pytest.mark.parametrize("code", examples())
-def test_example(code: str, built: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     local_release(tmp_path / "ARQMath")
-    names = {**built, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
+    names = {**known, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
     if " index.indexer(" in code:
         names["index"] = mathamr.MathAMRIndex("new-index.mathamr")
     if " formula_index.indexer(" in code:

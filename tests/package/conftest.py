@@ -1,0 +1,46 @@
+"""The sample, built once: its graphs, model and indexes, for the examples of docstrings and PyTerrier's rules."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr as mathamr
+
+SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
+
+
+@pytest.fixture(scope="session")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """Datasets, stages, stores and indexes over the bundled sample."""
+    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
+    folder = tmp_path_factory.mktemp("sample")
+    task1, task2 = (pt.get_dataset(f"irds:arqmath/sample/task{task}") for task in (1, 2))
+    model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+    graphs = mathamr.GraphBuilder()
+    store = (graphs >> mathamr.GraphStore(folder / "graphs").indexer()).index(task2.get_corpus_iter(verbose=False))
+    collection = mathamr.arqmath.ARQMathCollection(SAMPLE)
+    visual_ids = mathamr.formula.FormulaStore.build(folder / "trees", collection.slt_tables, collection.opt_tables)
+    index, formulas = mathamr.MathAMRIndex(folder / "index"), mathamr.MathAMRFormulaIndex(folder / "formulas")
+    (model.doc_encoder() >> index.indexer()).index(store.get_corpus_iter())
+    (model.doc_encoder() >> formulas.indexer(visual_ids=visual_ids)).index(store.get_corpus_iter())
+    answers = pd.DataFrame(task1.get_corpus_iter(verbose=False))
+    return SimpleNamespace(
+        folder=folder,
+        task1=task1,
+        task2=task2,
+        topics=task1.get_topics("text"),
+        qrels=task1.get_qrels(),
+        answers=answers,
+        model=model,
+        graphs=graphs,
+        encode=graphs >> model.query_encoder(),
+        store=store,
+        index=index,
+        formulas=formulas,
+        bm25=mathamr.BM25Index(folder / "bm25").index(answers.to_dict("records")),
+        tangent=mathamr.TangentIndex(folder / "tangent").indexer(store=visual_ids).index(answers.to_dict("records")),
+        visual_ids=visual_ids,
+    )
