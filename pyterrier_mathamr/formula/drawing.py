@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from .tree import FormulaTree
 
 _COLUMN, _ROW, _CHARACTER = 34, 46, 8  # pixels between leaves, between levels, and for each character of a label
-_LARGEST = 400  # nodes drawn; a larger tree is shown as text
+_LARGEST = 400  # nodes; a larger tree is shown as text
 _DEEPEST = 60  # levels indented; deeper ones stay in the same column, or a chain would fill a square
 
 
 def _depths(tree: FormulaTree) -> list[int]:
-    """Count for each node the edges up to the root."""
+    """Compute the depth of each node."""
     depths = [0] * len(tree.nodes)
     for parent, child, _ in tree.edges:
         depths[child] = depths[parent] + 1
@@ -29,7 +29,7 @@ def indented(tree: FormulaTree) -> str:
 
 
 def drawing(tree: FormulaTree) -> str:
-    """Draw a tree as an SVG picture that needs nothing else; a very large one is given as text."""
+    """Draw a tree as a self-contained SVG picture; a very large tree is returned as text."""
     if len(tree.nodes) > _LARGEST:
         return f"<pre>{html.escape(indented(tree))}</pre>"
     depths, across = _depths(tree), [0.0] * len(tree.nodes)

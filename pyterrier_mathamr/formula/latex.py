@@ -1,8 +1,8 @@
 r"""LaTeX → both trees.
 
 ``math-core`` (in Rust, 200,000 formulas a second) writes Presentation MathML; :mod:`.tex` reads it as symbols, matches
-fences, and an operator-precedence grammar makes the operator tree. What cannot be read as it stands is repaired, or
-given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
+fences, and builds the operator tree with an operator-precedence grammar. LaTeX that ``math-core`` refuses is repaired,
+or given to ``latex2mathml`` where that is installed; the tree is then ``partial``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .opt.nodes import tree_of as opt_tree
 from .options import Applications, Chains, Lines, check
 from .slt.symbols import tree_of as slt_tree
 from .tex.atoms import Atom
-from .tex.converter import repaired, to_mathml
+from .tex.converter import repair, to_mathml
 from .tex.corrections import LineRules, rules
 from .tex.elements import unknown
 from .tex.source import prepare
@@ -35,19 +35,19 @@ def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") 
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post (``\newcommand``, ``\def``), see :func:`definitions`.
-        lines: a derivation in lines (``align``, ``aligned``, ``split``, ``gather`` and their like): ``"reference"`` is
-            its first cell; ``"all"`` all its lines and cells, as a table: ``M!3x2``.
+        lines: of a derivation in lines (``align``, ``split``, ``gather``, …) ``"reference"`` reads the first cell;
+            ``"all"`` reads all lines and cells as a table: ``M!3x2``.
 
     Returns:
         The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
 
     Raises:
-        FormulaError: no converter takes the formula; with the place.
+        FormulaError: no converter accepts the formula; it points to the position.
         ConfigError: an option has no such value.
     """
     check("lines", lines, Lines)
-    root, mended = _read(latex, macros)
-    atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, mended)
+    root, repaired = _read(latex, macros)
+    atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, repaired)
     return slt_tree(atom.symbol, latex, partial=partial)
 
 
@@ -64,23 +64,23 @@ def opt_from_latex(
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post, see :func:`definitions`.
-        chains: ``"shared"`` gives the middle operand of ``a<b<c`` to both relations; see :func:`opt_from_mathml`.
-        applications: ``"function"`` makes ``f(x)`` the function ``F!𝑓`` of ``x``, for the letters of
-            :data:`~.applications.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
+        chains: with ``"shared"`` the middle operand of ``a<b<c`` belongs to both relations; see
+            :func:`opt_from_mathml`.
+        applications: with ``"function"`` ``f(x)`` is the function ``F!𝑓`` of ``x``, for the letters of
+            :data:`~.opt.applications.FUNCTION_LETTERS` directly before parentheses; a product otherwise.
         lines: ``"all"`` reads a derivation in lines as the sequence of its statements, ``O!form-seq``; a line that
-            begins with a relation goes on from the one before. Otherwise only its first cell is read.
+            begins with a relation continues the one before. Otherwise only its first cell is read.
 
     Returns:
-        The tree; ``partial`` when the formula had to be repaired or an unknown command was left out.
+        The tree; ``partial`` as in :func:`slt_from_latex`.
 
     Raises:
-        FormulaError: no converter takes the formula; with the place.
-        ConfigError: an option has no such value.
+        FormulaError, ConfigError: as in :func:`slt_from_latex`.
     """
     _check(chains, applications, lines)
-    root, mended = _read(latex, macros)
+    root, repaired = _read(latex, macros)
     kind: LineRules = "first" if lines == "reference" else "operators"
-    atom, partial = _atom(root, rules(applications == "function", kind), latex, mended)
+    atom, partial = _atom(root, rules(applications == "function", kind), latex, repaired)
     return _operator_tree(atom, latex, chains, partial)
 
 
@@ -92,17 +92,17 @@ def trees_from_latex(
     applications: Applications = "reference",
     lines: Lines = "reference",
 ) -> FormulaPair:
-    """Convert LaTeX to both trees, reading it once. No formula makes it raise.
+    """Convert LaTeX to both trees, reading it once.
 
     Args:
         latex: one formula, without dollars.
         macros: commands of the same post, see :func:`definitions`.
         chains: see :func:`opt_from_latex`.
-        applications: see :func:`opt_from_latex`; the layout tree shows the parentheses anyway.
+        applications: see :func:`opt_from_latex`.
         lines: see :func:`slt_from_latex` and :func:`opt_from_latex`.
 
     Returns:
-        Both trees, or ``None`` twice where no converter takes the formula.
+        Both trees, or ``None`` twice where no converter accepts the formula.
 
     Raises:
         ConfigError: an option has no such value.
@@ -110,13 +110,13 @@ def trees_from_latex(
     _check(chains, applications, lines)
     functions = applications == "function"
     try:
-        root, mended = _read(latex, macros)
+        root, repaired = _read(latex, macros)
         if lines == "reference":
-            atom, partial = _atom(root, rules(functions, "first"), latex, mended)
+            atom, partial = _atom(root, rules(functions, "first"), latex, repaired)
             layout = atom
         else:
-            layout, _ = _atom(root, rules(functions, "layout"), latex, mended)
-            atom, partial = _atom(root, rules(functions, "operators"), latex, mended)
+            layout, _ = _atom(root, rules(functions, "layout"), latex, repaired)
+            atom, partial = _atom(root, rules(functions, "operators"), latex, repaired)
     except FormulaError:
         return FormulaPair(None, None)
     return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
@@ -138,20 +138,22 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
 
 def _read(latex: str, macros: str) -> tuple[etree._Element, bool]:
     """Read a formula as Presentation MathML; tell whether part of it is a guess."""
-    source, mended = _presentation(macros + latex if macros else latex, latex)
-    return mathml.parse(source), mended or "merror" in source
+    source, repaired = _presentation(macros + latex if macros else latex, latex)
+    return mathml.parse(source), repaired or "merror" in source
 
 
-def _atom(root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, mended: bool) -> tuple[Atom, bool]:
+def _atom(
+    root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, repaired: bool
+) -> tuple[Atom, bool]:
     """Make one atom of a formula's MathML; tell whether part of it is a guess."""
     atom, known = mathml.fold(root, by_tag, unknown)
     if atom is None:
         raise FormulaError("the formula is empty", latex)
-    return atom, mended or not known
+    return atom, repaired or not known
 
 
 def _presentation(text: str, latex: str) -> tuple[str, bool]:
-    """Convert LaTeX to Presentation MathML; tell whether it had to be mended."""
+    """Convert LaTeX to Presentation MathML; tell whether it had to be repaired."""
     if not text.strip():
         raise FormulaError("the formula is empty", latex)
     text = prepare(mathml.NOT_XML.sub(" ", text))
@@ -160,7 +162,7 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
     except math_core.LatexError as error:
         first = error
     try:
-        return to_mathml(repaired(text)), True
+        return to_mathml(repair(text)), True
     except math_core.LatexError:
         pass
     source = _fallback(text)
@@ -171,12 +173,12 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
 
 
 def _fallback(text: str) -> str | None:
-    """Convert by ``latex2mathml``; ``None`` when it is not installed or does not take the formula either."""
+    """Convert with ``latex2mathml``; ``None`` when it is not installed or refuses the formula as well."""
     try:
         converter = require("latex2mathml.converter", "latex")
         source: str = converter.convert(text)
     except MissingExtraError:
         return None
-    except Exception:  # it has no base class of errors, and lets those of its parsing out
+    except Exception:  # it has no base class of errors and leaks those of its parsing
         return None
     return source

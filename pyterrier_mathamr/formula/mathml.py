@@ -1,8 +1,7 @@
 """MathML text → elements, and elements → tree: what Presentation and Content MathML have in common.
 
-Each element becomes a symbol by one small function, found in a table by its tag. Elements are visited in reverse
-document order, so all children of an element have their symbols before the element itself, at any depth and without
-recursion.
+A table maps each tag to the function that makes the symbol of an element. Elements are visited in reverse document
+order: all children of an element have their symbols before the element itself, at any depth and without recursion.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _BARE = re.compile(r"<(?![/a-zA-Z!?])")
 
 
 def _parser(recover: bool) -> etree.XMLParser:
-    """Make a parser that takes nothing from outside the text itself: no network, no document type, no entity."""
+    """Make a parser that reads nothing but the text: no network, no document type, no entity."""
     return etree.XMLParser(
         recover=recover,
         resolve_entities=False,
@@ -57,7 +56,7 @@ _PARSER, _RECOVERING = _parser(False), _parser(True)
 
 
 def clean(text: str | None) -> str:
-    """Give the text of a token as it stands in a label: stripped, with the characters of the tuple format escaped."""
+    """Strip the text of a token and escape the characters of the tuple format, as in a label."""
     if not text:
         return ""
     text = text.strip()
@@ -67,12 +66,12 @@ def clean(text: str | None) -> str:
 
 
 def table(rules: Mapping[str, Rule[S]]) -> dict[str, Rule[S]]:
-    """Make a table of rules by tag that also finds the tags with the namespaces they appear with."""
+    """Make a table of rules that also finds the tags with their namespaces."""
     return {namespace + tag: rule for tag, rule in rules.items() for namespace in _NAMESPACES}
 
 
 def parse(source: str) -> etree._Element:
-    """Parse MathML, with recovery, without network, document types or entities of its own.
+    """Parse MathML, with recovery, without network, document types or custom entities.
 
     Raises:
         FormulaError: there is no element in it.
@@ -87,7 +86,7 @@ def parse(source: str) -> etree._Element:
 
 
 def _parse_broken(text: str, source: str) -> etree._Element:
-    """Parse what is not well-formed: named characters, a bare ``<`` (33 official cells), too deep, or just broken."""
+    """Parse MathML that is not well-formed, with named characters or a bare ``<`` (33 official cells), or too deep."""
     text = NOT_XML.sub("", _REFERENCE.sub(_allowed, _ENTITY.sub(_unescape, text)))
     text = _BARE.sub("&lt;", _ATTRIBUTE.sub(lambda match: match[0].replace("<", "&lt;"), text))
     if text.count("</") > _DEEPEST and (root := _parse_deep(text)) is not None:
@@ -98,7 +97,7 @@ def _parse_broken(text: str, source: str) -> etree._Element:
         raise FormulaError(f"not MathML: {error}", source) from error
     if root is None:
         raise FormulaError("no MathML", source)
-    etree.strip_tags(root, etree.Entity)  # an entity that nobody knows
+    etree.strip_tags(root, etree.Entity)  # unknown entities
     return root
 
 
@@ -109,7 +108,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _allowed(match: re.Match[str]) -> str:
-    """Leave out a character given by number that XML does not allow: libxml2 reads half a surrogate, lxml fails."""
+    """Drop a character reference that XML does not allow: libxml2 reads half a surrogate, lxml fails."""
     number = int(match[1][:7], 16) if match[1] else int(match[2][:8])
     return match[0] if number <= sys.maxunicode and not NOT_XML.match(chr(number)) else ""
 

@@ -1,6 +1,6 @@
-"""The named corrections of the reference's form: what a converter may be asked for instead.
+"""Options that correct the form of the reference (LaTeXML and Tangent-S).
 
-Each option has the reference's form as its default, because the published graphs hold that form.
+The default of each is the reference's form, since the published graphs have it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,16 @@ from typing import Any, Literal, get_args
 from pyterrier_mathamr._common.errors import ConfigError
 
 Chains = Literal["reference", "shared"]
-"""What becomes of the middle operand of a chain of relations."""
+"""How the middle operand of a chain of relations is read."""
 
 Applications = Literal["reference", "function"]
-"""What becomes of a letter that usually names a function, before parentheses."""
+"""How a letter that usually names a function is read before parentheses."""
 
 Lines = Literal["reference", "all"]
-"""What becomes of a derivation in lines: its first cell, or all of it."""
+"""How much of a derivation in lines is read: its first cell, or all of it."""
 
 
 def check(option: str, value: str, allowed: Any) -> None:
-    """Refuse a value that an option does not have.
-
-    Args:
-        option: the name of the option.
-        value: what was given.
-        allowed: the ``Literal`` of the option's values.
-
-    Raises:
-        ConfigError: the value is none of them.
-    """
+    """Raise a ConfigError where ``value`` is not in the ``Literal`` of the option's values."""
     if value not in get_args(allowed):
         raise ConfigError(option, value, " or ".join(map(repr, get_args(allowed))))

@@ -1,6 +1,6 @@
 """The formula tables of ARQMath: one row for each formula, in LaTeX, Presentation MathML or Content MathML.
 
-Two forms, both tab separated with a header line and quoted like CSV, plain or gzipped:
+There are two forms, both tab-separated with a header line and quoted like CSV, plain or gzipped:
 
 * of the collection (release v3): ``id post_id thread_id type comment_id old_visual_id visual_id issue formula``
 * of the topics: ``id topic_id thread_id type formula`` (in 2020 the last column is named ``slt`` or ``opt``)
@@ -40,7 +40,7 @@ class FormulaRow(NamedTuple):
 
 
 def _open(path: Path) -> IO[str]:
-    """Open a table as text; a byte that is not UTF-8 becomes U+FFFD, so that one cell cannot end a long build."""
+    """Open a table as text; an invalid byte becomes U+FFFD, so that one cell cannot end a long build."""
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
     return path.open(encoding="utf-8-sig", errors="replace", newline="")
@@ -68,10 +68,10 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
         The rows in order. A row with too few or too many columns is skipped with a warning that names file and line.
 
     Raises:
-        FormulaTableError: the file has no such header, or its quoting or compression is broken; names file and line.
+        FormulaTableError: the header, the quoting or the compression is broken; names file and line.
     """
     path = Path(path)
-    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # the process's own limit: raised, never lowered
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))  # a limit of the process: raised, never lowered
     with _open(path) as file:
         reader = csv.reader(file, delimiter="\t", quotechar='"')
         try:

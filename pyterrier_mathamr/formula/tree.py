@@ -36,7 +36,7 @@ class FormulaTree:
     Args:
         nodes: labels in depth-first order; node 0 is the root.
         edges: ``(parent, child, label)`` in the same order, one for each node but the root.
-        partial: part of the source was not understood and is left out or guessed.
+        partial: part of the source was not understood, and is left out or guessed.
         source: the LaTeX or MathML that was read; not compared.
         kind: ``"slt"`` or ``"opt"``; not compared.
     """
@@ -62,10 +62,10 @@ class FormulaTree:
         return found
 
     def tuples(self, window: int = 1, eob: bool = False) -> tuple[SymbolPair, ...]:
-        """Compute the symbol pairs of Tangent-S, what Tangent-CFT and MathAMR are built on.
+        """Compute the symbol pairs of Tangent-S, on which Tangent-CFT and MathAMR are built.
 
         Args:
-            window: longest distance between the symbols of a pair, in edges; 0 for any distance.
+            window: the largest distance between the symbols of a pair, in edges; 0 for any distance.
             eob: add the end-of-baseline pairs ``(label, "0!", "n" or "0", place)``.
 
         Returns:
@@ -78,12 +78,12 @@ class FormulaTree:
         return _leaf_paths(self)
 
     def unified(self) -> FormulaTree:
-        """Give the tree with types for labels: ``V!x`` becomes ``V!``, an operator without type stays."""
+        """Return the tree with types as labels: ``V!x`` becomes ``V!``, an operator without type stays."""
         nodes = tuple(label[:2] if label[1:2] == "!" else label for label in self.nodes)
         return FormulaTree(nodes, self.edges, self.partial, self.source, self.kind)
 
     def digest(self) -> str:
-        """Compute 32 hexadecimal digits that are equal exactly for equal trees: the formula's visual identity."""
+        """Compute 32 hexadecimal digits that identify the tree: the formula's visual identity."""
         text = "\x1f".join(self.nodes) + "\x1e" + "\x1f".join(f"{parent}{label}" for parent, _, label in self.edges)
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -121,7 +121,7 @@ class _Place:
         self.closed, self.label, self.run, self.length = closed, label, run, length
 
     def below(self, label: str) -> _Place:
-        """Give the place of a child."""
+        """Return the place of a child."""
         if label == self.label:
             return _Place(self.closed, label, self.run + 1, self.length + 1)
         closed = self.closed

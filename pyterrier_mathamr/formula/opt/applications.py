@@ -1,11 +1,11 @@
-"""Function application, on request: a letter that usually names a function, before parentheses, is applied to them.
+"""Function application, an option: a letter that usually names a function is applied to the parentheses after it.
 
 ::
 
     U!times ──0── V!𝑓                F!𝑓 ──0── V!𝑡
             └─0── O!interval(O-O)        └─1── V!𝑥
 
-LaTeX shows the parentheses. Content MathML has lost them; :func:`apply_functions` says what can still be told there.
+LaTeX shows the parentheses; Content MathML has lost them, see :func:`apply_functions`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections import deque
 from .nodes import Node, applied
 
 FUNCTION_LETTERS = frozenset("V!" + letter for letter in ("italic-ϕ", *"fghFGH𝑓𝑔ℎ𝐹𝐺𝐻ϕφψ𝜑𝜓ΦΨ"))
-"""Labels of the letters that are taken for functions: f, g, h, F, G, H, phi, psi, Phi, Psi, in italics or upright."""
+"""Labels of the letters that name functions: f, g, h, F, G, H, phi, psi, Phi, Psi, italic or upright."""
 
 _WORD_ENDS = frozenset({"log", "deg", "arg", "inh", "osh", "anh"})
 _SCRIPTS = ("O!SUB", "O!SUP")
 _LOOSER = frozenset({"U!plus", "O!minus"})
-_LOOKED_AT = 64  # nodes of the arguments that are searched for the letter itself
+_LOOKED_AT = 64  # nodes of the arguments that are searched for the letter
 
 
 def letter_of(node: Node) -> Node | None:
-    """Find the function letter that a node is, below its scripts; ``None`` for any other node."""
+    """Find the function letter of a node, below its scripts; ``None`` for any other node."""
     while node.label in _SCRIPTS and node.kids:
         node = node.kids[0]
     return node if node.label in FUNCTION_LETTERS else None
@@ -34,8 +34,8 @@ def letter_of(node: Node) -> Node | None:
 def takes(factors: list[Node], arguments: list[Node]) -> bool:
     """Whether the last of some factors is a function letter that may be applied to the arguments.
 
-    A letter that stands among its own arguments as a quantity is one: ``h(2x+h)`` is a product. So is the end of a word
-    that was typed without its backslash: ``log(x)``.
+    It may not where the letter occurs in its own arguments as a quantity (``h(2x+h)`` is a product), or ends a word
+    that was typed without its backslash (``log(x)``).
     """
     letter = letter_of(factors[-1])
     if letter is None:
@@ -54,7 +54,7 @@ def takes(factors: list[Node], arguments: list[Node]) -> bool:
 
 
 def application(operator: Node, arguments: list[Node]) -> Node:
-    """Apply a function letter; one with scripts is an operator that is a tree, as that of ``sin^2(x)`` is."""
+    """Apply a function letter; one with scripts is an operator that is a tree, as in ``sin^2(x)``."""
     letter = letter_of(operator)
     if letter is not None:
         letter.label = "F!" + letter.label[2:]
@@ -62,18 +62,18 @@ def application(operator: Node, arguments: list[Node]) -> Node:
 
 
 def apply_functions(root: Node) -> None:
-    """Apply function letters in a tree of Content MathML, where it can be told that there were parentheses.
+    """Apply function letters in a tree of Content MathML where parentheses are certain or likely.
 
-    For certain: the factor after the letter is an open interval or a vector (``f(t,x)``), or a sum, a difference or a
-    product of its own (``f(x+1)``, ``f(cx)``, ``f(g(x))``). In all likelihood: the product is the letter and then a
-    number or another variable, with a subscript or not, and nothing else but a differential (``f(x)``, ``f(x_1) dx``).
-    All other products stay, for ``af(x)`` and ``afx`` are one there, as ``f(x)^2`` and ``f(x^2)`` are.
+    They are certain where the factor after the letter is an open interval or a vector (``f(t,x)``), or a sum, a
+    difference or a nested product (``f(x+1)``, ``f(cx)``, ``f(g(x))``). They are likely where the product is the letter
+    and a number or another variable, with or without a subscript, and otherwise only a differential (``f(x)``,
+    ``f(x_1) dx``). All other products stay: ``af(x)`` and ``afx`` look the same, as do ``f(x)^2`` and ``f(x^2)``.
     """
     nodes, stack = [], [root]
     while stack:
         nodes.append(stack.pop())
         stack += nodes[-1].kids
-    products = {id(node) for node in nodes if node.label == "U!times"}  # also where a function has taken the place
+    products = {id(node) for node in nodes if node.label == "U!times"}  # ids, since an application replaces the label
     for node in reversed(nodes):  # arguments before what is applied to them
         if node.label == "U!times":
             _apply_in(node, products)
@@ -96,7 +96,7 @@ def _apply_in(product: Node, products: set[int]) -> None:
 
 
 def _arguments(factor: Node, whole: bool) -> list[Node]:
-    """List what stood in the parentheses that a factor was; empty where it can not be told that there were any."""
+    """List what was in the parentheses that became a factor; empty where there may have been none."""
     if factor.label == "O!interval(O-O)" or factor.label[:4] == "M!V-":
         return factor.kids
     if factor.label in _LOOSER:

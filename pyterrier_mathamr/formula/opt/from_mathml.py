@@ -1,12 +1,12 @@
 """Content MathML → operator tree.
 
-An ``apply`` is its operator with the operands below it; an operator that is itself a tree stands as operand 0 of a
-new ``+!`` node::
+An ``apply`` is its operator with the operands below it; an operator that is itself a tree becomes operand 0 of a new
+``+!`` node::
 
     <apply><plus/><ci>𝑥</ci><cn>1</cn></apply>         U!plus ──0── V!𝑥
                                                        └──────0── N!1
 
-Each element has one rule, a small function whose docstring says what becomes of it.
+Each element has one rule: a small function from the element and the nodes of its children to a node.
 """
 
 from __future__ import annotations
@@ -37,22 +37,14 @@ from .nodes import (
 _CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
 
 
-def _identifier(element: etree._Element, _: Nodes) -> Node:
-    """``ci``: ``V!`` and its own text; text of an element inside it is lost."""
-    content = clean(element.text)
-    return Node("V!" + content if content else "W!")
+def _token(prefix: str) -> mathml.Rule[Node]:
+    """Make the rule of a token: its type and its own text (that of an element inside it is lost)."""
 
+    def rule(element: etree._Element, _: Nodes) -> Node:
+        content = clean(element.text)
+        return Node(prefix + content if content else "W!")
 
-def _number(element: etree._Element, _: Nodes) -> Node:
-    """``cn``: ``N!`` and its text."""
-    content = clean(element.text)
-    return Node("N!" + content if content else "W!")
-
-
-def _text(element: etree._Element, _: Nodes) -> Node:
-    """``mtext``: ``T!`` and its text."""
-    content = clean(element.text)
-    return Node("T!" + content if content else "W!")
+    return rule
 
 
 def _wildcard(element: etree._Element, _: Nodes) -> Node:
@@ -79,55 +71,20 @@ def _symbol(element: etree._Element, _: Nodes) -> Node:
         return Node("O!" + content)  # a symbol that the reference rejects
 
 
-def _error(_: etree._Element, nodes: Nodes) -> Node:
-    """``cerror``: ``E!`` with its parts below it; see :func:`fragments`."""
-    return fragments(present(nodes))
-
-
-def _apply(_: etree._Element, nodes: Nodes) -> Node | None:
-    """``apply``: the operator with its operands; see :func:`applied`."""
-    return applied(present(nodes)) if nodes else None
-
-
 def _degree(_: etree._Element, nodes: Nodes) -> Node:
     """``degree``: the index of a root; taken out by the root's ``apply``."""
     return Node(DEGREE, present(nodes))
 
 
-def _vector(_: etree._Element, nodes: Nodes) -> Node:
-    """``vector``: ``M!V-<size>``."""
-    return Node(f"M!V-{len(nodes)}", present(nodes))
-
-
-def _list(_: etree._Element, nodes: Nodes) -> Node:
-    """``list``: ``M!L-<size>``."""
-    return Node(f"M!L-{len(nodes)}", present(nodes))
-
-
-def _set(_: etree._Element, nodes: Nodes) -> Node:
-    """``set``: ``M!S-<size>``."""
-    return Node(f"M!S-{len(nodes)}", present(nodes))
-
-
-def _matrix(_: etree._Element, nodes: Nodes) -> Node:
-    """``matrix``: ``M!M-<rows>x<columns>``; a cell that is missing is ``E!``."""
-    return matrix(present(nodes))
-
-
-def _matrix_row(_: etree._Element, nodes: Nodes) -> Node:
-    """``matrixrow``: ``M!R!``."""
-    return Node("M!R!", present(nodes))
+def _sized(letter: str) -> mathml.Rule[Node]:
+    """Make the rule of a collection: ``M!``, its letter and its size."""
+    return lambda _, nodes: Node(f"M!{letter}-{len(nodes)}", present(nodes))
 
 
 def _interval(element: etree._Element, nodes: Nodes) -> Node:
     """``interval``: ``O!interval(<left>-<right>)``, C for a closed end and O for an open one."""
     closure = element.get("closure", "closed").strip().lower()
     return Node(f"O!interval({_CLOSURES.get(closure, 'C-C')})", present(nodes))
-
-
-def _share(_: etree._Element, __: Nodes) -> Node:
-    """``share``: the operand before it in a chain of relations; put in by :func:`applied`."""
-    return Node(SHARED)
 
 
 def _first(_: etree._Element, nodes: Nodes) -> Node | None:
@@ -143,11 +100,7 @@ def _unknown(element: etree._Element, nodes: Nodes) -> Node:
 
 def _named(label: str) -> mathml.Rule[Node]:
     """Make the rule of an element that is an operator or a constant by its name."""
-
-    def rule(_: etree._Element, __: Nodes) -> Node:
-        return Node(label)
-
-    return rule
+    return lambda _, __: Node(label)
 
 
 _RULES: dict[str, mathml.Rule[Node]] = mathml.table(
@@ -159,21 +112,21 @@ _RULES: dict[str, mathml.Rule[Node]] = mathml.table(
         "determinant": _named("F!det"),
         "math": _first,
         "semantics": _first,
-        "ci": _identifier,
-        "cn": _number,
-        "mtext": _text,
+        "ci": _token("V!"),
+        "cn": _token("N!"),
+        "mtext": _token("T!"),
         "qvar": _wildcard,
         "csymbol": _symbol,
-        "cerror": _error,
-        "apply": _apply,
+        "cerror": lambda _, nodes: fragments(present(nodes)),
+        "apply": lambda _, nodes: applied(present(nodes)) if nodes else None,
         "degree": _degree,
-        "vector": _vector,
-        "list": _list,
-        "set": _set,
-        "matrix": _matrix,
-        "matrixrow": _matrix_row,
+        "vector": _sized("V"),
+        "list": _sized("L"),
+        "set": _sized("S"),
+        "matrix": lambda _, nodes: matrix(present(nodes)),
+        "matrixrow": lambda _, nodes: Node("M!R!", present(nodes)),
         "interval": _interval,
-        "share": _share,
+        "share": _named(SHARED),
     }
 )
 
@@ -185,14 +138,13 @@ def opt_from_mathml(
 
     Args:
         source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes.
-        chains: the middle operand of ``a<b<c``: ``"reference"`` as in the official files of 2022, where it belongs to
-            the first relation only; ``"shared"`` gives it to both.
-        applications: ``f(x)``: ``"reference"`` is the product that LaTeXML makes of it; ``"function"`` applies the
-            letters of :data:`~.applications.FUNCTION_LETTERS` where there were parentheses for certain or in all
-            likelihood, see :func:`~.applications.apply_functions`: Content MathML itself has lost them.
+        chains: the middle operand of ``a<b<c`` belongs to the first relation only (``"reference"``, as in the official
+            files of 2022) or to both (``"shared"``).
+        applications: ``f(x)`` is a product (``"reference"``, as in LaTeXML), or the function ``f`` of ``x``
+            (``"function"``) where parentheses are certain or likely; see :func:`~.applications.apply_functions`.
 
     Returns:
-        The tree; ``partial`` when an element was not known.
+        The tree; ``partial`` when an element was unknown.
 
     Raises:
         FormulaError: there is no MathML in it.

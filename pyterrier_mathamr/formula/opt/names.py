@@ -1,6 +1,6 @@
-"""Names in Content MathML and the labels they get: which operators are functions, which ordered, which unordered.
+"""The labels of names in Content MathML: which operators are functions, ordered or unordered.
 
-A csymbol of LaTeXML's dictionaries is ordered (``O!``) unless it is listed here; so is one that Tangent-S did not know.
+A csymbol is ordered (``O!``) unless it is listed here, also where Tangent-S does not know it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _POSITIONS = string.digits + string.ascii_uppercase
 
 
 def position(operand: int) -> str:
-    """Give the edge label of an operand's position: 0-9, A-Z, then from "a" on through Unicode."""
+    """Return the edge label of an operand's position: 0-9, A-Z, then from "a" on through Unicode."""
     if operand < len(_POSITIONS):
         return _POSITIONS[operand]
     return chr(61 + operand) if operand < _LAST else chr(_LAST_AND_ON + operand)

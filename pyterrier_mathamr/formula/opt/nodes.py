@@ -9,7 +9,7 @@ from pyterrier_mathamr.formula.tree import Edge, FormulaTree
 from .names import RELATIONS, position
 
 DEGREE, SHARED = "$!degree", "$!share"
-"""Labels of nodes that only stand for something until the node around them is made."""
+"""Labels of temporary nodes, resolved when the node around them is made."""
 
 _MOST = 500  # operands of one unordered node
 
@@ -33,9 +33,9 @@ def present(nodes: Nodes) -> list[Node]:
 
 
 def fragments(nodes: list[Node]) -> Node:
-    """Make ``E!``; symbols of unknown role that stand side by side are one text."""
+    """Make ``E!``; adjacent symbols of unknown role are joined to one text."""
     kids: list[Node] = []
-    run: list[str] = []  # what the last node says, in parts
+    run: list[str] = []  # the text of the last node, in parts
     for node in nodes:
         if run and node.label[:2] == "-!":
             run.append(node.label[2:])
@@ -52,8 +52,8 @@ def fragments(nodes: list[Node]) -> Node:
 def applied(nodes: list[Node]) -> Node:
     """Put operands below their operator.
 
-    An identifier becomes a function, ``F!``. An operator that is a tree becomes operand 0 of ``+!``, and when it is a
-    script, the label names what carries the script. An integral has three operands and a root two.
+    An identifier becomes a function, ``F!``. An operator that is a tree becomes operand 0 of ``+!``, whose label names
+    the base where the operator is a script. An integral has three operands and a root two.
     """
     operator, operands = nodes[0], nodes[1:]
     if operator.label[:2] == "V!":
@@ -73,14 +73,14 @@ def applied(nodes: list[Node]) -> Node:
 
 
 def _resolve_shared(relations: list[Node]) -> None:
-    """Put the right operand of each relation of a chain in the place where the next one shares it."""
+    """Replace each shared operand of a chain of relations by the right operand of the relation before it."""
     for before, after in pairwise(relations):
         if before.kids and after.kids and after.kids[0].label == SHARED:
             after.kids[0] = _shared(before)
 
 
 def _shared(relation: Node) -> Node:
-    """Give the right operand of a relation a second time; a very large one is left out, for copies of copies grow."""
+    """Return the right operand of a relation again; a very large one is left out, since copies of copies grow."""
     count, stack = 0, [relation.kids[-1]]
     while stack:
         count += 1
@@ -94,7 +94,7 @@ _LARGEST_SHARED = 1000  # nodes
 
 
 def share_operands(root: Node) -> None:
-    """Give the later relations of each chain the operand that LaTeXML of 2022 left out: ``and(lt(a, b), lt(b, c))``."""
+    """Add to the later relations of each chain the operand that LaTeXML of 2022 omits: ``and(lt(a, b), lt(b, c))``."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -106,14 +106,14 @@ def share_operands(root: Node) -> None:
 
 
 def _root_operands(operands: list[Node]) -> list[Node]:
-    """Order the operands of a root: content, then degree, 2 where none is given."""
+    """Order the operands of a root: content, then degree (2 by default)."""
     content = [node for node in operands if node.label != DEGREE]
     degrees = [node.kids[0] for node in operands if node.label == DEGREE and node.kids]
     return [content[0] if content else Node("W!"), degrees[0] if degrees else Node("N!2")]
 
 
 def _split(node: Node) -> Node:
-    """Halve the operands of an unordered node, or of an error, until no node has more than 500."""
+    """Halve the operands of an unordered node or an error until no node has more than 500."""
     if node.label[:2] not in ("U!", "E!"):
         return node
     todo = [node]
@@ -127,7 +127,7 @@ def _split(node: Node) -> Node:
 
 
 def matrix(rows: list[Node]) -> Node:
-    """Make a matrix of rows, all as long as the longest."""
+    """Make a matrix; rows are padded with ``E!`` to the length of the longest."""
     width = max((len(row.kids) for row in rows), default=0)
     for row in rows:
         row.kids += [Node("E!") for _ in range(width - len(row.kids))]
@@ -142,7 +142,7 @@ def tree_of(root: Node, source: str, *, partial: bool) -> FormulaTree:
     while stack:
         parent, label, node = stack.pop()
         index = len(nodes)
-        nodes.append(node.label if node.label[:1] != "$" else "W!")  # a share or a degree out of place
+        nodes.append(node.label if node.label[:1] != "$" else "W!")  # a misplaced share or degree
         if label:
             edges.append((parent, index, label))
         kids = node.kids

@@ -5,7 +5,7 @@ A row of symbols is a chain of ``n`` edges; scripts, fractions and groups hang f
     <msup><mi>x</mi><mn>2</mn></msup><mo>+</mo>…        V!x ──n── + ──n── …
                                                         └a── N!2
 
-Each MathML element has one rule, a small function whose docstring says what becomes of it.
+Each MathML element has one rule: a small function from the element and the symbols of its children to a symbol.
 """
 
 from __future__ import annotations
@@ -32,30 +32,20 @@ from .symbols import (
     visible_chain,
 )
 
-# ---------------------------------------------------------------------------------------------------- tokens
 
+def _token(prefix: str) -> mathml.Rule[Symbol]:
+    """Make the rule of a token: its type and its text; ``W!`` when it is empty."""
 
-def _number(element: etree._Element, _: Symbols) -> Symbol:
-    """``mn``: ``N!`` and its text."""
-    content = clean(element.text)
-    return Symbol("N!" + content if content else "W!")
+    def rule(element: etree._Element, _: Symbols) -> Symbol:
+        content = clean(element.text)
+        return Symbol(prefix + content if content else "W!")
 
-
-def _identifier(element: etree._Element, _: Symbols) -> Symbol:
-    """``mi``: ``V!`` and its text."""
-    content = clean(element.text)
-    return Symbol("V!" + content if content else "W!")
+    return rule
 
 
 def _operator(element: etree._Element, _: Symbols) -> Symbol:
     """``mo``: the bare text, without type."""
     return Symbol(clean(element.text))
-
-
-def _text(element: etree._Element, _: Symbols) -> Symbol:
-    """``mtext``: ``T!`` and its text."""
-    content = clean(element.text)
-    return Symbol("T!" + content if content else "W!")
 
 
 def _blank(_: etree._Element, __: Symbols) -> Symbol:
@@ -64,16 +54,13 @@ def _blank(_: etree._Element, __: Symbols) -> Symbol:
 
 
 def _error(element: etree._Element, _: Symbols) -> Symbol:
-    """``merror``: ``E!``; what it says is in a child element and is lost."""
+    """``merror``: ``E!``; the message is in a child element and is lost."""
     return Symbol("E!" + clean(element.text))
 
 
 def _wildcard(element: etree._Element, _: Symbols) -> Symbol:
     """``qvar``: a query variable, ``?`` and its name."""
     return Symbol("?" + (element.get("name") or clean(element.text)))
-
-
-# ------------------------------------------------------------------------------------------------------ rows
 
 
 def _math(element: etree._Element, symbols: Symbols) -> Symbol | None:
@@ -104,45 +91,12 @@ def _fenced(element: etree._Element, symbols: Symbols) -> Symbol:
     return group(clean(element.get("open", "(")), inner, clean(element.get("close", ")")), "".join(separators))
 
 
-# --------------------------------------------------------------------------------------------------- scripts
+def _scripts(labels: str, letters: str) -> mathml.Rule[Symbol]:
+    """Make the rule of a base with scripts: ``letters`` are their edges, at an operator ``labels``."""
+    return lambda _, symbols: scripted(symbols, labels, letters)
 
 
-def _sub(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``msub``: ``b``, under an operator ``u``."""
-    return scripted(symbols, "u", "b")
-
-
-def _sup(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``msup``: ``a``, over an operator ``o``."""
-    return scripted(symbols, "o", "a")
-
-
-def _subsup(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``msubsup``: ``b`` and ``a``, at an operator ``u`` and ``o``."""
-    return scripted(symbols, "uo", "ba")
-
-
-def _under(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``munder``: always ``u``."""
-    return scripted(symbols, "u", "u")
-
-
-def _over(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``mover``: always ``o``."""
-    return scripted(symbols, "o", "o")
-
-
-def _underover(_: etree._Element, symbols: Symbols) -> Symbol | None:
-    """``munderover``: always ``u`` and ``o``."""
-    return scripted(symbols, "uo", "uo")
-
-
-def _prescripts(_: etree._Element, __: Symbols) -> Symbol:
-    """``mprescripts``: the mark between the scripts after and before the base."""
-    return Symbol(_PRESCRIPTS)
-
-
-_PRESCRIPTS = "\0prescripts"
+_PRESCRIPTS = "\0prescripts"  # the mark between the scripts after and before the base
 
 
 def _multiscripts(_: etree._Element, symbols: Symbols) -> Symbol | None:
@@ -160,14 +114,11 @@ def _multiscripts(_: etree._Element, symbols: Symbols) -> Symbol | None:
         ("d", symbols[mark + 1 :: 2]),
         ("c", symbols[mark + 2 :: 2]),
     ):
-        last = scripts[-1] if scripts else None  # a blank holds a place in the row only where another script follows
+        last = scripts[-1] if scripts else None  # a blank is kept in the row only where another script follows
         script = chain(scripts[:-1] if last is None or last.label == "W!" else scripts)
         if script is not None:
             base.kids[edge] = script
     return base
-
-
-# ------------------------------------------------------------------------------------ fractions, roots, tables
 
 
 def _fraction(_: etree._Element, symbols: Symbols) -> Symbol | None:
@@ -199,16 +150,6 @@ def _cell(_: etree._Element, symbols: Symbols) -> Symbol:
     return chain(symbols) or Symbol("W!")
 
 
-def _table_row(_: etree._Element, symbols: Symbols) -> Symbol:
-    """``mtr``: its cells, linked by ``e``."""
-    return table_row(symbols)
-
-
-def _table(_: etree._Element, symbols: Symbols) -> Symbol:
-    """``mtable``: ``M!<rows>x<columns of the first row>``, its cells linked row by row by ``e``."""
-    return table(symbols)
-
-
 _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
     {
         "math": _math,
@@ -218,31 +159,31 @@ _RULES: dict[str, mathml.Rule[Symbol]] = mathml.table(
         "mpadded": _row,
         "mfenced": _fenced,
         "menclose": _enclosed,
-        "mn": _number,
+        "mn": _token("N!"),
         "mo": _operator,
-        "mi": _identifier,
-        "mtext": _text,
-        "ms": _text,
+        "mi": _token("V!"),
+        "mtext": _token("T!"),
+        "ms": _token("T!"),
         "mspace": _blank,
         "none": _blank,
         "mphantom": _blank,
         "annotation": _blank,
         "annotation-xml": _blank,
-        "msub": _sub,
-        "msup": _sup,
-        "msubsup": _subsup,
-        "munder": _under,
-        "mover": _over,
-        "munderover": _underover,
-        "mprescripts": _prescripts,
+        "msub": _scripts("u", "b"),
+        "msup": _scripts("o", "a"),
+        "msubsup": _scripts("uo", "ba"),
+        "munder": _scripts("u", "u"),
+        "mover": _scripts("o", "o"),
+        "munderover": _scripts("uo", "uo"),
+        "mprescripts": lambda _, __: Symbol(_PRESCRIPTS),
         "mmultiscripts": _multiscripts,
         "mfrac": _fraction,
         "mroot": _root,
         "msqrt": _square_root,
         "mtd": _cell,
-        "mtr": _table_row,
-        "mlabeledtr": _table_row,
-        "mtable": _table,
+        "mtr": lambda _, symbols: table_row(symbols),
+        "mlabeledtr": lambda _, symbols: table_row(symbols),
+        "mtable": lambda _, symbols: table(symbols),
         "qvar": _wildcard,
         "merror": _error,
     }
@@ -254,11 +195,11 @@ def slt_from_mathml(source: str) -> FormulaTree:
 
     Args:
         source: one ``math`` element as text, with or without namespace; broken XML is read as far as it goes. All
-            cells of an ``mtable`` are kept, so there is no option for derivations in lines as there is for LaTeX: the
-            official MathML of one holds its first cell and nothing else.
+            cells of an ``mtable`` are kept; there is no option for derivations in lines as for LaTeX, since the
+            official MathML of a derivation has only its first cell.
 
     Returns:
-        The tree; ``partial`` when an element was not known and stands in the tree as a row of its children.
+        The tree; ``partial`` when an element was unknown, which becomes a row of its children.
 
     Raises:
         FormulaError: there is no MathML in it, or nothing visible.

@@ -1,6 +1,6 @@
 """Symbols of a layout tree under construction: rows, groups, scripts and tables.
 
-A row is a chain of ``n`` edges. Its first symbol knows its last one, so that rows grow in constant time.
+A row is a chain of ``n`` edges. Its first symbol refers to its last one, so that a row grows in constant time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def ignorable(symbol: Symbol | None) -> bool:
 
 
 def chain(symbols: Symbols) -> Symbol | None:
-    """Make one row of all symbols; blanks count only as the first one."""
+    """Link all symbols into one row; blanks are kept only at the beginning."""
     if not symbols:
         return None
     head = symbols[0] or Symbol("W!")
@@ -57,7 +57,7 @@ def chain(symbols: Symbols) -> Symbol | None:
 
 
 def visible_chain(symbols: Symbols) -> Symbol | None:
-    """Make one row of all symbols that are visible; the fate of an element with a wrong number of children."""
+    """Link all visible symbols into one row: for elements with a wrong number of children."""
     return chain([symbol for symbol in symbols if not ignorable(symbol)])
 
 
@@ -68,7 +68,7 @@ def row_of(row: list[Symbol]) -> Symbol | None:
     if len(row) > 2 and row[0].label in OPENING and row[-1].label in CLOSING:
         return group(row[0].label, row[1:-1], row[-1].label, ",")
     head = last = row[0]
-    run = [head]  # tables of as many rows side by side are one
+    run = [head]  # adjacent tables with equal numbers of rows
     for symbol in row[1:]:
         if symbol.label[:2] == "M!" and _merges(run[0], symbol):
             run.append(symbol)
@@ -86,7 +86,7 @@ def row_of(row: list[Symbol]) -> Symbol | None:
 
 
 def group(opening: str, inner: list[Symbol], closing: str, separators: str) -> Symbol:
-    """Make a group ``M!()1x2``: elements split at separators, which end their element; the next hangs on ``e``."""
+    """Make a group ``M!()1x2``: a separator ends its element, and ``e`` leads to the next one."""
     if len(inner) == 1 and _is_bare_table(inner[0]):
         inner[0].label = f"M!{opening}{closing}{inner[0].label[2:]}"
         return inner[0]
@@ -102,7 +102,7 @@ def group(opening: str, inner: list[Symbol], closing: str, separators: str) -> S
 
 
 def _split_row(inner: list[Symbol], separators: str) -> int:
-    """Split the one row of a group after each separator but one that begins an element; count the elements."""
+    """Split the only row of a group after each separator but a leading one; return the number of elements."""
     element = symbol = inner[0]
     count = 1
     while (follower := symbol.kids.get("n")) is not None:
@@ -117,7 +117,7 @@ def _split_row(inner: list[Symbol], separators: str) -> int:
 
 
 def _split_symbols(inner: list[Symbol], separators: str) -> int:
-    """Link the symbols of a group, split after each separator; rows among them stay whole. Count the elements."""
+    """Link the symbols of a group, split after each separator, and rows whole; return the number of elements."""
     element = inner[0]
     count, ended = 1, False
     for symbol in inner[1:]:
@@ -143,7 +143,7 @@ def _is_bare_table(symbol: Symbol) -> bool:
 
 
 def _size(symbol: Symbol) -> tuple[int, int] | None:
-    """Give rows and columns of a table without fences; ``None`` for any other symbol."""
+    """Return the rows and columns of a table without fences; ``None`` for any other symbol."""
     rows, _, columns = symbol.label[2:].partition("x")
     if symbol.label[:2] == "M!" and len(symbol.label) < 20 and rows.isdecimal() and columns.isdecimal():
         return int(rows), int(columns)
@@ -151,13 +151,13 @@ def _size(symbol: Symbol) -> tuple[int, int] | None:
 
 
 def _merges(left: Symbol, right: Symbol) -> bool:
-    """Whether two symbols side by side are tables of as many rows, which are one table."""
+    """Whether two adjacent symbols are tables with equal numbers of rows, which become one table."""
     size, size2 = _size(left), _size(right)
     return size is not None and size2 is not None and size[0] == size2[0]
 
 
 def _merge(tables: list[Symbol]) -> None:
-    """Join tables of as many rows into the first of them."""
+    """Join tables with equal numbers of rows into the first of them."""
     sizes = [size for size in map(_size, tables) if size is not None]
     cells = [_cells(table) for table in tables]
     merged: list[Symbol] = []
@@ -179,7 +179,7 @@ def _cells(table: Symbol) -> list[Symbol]:
 
 
 def wrapped(symbol: Symbol) -> Symbol:
-    """Wrap a row in ``M!1x1``, so that a script belongs to all of it."""
+    """Wrap a row in ``M!1x1``, so that a script belongs to the whole row."""
     box = Symbol("M!1x1")
     box.kids["w"] = symbol
     return box
@@ -202,7 +202,7 @@ def scripted(symbols: Symbols, labels: str, letters: str) -> Symbol | None:
 
 
 def node(label: str, **children: Symbol | None) -> Symbol:
-    """Make a symbol with those of the children that exist."""
+    """Make a symbol with those children that are not ``None``."""
     symbol = Symbol(label)
     for edge, child in children.items():
         if child is not None:

@@ -1,4 +1,4 @@
-"""Building a formula store: a stream from tables to a file beside the store, in steps that resume."""
+"""Building a formula store: a stream of rows from tables to a file beside the store, in resumable steps."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -29,8 +30,8 @@ from pyterrier_mathamr.store import (
 
 from .sqlite_file import FILE, KIND, SCHEMA, encode, number_of, tree_number
 
-_STEP = 20_000  # rows of one transaction: what is lost when a build is broken off
-_REMEMBERED = 50_000  # formulas whose tree is not converted again
+_STEP = 20_000  # rows of one transaction: what an interrupted build loses
+_REMEMBERED = 50_000  # formulas whose tree is kept: half of a collection's formulas are ones like ``x``
 
 Converter = Callable[[str], FormulaTree]
 
@@ -48,7 +49,7 @@ def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verb
     tables = _interleave(slt_tables, opt_tables)
     made_from = {"tables": fingerprint(slt_tables, opt_tables)}
     with open_job(path, KIND, mode, made_from) as job:
-        if not job.done.parts:  # those of a build that died while it put them in place
+        if not job.done.parts:  # else a build died while publishing it
             scratch = job.scratch(FILE)
             with writing(path), _reading(scratch):
                 count = _fill(scratch, tables, verbose)
@@ -57,7 +58,7 @@ def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verb
 
 
 def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[list[object]]:
-    """What identifies the tables of a store: column, name and content of each, in the order they are read.
+    """Identify the tables of a store: column, name and content of each, in the order they are read.
 
     Raises:
         FormulaTableError: a table cannot be read.
@@ -83,7 +84,7 @@ def rows_done(path: Path) -> int:
 
 @contextmanager
 def _reading(scratch: Path) -> Iterator[None]:
-    """Name the file where it was changed since an earlier run wrote it."""
+    """Name the unfinished file where it was changed since an earlier run wrote it."""
     try:
         yield
     except sqlite3.OperationalError:  # it cannot be written
@@ -93,7 +94,7 @@ def _reading(scratch: Path) -> Iterator[None]:
 
 
 def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
-    """Put into the file what an earlier run has not, and give the number of its formulas."""
+    """Add the rows that an earlier run has not added; return the number of formulas."""
     with closing(_take_up(scratch, len(tables))) as connection:
         for place, (table, column) in enumerate(tables):
             _add_table(connection, place, table, column, verbose)
@@ -103,7 +104,7 @@ def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
 
 
 def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Order tables so that both tables of the same formulas follow each other: their rows are then near in the file."""
+    """Alternate SLT and OPT tables, so that the rows of one formula are close together in the file."""
     pairs: list[tuple[Path, str]] = []
     for i in range(max(len(slt_tables), len(opt_tables))):
         pairs += [(table, "slt") for table in slt_tables[i : i + 1]]
@@ -112,8 +113,10 @@ def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[
 
 
 def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
-    """Open the unfinished store, or begin one."""
-    connection = _connect(scratch)
+    """Open the unfinished store, or create one."""
+    connection = sqlite3.connect(scratch)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the store
     with connection:
         if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             connection.execute("BEGIN")
@@ -123,26 +126,18 @@ def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
     return connection
 
 
-def _connect(scratch: Path) -> sqlite3.Connection:
-    """Open a file for building."""
-    connection = sqlite3.connect(scratch)
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the store
-    return connection
-
-
 def _add_table(connection: sqlite3.Connection, place: int, table: Path, column: str, verbose: bool) -> None:
-    """Add the rows of one table that are not in the store yet, a step at a time."""
+    """Add the remaining rows of one table, a step at a time."""
     rows_done, done = connection.execute("SELECT rows, done FROM progress WHERE place = ?", (place,)).fetchone()
     if done:
         return
-    convert = _remembering(slt_from_mathml if column == "slt" else opt_from_mathml)
+    convert = lru_cache(_REMEMBERED)(slt_from_mathml if column == "slt" else opt_from_mathml)
     rows = iter(progress(read_formula_table(table), table.name, "formula", verbose=verbose))
     for _ in islice(rows, rows_done):
         pass
     while step := list(islice(rows, _STEP)):
         rows_done += len(step)
-        with connection:  # one transaction: the step's rows and the note that they are in
+        with connection:  # one transaction: the step's rows and the progress
             _add_step(connection, step, column, convert)
             connection.execute("UPDATE progress SET rows = ? WHERE place = ?", (rows_done, place))
     with connection:
@@ -150,7 +145,7 @@ def _add_table(connection: sqlite3.Connection, place: int, table: Path, column: 
 
 
 def _add_step(connection: sqlite3.Connection, step: list[FormulaRow], column: str, convert: Converter) -> None:
-    """Add some rows: their trees, then who has them."""
+    """Add some rows: their trees, then the formulas that have them."""
     bodies: dict[int, bytes] = {}
     formulas: list[tuple[object, int | None, object]] = []
     for row, tree in _converted(step, convert):
@@ -165,7 +160,7 @@ def _add_step(connection: sqlite3.Connection, step: list[FormulaRow], column: st
 
 
 def _converted(step: list[FormulaRow], convert: Converter) -> Iterator[tuple[FormulaRow, FormulaTree | None]]:
-    """Convert the MathML of some rows; one without any (0.4% of the official cells) has no tree."""
+    """Convert the MathML of some rows; an empty cell (0.4% of the official ones) has no tree."""
     failed = 0
     for row in step:
         tree = None
@@ -178,19 +173,3 @@ def _converted(step: list[FormulaRow], convert: Converter) -> Iterator[tuple[For
     if failed:
         message = f"{failed} of {len(step)} formulas up to id {step[-1].id} have MathML without a tree; stored so"
         warnings.warn(message, MathAMRWarning, stacklevel=2)
-
-
-def _remembering(convert: Converter) -> Converter:
-    """Keep the trees of recent formulas: half of a collection's formulas are ones like ``x``."""
-    known: dict[str, FormulaTree] = {}
-
-    def remembered(source: str) -> FormulaTree:
-        tree = known.get(source)
-        if tree is None:
-            tree = convert(source)
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known[source] = tree
-        return tree
-
-    return remembered

@@ -1,6 +1,6 @@
-"""The trees of a collection's official MathML by formula id, an artifact that holds one SQLite file.
+"""`FormulaStore`: the trees of a collection's official MathML by formula id, an artifact of one SQLite file.
 
-Two tables; a tree that many formulas share is stored once, under a number made of its digest::
+A tree that many formulas share is stored once, under a number made from its digest::
 
     formula   id ──────── slt, opt ─────── visual_id            one row for each formula
                               │
@@ -31,7 +31,7 @@ from .sqlite_file import FILE, KIND, StoreFile
 class FormulaStore(StoredArtifact):
     """The official trees of a collection, looked up by formula id.
 
-    A store is opened when it is first used and can be pickled: a worker process opens it again.
+    A store is opened on first use and can be pickled; a worker process opens it again.
 
     Args:
         path: a folder that :meth:`build` made.
@@ -54,23 +54,23 @@ class FormulaStore(StoredArtifact):
         overwrite: bool = False,
         reuse: bool = False,
     ) -> FormulaStore:
-        """Build a store from official tables, in a stream of bounded memory.
+        """Build a store from official tables, in bounded memory.
 
-        The store appears at ``path`` when it is whole and checked. A build that is broken off leaves its work beside it
-        and goes on from there when it is called again with the same tables.
+        The store appears at ``path`` when it is complete and checked. An interrupted build resumes when it is called
+        again with the same tables.
 
         Args:
             path: the folder to make.
             slt_tables: tables of Presentation MathML, of the collection or of topics.
             opt_tables: tables of Content MathML.
             verbose: show progress.
-            overwrite: replace a store that is there already, and discard unfinished work.
+            overwrite: replace an existing store and discard unfinished work.
             reuse: keep a store that was made from the same tables, and replace any other.
 
         Raises:
-            StoreError: there is a store already (:class:`ExistsError`), something else (:class:`OtherArtifactError`),
-                unfinished work from other tables (:class:`UnfinishedJobError`), another process that builds it
-                (:class:`LockedError`), or nothing can be written there (:class:`WriteError`).
+            StoreError: a store exists (:class:`ExistsError`), or something else (:class:`OtherArtifactError`), or
+                unfinished work from other tables (:class:`UnfinishedJobError`); another process builds it
+                (:class:`LockedError`); nothing can be written there (:class:`WriteError`).
             FormulaTableError: a table cannot be read; names file and line.
         """
         store = cls(path)
@@ -85,13 +85,13 @@ class FormulaStore(StoredArtifact):
         """Look up the trees of many formulas in a few queries.
 
         Args:
-            ids: formula ids; one that the store does not have is left out of the answer.
+            ids: formula ids; unknown ones are left out of the result.
 
         Returns:
-            A pair of trees for each id, in the order asked; a tree is ``None`` where the table had none.
+            A pair of trees for each known id, in the order of ``ids``; a tree is ``None`` where the table had none.
 
         Raises:
-            DamagedError: a tree is not as it was written; names the formula.
+            DamagedError: a tree is damaged; names the formula.
         """
         file = self._file()
         rows = {fid: (slt, opt) for fid, slt, opt, _ in file.rows(ids)}
@@ -102,7 +102,7 @@ class FormulaStore(StoredArtifact):
         """Look up the visual ids of many formulas: formulas that look the same share one.
 
         Args:
-            ids: formula ids; one that the store does not have, or without a visual id, is left out of the answer.
+            ids: formula ids; unknown ones and those without a visual id are left out of the result.
         """
         return {fid: visual for fid, _, _, visual in self._file().rows(ids) if visual}
 
@@ -118,13 +118,13 @@ class FormulaStore(StoredArtifact):
         self.close()
 
     def close(self) -> None:
-        """Close the file; it is opened again when the store is used."""
+        """Close the file; it is opened again on the next use."""
         if self._snapshot is not None:
             self._snapshot.caches["file"].close()
             self._snapshot = None
 
     def open_snapshot(self) -> Snapshot:
-        """Open the store with its file; where it was replaced in between, the new one."""
+        """Open the store with its file; if it is replaced meanwhile, open the new one."""
         while True:
             snapshot = self._opened()
             if len(snapshot.parts) != 1:
@@ -138,7 +138,7 @@ class FormulaStore(StoredArtifact):
                 return snapshot
 
     def unfinished(self) -> int:
-        """Count the rows of tables that a build which was broken off has read."""
+        """Count the table rows that an interrupted build has read."""
         return super().unfinished() or rows_done(self.path)
 
     def _opened(self) -> Snapshot:

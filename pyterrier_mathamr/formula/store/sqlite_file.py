@@ -1,4 +1,4 @@
-"""The file of a formula store, open for reading: rows of formulas, and their trees."""
+"""The SQLite file of a formula store: its tables, the bytes of a tree, and reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = (
     "CREATE TABLE tree (number INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     "CREATE TABLE progress (place INTEGER PRIMARY KEY, rows INTEGER NOT NULL, done INTEGER NOT NULL)",
 )
-"""The tables; ``progress`` says which rows of the official tables a build has put in."""
+"""The tables; ``progress`` counts the rows of the official tables that a build has added."""
 
 _UNIT, _FIELD = "\x1f", "\x1e"  # between labels, between parts: neither can occur in XML
 
@@ -48,10 +48,10 @@ def decode(body: bytes, number: int) -> FormulaTree:
 
     Args:
         body: the bytes of a tree.
-        number: what it is stored under.
+        number: the tree's number.
 
     Raises:
-        ValueError: they are not those that were stored under this number, or make no tree.
+        ValueError: the bytes are damaged or are those of another tree.
     """
     if tree_number(body) != number:
         raise ValueError("another tree")
@@ -69,7 +69,7 @@ def decode(body: bytes, number: int) -> FormulaTree:
 
 
 def tree_number(body: bytes) -> int:
-    """Number a tree by its content: 63 bits of its digest, so that a build needs no index to find it again.
+    """Number a tree by its content, 63 bits of its digest, so that a build finds it without an index.
 
     Among the 20 million distinct trees of the whole collection, two share a number with a probability of 2 in 100,000.
     """
@@ -77,41 +77,41 @@ def tree_number(body: bytes) -> int:
 
 
 def number_of(text: str) -> int | str | bytes:
-    """Give an id as SQLite keeps it: as an integer where that loses nothing, half the bytes of text."""
+    """Convert an id to its SQLite value: an integer where that loses nothing, half the bytes of text."""
     if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19:
         return int(text)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, which SQLite has no text for
+    except UnicodeEncodeError:  # half a surrogate pair, which SQLite cannot store as text
         return text.encode("utf-8", "surrogatepass")
     return text
 
 
 def text_of(value: object) -> str:
-    """Give the id that :func:`number_of` was given."""
+    """Convert the value back: the inverse of :func:`number_of`."""
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
 
 
 T = TypeVar("T")
 
-_BATCH = 500  # values of one query; SQLite allows 999 in its older releases
+_BATCH = 500  # values of one query; older releases of SQLite allow 999
 _LARGEST = 1 << 28  # bytes of a value that SQLite may read
 
 
 class StoreFile:
-    """A file that nobody changes.
+    """An immutable file, open for reading.
 
     Args:
         path: the file.
 
     Raises:
-        DamagedError: it cannot be read, or has other tables than those that this release makes.
+        DamagedError: it cannot be read, or its tables are not those of :data:`SCHEMA`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            # Threads may share the connection: SQLite serialises them, and nothing is written.
+            # threads may share the connection: SQLite serialises them, and nothing is written
             uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
             self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
@@ -126,7 +126,7 @@ class StoreFile:
         self._connection.close()
 
     def rows(self, ids: Iterable[FormulaId]) -> Iterator[tuple[FormulaId, int | None, int | None, str]]:
-        """Look up formulas, each once, in the order asked: id, numbers of both trees, visual id.
+        """Look up formulas, each once, in the order of ``ids``: id, numbers of both trees, visual id.
 
         Raises:
             DamagedError: a row cannot be read.
@@ -147,10 +147,10 @@ class StoreFile:
         """Look up trees by number.
 
         Args:
-            wanted: a formula that has it, for each number.
+            wanted: for each number a formula with this tree, for messages.
 
         Raises:
-            DamagedError: a tree is missing or not as it was written; names the formula.
+            DamagedError: a tree is missing or damaged; names the formula.
         """
         trees: dict[int | None, FormulaTree] = {}
         for batch in _batches(sorted(wanted)):

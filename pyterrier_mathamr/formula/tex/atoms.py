@@ -1,7 +1,7 @@
-"""The symbols of a LaTeX formula, each with its layout tree and its operator tree so far.
+"""The symbols of a LaTeX formula with their scripts, each with its layout tree and its operator tree so far.
 
-``math-core`` writes Presentation MathML for browsers; here it becomes rows of :class:`Atom` in the spelling of the
-official MathML: one minus sign, groups and function applications spliced into the row around them, words for functions.
+``math-core`` writes Presentation MathML for browsers; an :class:`Atom` has the spelling of the official MathML: one
+minus sign, groups and function applications spliced into the row around them, words for functions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _NONE: list[Atom] = []
 
 
 class Atom:
-    """One symbol, or one construct that stands for a symbol, in a row.
+    """One symbol, or one construct in the place of a symbol, in a row.
 
-    ``symbol`` is its layout tree and ``end`` the last symbol of that row; ``node`` its operator tree (for an operator,
-    the operator itself, with its scripts). ``raw`` are the atoms of a fence or a group.
+    ``symbol`` is its layout tree and ``end`` the last symbol of that row; ``node`` is its operator tree (for an
+    operator, the operator with its scripts). ``raw`` are the atoms of a fence or a group.
     """
 
     __slots__ = ("applies", "arguments", "end", "items", "node", "raw", "role", "scripts", "symbol", "text")
@@ -34,10 +34,10 @@ class Atom:
         self.role, self.symbol, self.node, self.text = role, symbol, node, text
         self.end = symbol.tail or symbol
         self.raw: list[Atom] = raw or _NONE
-        self.items: list[Node] | None = None  # the elements of a fence that may be arguments
-        self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # of a closing fence: the fence's
-        self.applies = False  # whether it is a letter that is a function before parentheses
-        self.arguments: list[Node] | None = None  # of parentheses, scripts or not: what a function takes
+        self.items: list[Node] | None = None  # elements of a fence that may be arguments
+        self.scripts: tuple[Atom | None, Atom | None, bool] = _BARE  # of a closing fence: those of the whole fence
+        self.applies = False  # whether the letter is a function before parentheses
+        self.arguments: list[Node] | None = None  # of parentheses, with or without scripts: the arguments of a function
 
     def loose(self) -> None:
         """Undo what linking the row did to the layout tree."""
@@ -48,7 +48,7 @@ class Atom:
 
 _WHITE = str.maketrans({"\ufe00": None, "\ufe01": None})
 _SAME = {"−": "-", "∗": "*", "∶": ":", "″": "′′", "‴": "′′′", "⁗": "′′′′", "∕": "/", "⊥": "⟂"}
-# The bar of a norm looks like the sign of parallels, and is another symbol.
+# the bar of a norm looks like the sign of parallels but is another symbol
 _SPELLED = {"‖": "∥", "⨆": "⊔", IFF: "⇔", AST: "∗", NOT_MID: "∣\u0338"}
 
 
@@ -75,20 +75,20 @@ def _kind(text: str, upright: bool) -> _Kind:
     if text in OPERATORS:
         role, label = OPERATORS[text]
         return _Kind(role, clean(_SPELLED.get(text, text)), label, text)
-    if len(text) == 1 and text.isdecimal():  # a digit in a style of its own
+    if len(text) == 1 and text.isdecimal():  # a digit in another style, such as a double-struck one
         return _Kind(Role.ATOM, "N!" + text, f"N!{unicodedata.digit(text)}", text)
     label = "V!" + clean(text)
     return _Kind(Role.ATOM, label, label if upright else ITALIC.get(text, label), text)
 
 
 def identifier(text: str, *, upright: bool = False) -> Atom:
-    """Make the atom of a letter, a word or a symbol by what it is."""
+    """Make the atom of a letter, a word or a symbol."""
     role, layout, meaning, text = _kind(text, upright)
     return Atom(role, Symbol(layout), Node(meaning), text)
 
 
 def operator(text: str) -> Atom:
-    """Make the atom of an operator symbol; one without a role of its own has no type in the layout tree."""
+    """Make the atom of an operator symbol; in the layout tree an ordinary one has no type."""
     role, layout, meaning, text = _kind(text, False)
     if role == Role.ATOM and text not in NAMED:
         layout = layout[2:]
@@ -102,13 +102,13 @@ def number(text: str) -> Atom:
 
 
 def text(content: str) -> Atom:
-    """Make the atom of text; the operator tree leaves its place empty."""
+    """Make the atom of text, which is empty in the operator tree."""
     content = clean(" ".join(content.split()))
     return Atom(Role.TEXT, Symbol("T!" + content), Node("W!"), content) if content else BLANK
 
 
 BLANK = Atom(Role.BLANK, Symbol("W!"), Node("W!"))
-"""What leaves nothing in the row."""
+"""An invisible symbol: it is dropped from its row."""
 
 
 def scripted(base: Atom, below: Atom | None, above: Atom | None, *, limits: bool, super_first: bool = False) -> Atom:
@@ -133,7 +133,7 @@ def with_scripts(node: Node, below: Atom | None, above: Atom | None, super_first
 
 
 def with_prescripts(empty: Atom, base: Atom) -> Atom:
-    """Give the scripts of an empty base to the symbol after it: they stand before it."""
+    """Move the scripts of an empty base to the symbol after it, as scripts before it."""
     scripts = empty.symbol.kids
     for edge, before in (("a", "c"), ("b", "d")):
         if edge in scripts:

@@ -1,7 +1,7 @@
-r"""Calling ``math-core`` safely: one converter a thread, and a stack that is large enough.
+r"""LaTeX to MathML with ``math-core``, and the repair of LaTeX that it refuses.
 
 ``math-core`` recurses over depth in native code (1 to 2 KB a level), where an overflow ends the process. Each level
-takes a brace or a command; a formula that has many of them is converted on a thread with a stack for all of them.
+takes a brace or a command; a formula with many of them is converted on a thread with a large enough stack.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _AND = re.compile(r"(?<!\\)&")
 _TABLE = re.compile(r"\\begin\b|\\cr\b|matrix")
 
 
-def repaired(latex: str) -> str:
-    r"""Mend what keeps a formula from being read: braces and fences without partner, scripts without content.
+def repair(latex: str) -> str:
+    r"""Repair what keeps a formula from being read: unpaired braces and fences, scripts without content.
 
     An unclosed ``{`` is closed at the end, a ``}`` too many is dropped, ``\left`` and ``\right`` get an invisible
     partner, a ``&`` outside a table is dropped.
@@ -31,8 +31,8 @@ def repaired(latex: str) -> str:
         text = _AND.sub(" ", text)
     parts: list[str] = []
     stack: list[str] = []
-    open_of = {"{": 0, r"\left": 0}  # how often each is on the stack
-    unmatched = 0  # fences that close and were never opened
+    open_of = {"{": 0, r"\left": 0}  # how many of each are on the stack
+    unmatched = 0  # closing fences that were never opened
     end = 0
     for match in _STRUCTURE.finditer(text):
         parts.append(text[end : match.start()])
@@ -68,7 +68,7 @@ _APPLY = ("&ApplyFunction;", "\u2061")  # the one entity that it writes and XML 
 
 
 class _Local(threading.local):
-    """One converter for each thread: a converter serves one call at a time."""
+    """One converter for each thread, since a converter serves one call at a time."""
 
     def __init__(self) -> None:
         self.converter = math_core.LatexToMathML(
@@ -84,7 +84,7 @@ def to_mathml(latex: str) -> str:
     """Convert LaTeX to Presentation MathML.
 
     Raises:
-        math_core.LatexError: it is no LaTeX that ``math-core`` takes.
+        math_core.LatexError: ``math-core`` does not accept the LaTeX.
         FormulaError: it has more braces and commands than any formula.
     """
     levels = latex.count("{") + latex.count("\\")
@@ -109,10 +109,10 @@ def _on_large_stack(latex: str) -> str:
     def run() -> None:
         try:
             made.append(_convert(latex))
-        except Exception as error:  # whatever it is, it belongs to the thread that asked
+        except Exception as error:  # raised again in the calling thread
             failed.append(error)
 
-    with _STARTING:  # the size of a stack is a setting of the process
+    with _STARTING:  # the stack size is a setting of the process
         usual = threading.stack_size(_STACK)
         try:
             thread = threading.Thread(target=run)

@@ -1,4 +1,4 @@
-r"""Rules in place of those of :mod:`elements`, on request: letters that are functions, derivations in lines.
+r"""Optional rules in place of those of :mod:`elements`: letters that are functions, derivations in lines.
 
 Of a derivation the layout tree keeps the table, as for a matrix, and the operator tree the statements::
 
@@ -29,17 +29,16 @@ _MARGIN = "width: 50%"  # the style of the cells that math-core puts at both sid
 
 
 LineRules = Literal["first", "layout", "operators"]
-"""What is made of a derivation in lines: its first cell, its table, or its statements."""
+"""How a derivation in lines is read: its first cell, its table, or its statements."""
 
 
 @lru_cache
 def rules(functions: bool, lines: LineRules) -> dict[str, mathml.Rule[Atom]]:
-    """Give the rules for what is asked.
+    """Make the table of rules.
 
     Args:
         functions: whether letters like ``f`` are functions where parentheses follow.
-        lines: of derivations in lines the first cell, the table for the layout tree, or the statements for the
-            operator tree.
+        lines: how derivations in lines are read: the table is for the layout tree, statements for the operator tree.
     """
     changed: dict[str, mathml.Rule[Atom]] = {}
     if functions:
@@ -52,7 +51,7 @@ def rules(functions: bool, lines: LineRules) -> dict[str, mathml.Rule[Atom]]:
 
 
 def _letter(element: etree._Element, atoms: Atoms) -> Atom:
-    """``mi``: as ever; a letter that usually names a function knows it."""
+    """``mi``: as usual; a letter that usually names a function is marked."""
     atom = identifier_of(element, atoms)
     atom.applies = atom.node.label in FUNCTION_LETTERS
     return atom
@@ -64,7 +63,7 @@ def _layout_cell(element: etree._Element, atoms: Atoms) -> Atom | None:
 
 
 def _operator_cell(element: etree._Element, atoms: Atoms) -> Atom | None:
-    """``mtd``: in a derivation its symbols, not read yet, for a statement may go on in the next cell."""
+    """``mtd``: in a derivation its symbols, unread, since a statement may continue in the next cell."""
     if element.get("style", "").startswith(_MARGIN):
         return None
     row = element.getparent()
@@ -74,12 +73,12 @@ def _operator_cell(element: etree._Element, atoms: Atoms) -> Atom | None:
 
 
 def _is_derivation(element: etree._Element | None) -> bool:
-    """Whether a table is one of lines, as ``align`` makes them."""
+    """Whether a table holds a derivation in lines, as of ``align``."""
     return element is not None and element.get("displaystyle") == "true"
 
 
 def _statements(element: etree._Element, atoms: Atoms) -> Atom:
-    """``mtable``: a derivation is the sequence of its statements; after a brace they are cases without conditions."""
+    """``mtable``: a derivation is the sequence of its statements; after a brace these are cases without conditions."""
     if not _is_derivation(element):
         return table(element, atoms)
     nodes = [read_row(line).node for line in _joined_lines([row.raw for row in present(atoms)])] or [Node("W!")]
@@ -93,13 +92,13 @@ def _statements(element: etree._Element, atoms: Atoms) -> Atom:
 
 
 def _joined_lines(rows: list[list[Atom]]) -> list[list[Atom]]:
-    """Join the cells of each line as they are aligned, and lines with those that they go on from."""
+    """Join the aligned cells of each line, and lines with those that they continue."""
     lines: list[list[Atom]] = []
-    places: dict[int, int] = {}  # of a column: where in ``lines`` its last statement is
+    places: dict[int, int] = {}  # of a column: the position of its last statement in ``lines``
     for row in rows:
         for column, cells in _aligned(row):
             line = [atom for part in cells for atom in part]
-            while line and line[-1].role == Role.PUNCTUATION:  # the end of a line, not of the statement
+            while line and line[-1].role == Role.PUNCTUATION:  # it ends the line, not the statement
                 line.pop()
             if all(atom.role == Role.TEXT for atom in line):
                 continue
@@ -113,7 +112,7 @@ def _joined_lines(rows: list[list[Atom]]) -> list[list[Atom]]:
 
 
 def _aligned(row: list[Atom]) -> Iterator[tuple[int, list[list[Atom]]]]:
-    """Take the cells of a line two by two, or three where the sign has its own; with the place of the first."""
+    """Group the cells of a line by two, or three where the sign has its own cell; yield the first column of each."""
     cells = [flat(part.raw) for part in row]
     begin = 0
     while begin < len(cells):
@@ -124,6 +123,6 @@ def _aligned(row: list[Atom]) -> Iterator[tuple[int, list[list[Atom]]]]:
 
 
 def _goes_on(before: list[Atom], line: list[Atom], indented: bool) -> bool:
-    """Whether a line goes on from the one before: a sign stands between them, ``= c``, or ``+ c`` below an ``&``."""
+    """Whether a line continues the one before: with a sign between them, ``= c``, or ``+ c`` below an ``&``."""
     first, last = line[0].role, before[-1].role
     return first == Role.RELATION or last in _CONTINUING or (indented and first in _CONTINUING)

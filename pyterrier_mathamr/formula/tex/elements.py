@@ -1,4 +1,4 @@
-"""MathML of ``math-core`` → atoms: one rule for each element, as in :mod:`slt`."""
+"""MathML of ``math-core`` → atoms: one rule for each element, as in `slt.from_mathml`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def identifier_of(element: etree._Element, _: Atoms) -> Atom:
     content = (element.text or "").strip()
     if content == "mod":
         return Atom(Role.MOD, Symbol("mod"), Node("O!rem"), "mod")
-    if len(content) > 1 and 0x1D49C <= ord(content[0]) <= 0x1D537:  # script and fraktur letters stand for themselves
+    if len(content) > 1 and 0x1D49C <= ord(content[0]) <= 0x1D537:  # each script or fraktur letter is a symbol
         return Atom(
             Role.ROW,
             Symbol(""),
@@ -55,7 +55,7 @@ def _operator(element: etree._Element, _: Atoms) -> Atom:
 
 
 def _all_text(element: etree._Element) -> str:
-    """Give the text of an element and of all in it."""
+    """Join the texts of an element and of all elements in it."""
     return "".join(str(part) for part in element.itertext())
 
 
@@ -65,17 +65,17 @@ def _text(element: etree._Element, _: Atoms) -> Atom:
 
 
 def _blank(_: etree._Element, __: Atoms) -> Atom:
-    """``mphantom``: nothing."""
+    """``mphantom``: invisible."""
     return BLANK
 
 
 def _space(element: etree._Element, _: Atoms) -> Atom:
-    r"""``mspace``: nothing, or as good as a comma when it is as wide as a ``\\quad``."""
+    r"""``mspace``: invisible, or like a comma when it is as wide as a ``\quad``."""
     return Atom(Role.PUNCTUATION, Symbol(""), Node(""), WIDE) if element.get("width") in ("1em", "2em") else BLANK
 
 
 def _row(element: etree._Element, atoms: Atoms) -> Atom:
-    """``mrow``: spliced into the row around it; one symbol stands for itself."""
+    """``mrow``: spliced into the row around it; a single symbol replaces it."""
     row = [atom for atom in atoms if atom is not None and atom is not BLANK]
     if len(row) == 1:
         return row[0]
@@ -87,7 +87,7 @@ def _row(element: etree._Element, atoms: Atoms) -> Atom:
 
 
 def _cases(brace: Atom, rows: Atom) -> Atom:
-    """``cases``: a brace before a table; the cells are operands one after the other."""
+    """``cases``: a brace before a table; all cells are operands, in order."""
     matrix = rows.node.kids[0] if rows.node.label == "O!matrix" else rows.node
     slt.link(brace.symbol, rows.symbol)
     return Atom(Role.ATOM, brace.symbol, Node("O!cases", [node for row in matrix.kids for node in row.kids]))
@@ -133,7 +133,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
 
 
 def _marked(atom: Atom, mark: str) -> bool:
-    """Whether a row begins with a mark that :mod:`source` set; the mark is taken out."""
+    """Remove the mark of :mod:`source` at the beginning of a row; tell whether there was one."""
     row = atom.raw if atom.role == Role.ROW else []
     found = bool(row) and row[0].text == mark
     if found:
@@ -142,7 +142,7 @@ def _marked(atom: Atom, mark: str) -> bool:
 
 
 def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
-    """``mover accent``: the accent is a function of what is below it."""
+    """``mover accent``: the accent is a function of its base."""
     name = accent.text if accent is not None else ""
     name = ACCENTS.get(name, name)
     made = scripted(
@@ -157,7 +157,7 @@ def _accented(base: Atom, accent: Atom | None, *, under: bool) -> Atom:
 
 
 def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
-    """``mfrac``: a quotient, or the inside of a binomial."""
+    """``mfrac``: a quotient, or the content of a binomial."""
     parts = present(atoms)
     if len(parts) != 2:
         return _row(element, atoms)
@@ -167,7 +167,7 @@ def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
 
 
 def _square_root(_: etree._Element, atoms: Atoms) -> Atom:
-    """``msqrt``: a root of degree 2, which only the operator tree says."""
+    """``msqrt``: a root; its degree 2 is in the operator tree only."""
     inner = read_row(present(atoms))
     return Atom(Role.ATOM, slt.node("O!root", w=inner.symbol), applied([Node("O!root"), inner.node]))
 
@@ -183,7 +183,7 @@ def _root(element: etree._Element, atoms: Atoms) -> Atom:
 
 
 def cell(_: etree._Element, atoms: Atoms) -> Atom:
-    """``mtd``: a row of its own."""
+    """``mtd``: a row."""
     row = present(atoms)
     marked = bool(row) and row[0].text == ARRAY
     atom = read_row(row[marked:])
@@ -197,7 +197,7 @@ def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
 
 
 def after_brace(element: etree._Element) -> bool:
-    """Whether a table has a brace before it and nothing after it, as ``cases`` has."""
+    """Whether a table follows a brace and nothing follows the table, as in ``cases``."""
     parent = element.getparent()
     return (
         parent is not None
@@ -211,16 +211,16 @@ def after_brace(element: etree._Element) -> bool:
 def table(element: etree._Element, atoms: Atoms) -> Atom:
     """``mtable``: a table in the layout tree, a matrix in the operator tree."""
     rows = present(atoms)
-    if element.get("displaystyle") == "true":  # a derivation in lines: the reference keeps its first cell
+    if element.get("displaystyle") == "true":  # a derivation in lines, of which the reference has the first cell
         return next((atom for atom in rows[0].raw if atom.symbol.label != "W!"), BLANK) if rows else BLANK
     return table_of(element, rows)
 
 
 def table_of(element: etree._Element, lines: list[Atom]) -> Atom:
-    """Make the table of the rows that ``mtr`` made; blank ones at its end are none."""
+    """Make a table of the rows of ``mtr``, without the blank ones at its end."""
     rows = [row.raw for row in lines]
     while len(rows) > 1 and all(atom.symbol.label == "W!" and not atom.symbol.kids for atom in rows[-1]):
-        rows.pop()  # what follows the last line break is no row
+        rows.pop()  # what follows the last line break
     is_array = bool(rows and rows[0]) and rows[0][0].text == ARRAY
     if after_brace(element):
         rows = [[*row, *(read_row([]) for _ in range(2 - len(row)))] for row in rows]  # always two cells

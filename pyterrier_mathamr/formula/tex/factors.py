@@ -1,4 +1,4 @@
-"""Products: factors, functions with their arguments, big operators with what is to their right."""
+"""Products: factors, functions with their arguments, big operators with the terms to their right."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .atoms import Atom, with_scripts
 from .symbols import Role
 
 DIFFERENTIAL, UPRIGHT_DIFFERENTIAL = "𝑑", "d·"
-"""Texts of a ``d`` that the grammar took for a differential."""
+"""Texts of a ``d`` that the grammar read as a differential."""
 
 _INTEGRALS = frozenset("∫∬∭⨌∮")
 
 
 class Unparsed(Exception):  # noqa: N818 - no error for users: the row is kept as fragments
-    """The grammar does not read this row."""
+    """The grammar does not accept this row."""
 
 
 def product(atoms: list[Atom]) -> Node:
-    """``factor (sign? factor)*``, left to right; a big operator takes what is to its right."""
+    """``factor (sign? factor)*``, left to right; a big operator takes all factors to its right."""
     if all(atom.role != Role.BIG for atom in atoms):
         return _factors(atoms)
     rest: list[Atom] = []  # to the right of the operator, reversed
@@ -92,7 +92,7 @@ def _factors(atoms: list[Atom]) -> Node:
 
 
 def _mixed(whole: Node, part: Node) -> bool:
-    r"""Whether a number and a fraction of numbers stand for their sum: ``1\\frac{2}{3}``."""
+    r"""Whether a number and a fraction form a mixed number: ``1\frac{2}{3}``."""
     numbers = (whole, *part.kids)
     return part.label == "O!divide" and all(node.label[:2] == "N!" for node in numbers)
 
@@ -151,7 +151,7 @@ def _argument_end(atoms: list[Atom], place: int) -> int:
 
 
 def _stops(atoms: list[Atom], place: int, end: int) -> bool:
-    """Whether parentheses after a bare letter are no part of a function's argument: ``sin n(x)`` is ``(sin n)(x)``."""
+    """Whether parentheses after a bare letter end a function's argument: ``sin n(x)`` is ``(sin n)(x)``."""
     if atoms[place].text == "∇":
         return True
     before = atoms[end - 1]

@@ -1,4 +1,7 @@
-"""Fences: each is matched with its partner and becomes one atom; a bar opens, closes or stands between."""
+"""Fences: each is matched with its partner and becomes one atom by its meaning, such as interval or norm.
+
+A bar opens a fence, closes one, or separates two operands.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def matched(row: list[Atom]) -> list[Atom]:
         if atom.role == Role.OPEN:
             levels.append((atom, []))
         elif atom.role == Role.CLOSE:
-            while opener is not None and opener.role == Role.BAR:  # a bar that nothing closed stands between
+            while opener is not None and opener.role == Role.BAR:  # an unclosed bar separates
                 levels.pop()
                 levels[-1][1].extend([_between(opener), *level])
                 opener, level = levels[-1]
@@ -57,7 +60,7 @@ _FENCING = frozenset({Role.OPEN, Role.CLOSE, Role.BAR})
 
 
 def _paired_bars(row: list[Atom]) -> set[int]:
-    """Find the bars that have a like bar after them in the same fence."""
+    """Find the bars that are followed by an equal bar in the same fence."""
     paired: set[int] = set()
     levels: list[set[str]] = [set()]
     for place in range(len(row) - 1, -1, -1):
@@ -75,7 +78,7 @@ def _paired_bars(row: list[Atom]) -> set[int]:
 
 
 def _between(bar: Atom) -> Atom:
-    """Make a bar the sign between a thing and its condition."""
+    """Make a bar the sign between an operand and its condition."""
     return Atom(Role.BETWEEN, bar.symbol, Node(OPERATORS[bar.text][1]), bar.text)
 
 
@@ -108,7 +111,7 @@ def _fence(opener: Atom, inner: list[Atom], closer: Atom) -> Atom:
 
 
 def _elements(opener: Atom, inner: list[Atom]) -> list[Symbol]:
-    """List the layout trees in a fence; a set's pattern and condition are one each, so that no comma splits them."""
+    """List the layout trees in a fence; a set's pattern and condition are one tree each, which no comma splits."""
     place = condition(inner) if opener.text == "{" else 0
     if not place:
         return [atom.symbol for atom in inner if atom.text is not WIDE]
@@ -117,7 +120,7 @@ def _elements(opener: Atom, inner: list[Atom]) -> list[Symbol]:
 
 
 def unread(row: list[Atom]) -> tuple[list[Atom], Node]:
-    """Read a row that the grammar does not: only fences are matched, and the operator tree is ``E!`` of the symbols."""
+    """Read a row that the grammar rejects: only fences are matched, and the operator tree is ``E!`` of the symbols."""
     if len(row) == 1 and row[0].role != Role.ROW:
         return row, Node("V!" + row[0].symbol.label)
     levels: list[list[Atom]] = [[]]
@@ -157,7 +160,7 @@ _ENDS = {"(": "O", "[": "C", ")": "O", "]": "C"}
 
 
 def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, list[Node]]:
-    """Read a fence by its kind: the node it is, and its elements where a function takes them as arguments."""
+    """Read a fence by its kind: its node, and its elements where a function may take them as arguments."""
     if inner[0].role == Role.MOD and len(inner) > 1:
         node = Node("F!pmod", [statement(inner[1:])])
         return node, [node]
@@ -180,7 +183,7 @@ _ARGUMENTS = frozenset("([{")
 
 
 def condition(inner: list[Atom]) -> int:
-    """Find the sign before the condition of a set; 0 for none."""
+    """Find the sign before the condition of a set; 0 where there is none."""
     for place, atom in enumerate(inner):
         if atom.role == Role.BETWEEN or (atom.role == Role.COLON and atom.text == ":"):
             return place

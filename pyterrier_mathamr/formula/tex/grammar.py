@@ -46,7 +46,7 @@ def statement(atoms: list[Atom]) -> Node:
     if not related:
         return Node(f"M!L-{len(parts)}", [formula(part) for part in parts])
     sequence: Node | None = None
-    # What has no relation belongs to a side of the relation before it, or of the first one.
+    # a part without a relation belongs to a side of the relation before it, or of the first one
     for place in reversed(range(len(related))):
         begin = 0 if place == 0 else related[place]
         end = related[place + 1] if place + 1 < len(related) else len(parts)
@@ -81,7 +81,7 @@ RELATING = frozenset({Role.RELATION, Role.COLON})
 
 
 def listed(nodes: list[Node]) -> Node:
-    """Make a list of several nodes; one stands for itself."""
+    """Make a list of several nodes; a single node replaces it."""
     return nodes[0] if len(nodes) == 1 else Node(f"M!L-{len(nodes)}", nodes)
 
 
@@ -135,7 +135,7 @@ def relation(atoms: list[Atom], before: list[Node], after: list[Node]) -> Node:
 
 
 def _related(sign: Atom, left: Node, right: Node) -> Node:
-    """Relate two operands; a superset is a subset the other way round."""
+    """Relate two operands; a superset is a subset with the operands swapped."""
     if sign.node.label in _TURNED:
         return Node(_TURNED[sign.node.label], [right, left])
     return applied([sign.node, left, right])
@@ -151,7 +151,7 @@ def conditional(atoms: list[Atom]) -> Node:
     place = next((i for i, atom in enumerate(atoms) if atom.role == Role.BETWEEN), -1)
     if place < 0:
         return modular(atoms)
-    if atoms[place].text == "|":  # between the term before it and all after it
+    if atoms[place].text == "|":  # it separates the term before it from all after it
         start = next((i + 1 for i in range(place - 1, -1, -1) if atoms[i].role == Role.ADD), 0)
         rest = atoms[place + 1 :]
         node = applied([atoms[place].node, expression(atoms[start:place]), _after_bar(rest)])
@@ -164,7 +164,7 @@ def conditional(atoms: list[Atom]) -> Node:
 
 
 def _after_bar(atoms: list[Atom]) -> Node:
-    """Read what follows a bar; a second bar in it is a sign of multiplication without meaning, and is not read."""
+    """Read what follows a bar; a second bar in it is rejected."""
     if any(atom.role == Role.BETWEEN for atom in atoms):
         raise Unparsed
     return modular(atoms)

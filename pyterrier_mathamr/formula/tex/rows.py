@@ -1,7 +1,7 @@
-"""Rows of atoms: fences are matched, the grammar reads what is between them, and the layout tree is linked.
+"""Rows of atoms: fences are matched, the grammar reads the content, and the layout tree is linked.
 
-A row that the grammar cannot read stays flat, as LaTeXML leaves it: no groups in the layout tree, and an operator tree
-``E!`` of fragments.
+A row that the grammar rejects stays flat, as in LaTeXML: no groups in the layout tree, and an operator tree ``E!`` of
+fragments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DOTS = {".": "…", "·": "⋯", "⋅": "⋯"}
 
 
 def unit(atom: Atom) -> Atom:
-    """Read the content of a script, a fraction or a cell as a row of its own; an operand stands for itself."""
+    """Read the content of a script, a fraction or a cell as a row; an operand is returned unchanged."""
     if atom.role == Role.ATOM:
         return atom
     return read_row(atom.raw if atom.role in (Role.ROW, Role.BLANK) else [atom])
@@ -37,7 +37,7 @@ def read_row(atoms: list[Atom]) -> Atom:
         return Atom(Role.ATOM, Symbol("W!"), Node("W!"))
     if len(row) == 1 and row[0].role == Role.ATOM:
         return row[0]
-    end = len(row)  # the mark at the end of a sentence is no part of the formula's meaning
+    end = len(row)  # punctuation at the end of a sentence has no meaning
     while end > 1 and row[end - 1].role == Role.PUNCTUATION:
         end -= 1
     try:
@@ -57,14 +57,14 @@ def read_row(atoms: list[Atom]) -> Atom:
 
 
 def _marks(atoms: list[Atom]) -> Node | None:
-    """Read primes before something else in a superscript: ``f'^2`` has a list of both there."""
+    """Read primes before something else in a superscript: in ``f'^2`` it is a list of both."""
     if len(atoms) > 1 and atoms[0].text[:1] == "′":
         return Node("M!L-2", [atoms[0].node, statement(atoms[1:])])
     return None
 
 
 def flat(atoms: list[Atom]) -> list[Atom]:
-    """Splice groups into the row, drop blanks, and join symbols that are one."""
+    """Splice groups into the row, drop blanks, and join symbols that belong together."""
     row: list[Atom] = []
     stack = [iter(atoms)]
     while stack:
@@ -79,7 +79,7 @@ def flat(atoms: list[Atom]) -> list[Atom]:
 
 
 def _joined(row: list[Atom], atom: Atom) -> bool:
-    """Join a symbol to the one before it (``:=``, dots, ``.5``, scripts before their base); tell whether it was."""
+    """Join a symbol to the one before it (``:=``, dots, ``.5``, scripts before their base), if they belong together."""
     before = row[-1]
     if before.text == "{}" and atom.role == Role.ATOM and atom.text != "{}":
         row[-1] = with_prescripts(before, atom)
@@ -108,7 +108,7 @@ def _joined(row: list[Atom], atom: Atom) -> bool:
 
 
 def _with_point(number: Atom) -> None:
-    """Put a decimal point before a number, below its scripts."""
+    """Add a decimal point before a number, below its scripts."""
     number.symbol.label = "N!." + number.symbol.label[2:]
     base = number.node
     while base.kids:
@@ -117,7 +117,7 @@ def _with_point(number: Atom) -> None:
 
 
 def _without_idle_spaces(row: list[Atom]) -> list[Atom]:
-    """Keep a wide space only where it stands for a comma: not at an end, and not beside a comma or a text."""
+    """Keep a wide space only where it acts as a comma: not at an end, and not next to a comma or a text."""
     if all(atom.text is not WIDE for atom in row):
         return row
     kept: list[Atom] = []

@@ -1,7 +1,7 @@
-r"""LaTeX as people type it, made ready for ``math-core``.
+r"""LaTeX as people type it, prepared for ``math-core``.
 
-Each rule says what it looks for, a quick test for most formulas, and what it puts in its place. Five private characters
-carry what MathML would lose: a superscript written before its subscript, an ``array`` (against a ``matrix``), ``\iff``,
+Each rule is a substring that a formula must contain, a pattern and its replacement. Five private characters keep what
+MathML would lose: a superscript written before its subscript, an ``array`` (as opposed to a ``matrix``), ``\iff``,
 ``\ast`` and ``\not\mid``.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from .symbols import AST, IFF, NOT_MID
 
 SUPER_FIRST = "\ue000"
-"""Mark at the head of a superscript that was written before the subscript."""
+"""Mark at the beginning of a superscript that was written before the subscript."""
 
 ARRAY = "\ue001"
 """Mark in the first cell of an ``array``."""
@@ -44,7 +44,7 @@ def _super_first(match: re.Match[str]) -> str:
 
 
 def _primes_first(match: re.Match[str]) -> str:
-    """Write primes before a subscript as the superscript that they are."""
+    """Write primes before a subscript as a superscript."""
     return "^{" + SUPER_FIRST + r"\prime" * len(match[1]) + "}"
 
 
@@ -59,12 +59,12 @@ _DERIVATIONS = {
 
 
 def _derivation(match: re.Match[str]) -> str:
-    """Write a derivation in lines in one of the forms that are known and not numbered."""
+    """Write a derivation in lines in an unnumbered form that math-core knows."""
     return rf"\{match[1]}{{{_DERIVATIONS.get(match[2] or match[3], 'align*')}}}"
 
 
 def _array(match: re.Match[str]) -> str:
-    """Mark an array, and spell out its repeated columns: ``*{3}{c}`` is ``ccc``."""
+    """Mark an array, and expand its repeated columns: ``*{3}{c}`` is ``ccc``."""
     columns = _REPEATED.sub(lambda repeat: repeat[2] * min(int(repeat[1][:9]), _MOST_REPEATED), match[1])
     return rf"\begin{{array}}{{{columns}}}{ARRAY}"
 
@@ -78,7 +78,7 @@ def _math_in_text(match: re.Match[str]) -> str:
 
 
 _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
-    # &lt; where a page's HTML was taken for LaTeX
+    # &lt; from the HTML of a page
     ("&", re.compile(r"&(?:[a-zA-Z]+|#\d+|#x[\da-fA-F]+);"), lambda match: f" {html.unescape(match[0])} "),
     ("newcommand", re.compile(r"\\(?:re)?newcommand\*?\s*(?:\{\s*)?(\\[a-zA-Z]+)\s*(?:\}\s*)?(?:\[(\d)\])?"),
      _as_definition),
@@ -87,7 +87,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("$", re.compile(r"\\(?:text|mbox|textrm|textit|textbf)\s*\{([^{}]*)\}"), _math_in_text),
     ("$", re.compile(r"(?<!\\)\$"), ""),
     ("equation", re.compile(r"\\(?:begin|end)\s*\{equation\*?\}"), ""),
-    # derivations in lines that math-core does not know, and those whose lines it would number
+    # derivations in lines that math-core does not know or would number
     ("\\begin", _DERIVATION, _derivation),
     ("_", re.compile(r"(?<!')('+)\s*(?=_)"), _primes_first),
     ("^", re.compile(rf"\^\s*({_GROUP}|\\[a-zA-Z]+|[^\s\\{{}}])\s*(?=_)"), _super_first),
@@ -114,12 +114,12 @@ _OPENERS = re.compile(
       |\\[^a-zA-Z]""",
     re.VERBOSE,
 )
-_MANY = 12  # fences; math-core takes time 2ⁿ for n that are not closed, and none for sized ones
-_FENCES = frozenset({"open", "mod"})  # the parenthesis of \pmod is not closed where its argument swallows the end
+_MANY = 12  # fences; math-core takes time 2ⁿ for n unclosed ones, but not for sized ones
+_FENCES = frozenset({"open", "mod"})  # the parenthesis of \pmod stays open where its argument takes the end
 
 
 def prepare(latex: str) -> str:
-    """Undo what HTML, pages and habits put around and into LaTeX."""
+    """Remove what HTML, web pages and typing habits add to LaTeX."""
     for needle, pattern, replacement in _RULES:
         if needle in latex:
             latex = pattern.sub(replacement, latex)
@@ -148,6 +148,6 @@ def definitions(formulas: Iterable[str]) -> str:
         formulas: LaTeX in the order of the post.
 
     Returns:
-        Their ``\newcommand`` and ``\def``, to be given as ``macros`` when the post's other formulas are converted.
+        Their ``\newcommand`` and ``\def``: the ``macros`` of the post's other formulas.
     """
     return "".join(match[0] for latex in formulas if "\\" in latex for match in _DEFINITION.finditer(latex))

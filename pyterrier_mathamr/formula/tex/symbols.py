@@ -1,13 +1,13 @@
-"""What each symbol of a LaTeX formula is to the grammar: its role, and its label in the operator tree.
+"""The role of each symbol of a LaTeX formula in the grammar, and its label in the operator tree.
 
-The roles are those of LaTeXML's grammar, which the official operator trees come from.
+The roles are those of LaTeXML's grammar, which made the official operator trees.
 """
 
 from __future__ import annotations
 
 
 class Role:
-    """What a symbol may do in a row: plain numbers, because a row is asked for them many times."""
+    """The role of a symbol in a row; plain numbers, since they are compared very often."""
 
     ATOM = 0  # identifier, number, fraction, group: an operand
     FUNCTION = 1  # sin, log, \\operatorname: takes the factors after it, or the fence
@@ -20,12 +20,12 @@ class Role:
     PUNCTUATION = 8
     OPEN = 9
     CLOSE = 10
-    BAR = 11  # opens, closes or stands between
-    ROW = 12  # a group of symbols that joins the row around it
+    BAR = 11  # opens, closes or separates
+    ROW = 12  # a group of symbols, spliced into the row around it
     FENCE = 13  # a fence with its content: an operand, or the arguments of a function
     MOD = 14  # mod, or (mod n)
-    BLANK = 15  # nothing to see
-    TEXT = 16  # an operand that the operator tree leaves empty
+    BLANK = 15  # invisible
+    TEXT = 16  # an operand that is empty in the operator tree
     BETWEEN = 17  # a bar between two operands: tighter than a relation
 
 
@@ -73,7 +73,7 @@ WIDE = "\\quad"
 """Text of the atom of a wide space."""
 
 IFF, AST, NOT_MID = "\ue002", "\ue003", "\ue004"
-"""Stand-ins for ``\\iff``, ``\\ast`` and ``\\not\\mid``, which ``math-core`` writes like other symbols."""
+"""Private characters for ``\\iff``, ``\\ast`` and ``\\not\\mid``, which ``math-core`` writes like other symbols."""
 
 OPERATORS: dict[str, tuple[int, str]] = {
     **{symbol: (Role.RELATION, label) for symbol, label in _RELATIONS.items()},
@@ -122,48 +122,19 @@ LIMITS = {
     "limsup": "O!limit-supremum", "lim inf": "O!limit-infimum", "lim sup": "O!limit-supremum",
     "injlim": "O!injective-limit", "projlim": "O!projective-limit",
 }  # fmt: skip
-"""Words that work as big operators; like those, they have no type in the layout tree."""
+"""Words that are big operators, without a type in the layout tree."""
 
 NAMED = {"¬": ("V!¬", "O!not"), "𝟏": ("N!𝟏", "N!1"), "𝟙": ("N!𝟙", "N!1"), "𝟘": ("N!𝟘", "N!0"), "𝟎": ("N!𝟎", "N!0")}
-"""Symbols with a label of their own in each tree."""
+"""Symbols with a special label in each tree."""
 
 FUNCTIONS = {
-    **{
-        name: "F!" + name
-        for name in [
-            "sin",
-            "cos",
-            "tan",
-            "cot",
-            "sec",
-            "csc",
-            "sinh",
-            "cosh",
-            "tanh",
-            "coth",
-            "sech",
-            "csch",
-            "arcsin",
-            "arccos",
-            "arctan",
-            "exp",
-            "log",
-            "ln",
-            "min",
-            "max",
-            "arg",
-            "gcd",
-        ]
-    },
-    "det": "F!det",
-    "ker": "O!kernel",
-    "dim": "O!dimension",
-    "deg": "O!degree",
-    "hom": "V!hom",
-    "lg": "V!lg",
-    "Pr": "V!Pr",
-}
-"""Words that take an argument, with their label."""
+    **{name: "F!" + name for name in (
+        "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "arcsin", "arccos",
+        "arctan", "exp", "log", "ln", "min", "max", "arg", "gcd", "det",
+    )},
+    "ker": "O!kernel", "dim": "O!dimension", "deg": "O!degree", "hom": "V!hom", "lg": "V!lg", "Pr": "V!Pr",
+}  # fmt: skip
+"""Words that take an argument, with their labels."""
 
 UNTYPED_FUNCTIONS = frozenset({"det", "dim"})
 """Functions that the layout tree writes as operators."""
@@ -186,4 +157,4 @@ def _italics() -> dict[str, str]:
 
 
 ITALIC = {letter: "V!" + italic for letter, italic in _italics().items()} | {"∞": "C!infinity", "∅": "C!emptyset"}
-"""Label of each identifier that the operator tree writes otherwise than the layout tree."""
+"""Labels of identifiers that differ between operator tree and layout tree."""
