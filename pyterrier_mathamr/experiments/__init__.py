@@ -1,12 +1,28 @@
-"""Experiments: the whole way on a collection, its tables, and with what they were made."""
+"""Experiments: build, search and measure a whole collection; compare ways to train as studies.
+
+::
+
+    sources ──▶ jobs          posts to graphs, graphs to vectors, on disk
+       └──▶ negatives ──▶ training   pairs to a model
+    topics ──▶ measuring ──▶ search   topics to rankings to tables
+                 ▼
+    stages ──▶ artifacts      each artifact of a work folder, made once
+                 ▼
+               tasks          Task 1, Task 2 and the demo, declared over the above
+               studies/       many models compared, declared over the above
+                 ▼
+    published ─▶ report       tables, notes, cost and versions as JSON, CSV and Markdown
+"""
 
 from __future__ import annotations
 
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .jobs import build_graphs, index_graph_store
-from .measuring import KNOWN_ITEM_MEASURES, evaluate_known_item, measure, measure_by_topic, run_systems, search_systems
+from .measuring import KNOWN_ITEM_MEASURES, evaluate_known_item, measure, measure_by_topic, run_systems
 from .negatives import MINERS, Miner, mine_negatives
+from .published import published
 from .report import Report, environment, markdown_table
+from .search import search_systems
 from .sources import (
     LINKED_QUESTIONS,
     LinkedQuestions,
@@ -17,7 +33,7 @@ from .sources import (
     read_training_pairs,
 )
 from .stages import StageRecord, Stages
-from .studies import PRESETS, STUDIES, Study, published, run_study
+from .studies import PRESETS, STUDIES, Study, run_study
 from .tasks import run_arqmath, run_demo, run_task2
 from .training import FurtherTraining, train_from_sources
 

@@ -1,7 +1,7 @@
-"""Mining of hard negatives: answers that BM25, a model or the tags take for right and that are not known to be.
+"""Mining of hard negatives: answers that BM25, a model or the tags rank high and that are not known to be right.
 
-Candidates are the answers of a source's training pairs alone, so that no answer of the validation or test part is ever
-trained on, not even as a wrong one. What :func:`known_answers` names is never given out.
+Candidates are only the answers of a source's training pairs, so that no answer of the validation or test part is ever
+trained on, not even as a negative. Documents that :func:`known_answers` returns are never mined.
 """
 
 from __future__ import annotations
@@ -53,24 +53,24 @@ def mine_negatives(
         miner: ``bm25``, ``model`` (needs ``graphs`` and ``model``) or ``tags`` (needs an ARQMath folder).
         source: an ARQMath folder or a pair file.
         pairs: its training pairs.
-        known: by question id, what is right or may be, besides the answers in ``pairs``.
+        known: by question id, documents that are or may be right, beside the answers in ``pairs``.
         graphs: the graphs of its posts.
-        model: searches as the model that is trained would.
+        model: of the search.
         depth: documents kept for each question.
         verbose: show progress.
 
     Returns:
-        Question id to docnos, the hardest first; always the same for the same arguments.
+        Question id to docnos, the hardest first; the result is deterministic.
 
     Raises:
-        ConfigError: there is no such miner, or the source has no tags.
+        ConfigError: there is no such miner, it lacks graphs or a model, or the source has no tags.
     """
     answers: defaultdict[str, set[str]] = defaultdict(set)
     for question, answer in pairs:
         answers[question].add(answer)
     forbidden = {question: answers[question].union(known.get(question, ()), {question}) for question in answers}
     candidates = {answer for _, answer in pairs}
-    # Deep enough that what is forbidden does not use up the results.
+    # enough results to remain after the forbidden ones are removed
     room = depth + max(map(len, forbidden.values()), default=0)
     if miner == "bm25":
         ranking = _search_bm25(source, forbidden, candidates, room, verbose)
@@ -90,7 +90,7 @@ def mine_negatives(
 def _search_bm25(
     source: str | Path, questions: Iterable[str], candidates: set[str], room: int, verbose: bool
 ) -> Iterator[tuple[str, str]]:
-    """Search the candidates with the questions as BM25's strong form does."""
+    """Search the candidates with the questions by BM25."""
     wanted = set(questions)
     topics: dict[str, dict[str, Any]] = {}
 
@@ -108,7 +108,7 @@ def _search_bm25(
 
 
 def _topic(document: dict[str, Any]) -> dict[str, Any]:
-    """Make a query of a document: the whole post."""
+    """Make a query of a whole post."""
     if "html" in document:
         return {"qid": document["docno"], "title": document["title"], "body": document["html"]}
     return {"qid": document["docno"], "query": document["text"]}
@@ -128,7 +128,7 @@ def _search_model(
 
 
 def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], room: int) -> Iterator[tuple[str, str]]:
-    """Go through the answers of questions with the same tags, the rarest tag first, each from a place of its own."""
+    """List answers of questions with the same tags, rarest tag first; each question starts at its own place."""
     if not Path(source).is_dir():
         raise ConfigError("miner", "tags", f"'bm25' or 'model' for {source}, a file of pairs, which has no tags")
     wanted = set(questions)
@@ -151,11 +151,11 @@ def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], roo
 
 
 def _rows(ranking: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Give query and document of each row, best first within a query."""
+    """Yield query and document of each row, best first within a query."""
     ordered = ranking.sort_values(["qid", "rank"], kind="stable")
     yield from zip(ordered["qid"], ordered["docno"], strict=True)
 
 
 def _chance(name: str) -> int:
-    """Give a number that looks drawn at random and is always the same for a name."""
+    """Return a pseudo-random number that is a function of a name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

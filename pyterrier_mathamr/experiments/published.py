@@ -1,10 +1,10 @@
-"""Published figures, as printed, with their source; they are shown beside what is measured and never among it."""
+"""Published figures as printed, with their source; reports keep them apart from measured ones."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,8 +21,8 @@ class Figure:
 
     Attributes:
         value: the number.
-        spread: the standard deviation that was printed with it, or nothing.
-        starred: it was marked as significantly different from the baseline.
+        spread: the standard deviation printed with it, or ``None``.
+        starred: marked as significantly different from the baseline.
     """
 
     value: float
@@ -31,7 +31,7 @@ class Figure:
 
     @classmethod
     def parse(cls, text: str) -> Figure | None:
-        """Read ``0.494 ± 0.002`` or ``0.497*``; what is no bare number gives nothing.
+        """Read ``0.494 ± 0.002`` or ``0.497*``; return ``None`` for anything else.
 
         Args:
             text: a cell as printed.
@@ -51,9 +51,9 @@ class PublishedTable:
         number: such as ``4.6``.
         caption: as printed, without its notes.
         view: ``best seed``, ``mean``, ``efficiency``, ``single run`` or ``settings``.
-        baseline: the row that the others were tested against, or nothing.
+        baseline: the row that the others were tested against, or ``None``.
         of: what a row is.
-        columns: what is given of it.
+        columns: its columns.
         rows: the row's name, and its cells as printed.
     """
 
@@ -66,7 +66,7 @@ class PublishedTable:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
     def figure(self, row: str, column: str) -> Figure | None:
-        """Read one cell; one that is no number gives nothing.
+        """Read one cell; return ``None`` if it is not a number.
 
         Raises:
             KeyError: the table has no such row; ValueError: it has no such column.
@@ -74,7 +74,7 @@ class PublishedTable:
         return Figure.parse(dict(self.rows)[row][self.columns.index(column)])
 
     def frame(self) -> pd.DataFrame:
-        """Give the cells as printed."""
+        """Return the cells as printed."""
         table: pd.DataFrame = pd.DataFrame([cells for _, cells in self.rows], columns=list(self.columns), dtype=str)
         table.insert(0, self.of, [name for name, _ in self.rows])
         return table
@@ -86,7 +86,7 @@ class Publication:
 
     Attributes:
         source: author, title, and where.
-        references: what the numbers in brackets stand for.
+        references: the publications behind the numbers in brackets.
         tables: by number.
     """
 
@@ -99,10 +99,15 @@ class Publication:
         numbers = dict.fromkeys(re.findall(r"\[(\d+)\]", " ".join(name for name, _ in table.rows)))
         return tuple(f"[{number}] {self.references[number]}" for number in numbers)
 
+    def captioned(self, numbers: Iterable[str]) -> dict[str, pd.DataFrame]:
+        """Return tables as printed by their captions, which name the source."""
+        chosen = (self.tables[number] for number in numbers)
+        return {f"Table {table.number} of {self.source} {table.caption}": table.frame() for table in chosen}
+
 
 @cache
 def published() -> Publication:
-    """Read the tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
+    """Read Tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
     content = json.loads(files("pyterrier_mathamr").joinpath(_FILE).read_text(encoding="utf-8"))
     source = content["source"]
     tables = [

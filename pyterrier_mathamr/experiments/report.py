@@ -1,9 +1,4 @@
-"""The outcome of a run: tables, what each stage cost, and with what it was made; as JSON, CSV and Markdown.
-
-Tables as Markdown, to be read.
-
-With what a result was made: versions and machine, to be stored beside it.
-"""
+"""The outcome of a run: tables, what each stage cost, versions and machine; as JSON, CSV and Markdown."""
 
 from __future__ import annotations
 
@@ -26,20 +21,56 @@ from .stages import StageRecord, write_whole
 
 _SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
 _MARK = re.compile(r"(.+) (?:std|reject)")
-_SMALLEST = 0.00005  # what would be rounded to 0.0000, such as a p-value, and is not 0
+_SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
 _GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
+
+PACKAGES = (
+    *("pyterrier-mathamr", "pyterrier", "torch", "torch-geometric", "numpy", "pandas", "ir-measures"),
+    *("pytrec-eval-terrier", "penman", "lxml", "math-core", "faiss-cpu", "bm25s", "PyStemmer"),
+)
+
+
+def environment() -> dict[str, str | int]:
+    """Describe the software and the machine of this process.
+
+    Returns:
+        ``python``, ``platform``, ``cpus``, ``commit`` (of a checkout, otherwise empty), and the version of each
+        package that is installed.
+    """
+    found: dict[str, str | int] = {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count() or 0,
+        "commit": _commit(),
+    }
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that the package runs from, or an empty string."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    """Write a table as Markdown: measures under the names that papers use, a star where a row differs.
+    """Write a table as Markdown: measures under the names that papers use, a star where a row differs significantly.
 
-    Numbers below 2, as measures are, have four places, others fewer; a standard deviation has those of its mean. A star
-    stands where a significance test rejects that a system is like the one it was tested against.
+    Numbers below 2, as measures are, have four decimals, others fewer; a standard deviation has as many as its mean.
+    The measures of ARQMath come in the order of ``TASK1_MEASURES``, whatever order ``pt.Experiment`` gave them.
 
     Args:
         table: any frame; its index is left out.
     """
-    table = _with_stars(table)
+    table = _with_stars(_in_order(table))
     columns = [_short(str(name)) for name in table.columns]
     rows = [[_cell(value) for value in row] for row in table.itertuples(index=False, name=None)]
     widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
@@ -49,8 +80,16 @@ def markdown_table(table: pd.DataFrame) -> str:
     )
 
 
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Bring the columns of ARQMath's measures into one order; they share the places that they have."""
+    found = [name for name in table.columns if name in _SHORT_NAMES]
+    ordered = iter(sorted(found, key=list(_SHORT_NAMES).index))
+    result: pd.DataFrame = table[[next(ordered) if name in found else name for name in table.columns]]
+    return result
+
+
 def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
-    """Bring standard deviations and significance tests down to ``± 0.0012*`` beside the value."""
+    """Merge standard deviations and significance tests into the value: ``0.5123 ± 0.0012*``."""
     marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
     others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
     nothing: list[object] = [None] * len(table)
@@ -95,57 +134,6 @@ def _places(value: float) -> int:
     return 4 if abs(value) < 2 else 2 if abs(value) < 10 else 1
 
 
-PACKAGES = (
-    "pyterrier-mathamr",
-    "pyterrier",
-    "torch",
-    "torch-geometric",
-    "numpy",
-    "pandas",
-    "ir-measures",
-    "pytrec-eval-terrier",
-    "penman",
-    "lxml",
-    "math-core",
-    "faiss-cpu",
-    "bm25s",
-    "PyStemmer",
-)
-
-
-def environment() -> dict[str, str | int]:
-    """Say with what this process computes.
-
-    Returns:
-        ``python``, ``platform``, ``cpus``, ``commit`` (of a checkout, else empty), then the version of each package
-        that is installed.
-    """
-    found: dict[str, str | int] = {
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpus": os.cpu_count() or 0,
-        "commit": _commit(),
-    }
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def _commit() -> str:
-    """Give the commit of the checkout that the package runs from, or nothing."""
-    folder = Path(__file__).parent
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
     """What a run found.
@@ -156,7 +144,8 @@ class Report:
         stages: what each stage cost, in order.
         tables: caption to table.
         notes: sentences to be read with the tables.
-        published: the same of tables that others have printed; they are kept apart everywhere.
+        published: caption to table, of tables printed elsewhere; they are always kept apart from measured ones.
+        values: file name to table, of further values that are written beside the report as CSV.
         environment: versions and machine.
     """
 
@@ -166,10 +155,11 @@ class Report:
     tables: Mapping[str, pd.DataFrame]
     notes: Sequence[str] = ()
     published: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    values: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     environment: Mapping[str, str | int] = field(default_factory=environment)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as plain values for JSON; what is not a number is ``None``."""
+        """Return the report as plain values for JSON; NaN becomes ``None``."""
         return {
             "title": self.title,
             "settings": dict(self.settings),
@@ -181,7 +171,7 @@ class Report:
         }
 
     def to_markdown(self) -> str:
-        """Give the report as a page to be read."""
+        """Return the report as a page to read."""
         costs = pd.DataFrame(
             {
                 "stage": [stage.name for stage in self.stages],
@@ -200,13 +190,15 @@ class Report:
         return "\n\n".join(parts) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``report.json``, ``report.md`` and one CSV file for each table that was measured.
+        """Write ``report.json``, ``report.md``, and a CSV file for each table that was measured.
 
         Args:
-            folder: an existing folder; earlier files of these names are replaced.
+            folder: created if missing; earlier files of these names are replaced.
         """
-        for caption, table in self.tables.items():
-            name = "-".join("".join(c if c.isalnum() else " " for c in caption.lower()).split())
+        folder.mkdir(parents=True, exist_ok=True)
+        captions = {name: "".join(c if c.isalnum() else " " for c in name.lower()).split() for name in self.tables}
+        files = {"-".join(words): self.tables[name] for name, words in captions.items()}
+        for name, table in {**files, **self.values}.items():
             write_whole(folder / f"{name}.csv", table.to_csv(index=False))
         write_whole(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
         write_whole(folder / "report.md", self.to_markdown())

@@ -1,11 +1,8 @@
-"""Where posts and pairs come from: a local ARQMath folder, or a file of question-answer pairs.
+"""Posts, pairs and links of a source: a local ARQMath folder, or a file of question-answer pairs.
 
 A pair file has one JSON object a line, plain or gzipped, texts with formulas as ``$…$``::
 
     {"qid": "fcla-12", "question": "Let $A$ be …", "aid": "fcla-12-proof", "answer": "Since $A$ …"}
-
-
-What links between questions say about their answers: who is no negative of whom, and further pairs to train on.
 """
 
 from __future__ import annotations
@@ -26,13 +23,16 @@ from .errors import SourceError
 
 _FIELDS = ("qid", "question", "aid", "answer")
 
+LinkedQuestions = Literal["none", "duplicate", "all"]
+LINKED_QUESTIONS: tuple[LinkedQuestions, ...] = ("none", "duplicate", "all")
+
 
 class TrainingPairs(NamedTuple):
-    """Pairs (question id, answer id) by what they may be used for.
+    """Pairs (question id, answer id) by their use.
 
     Attributes:
         train: to train on.
-        validation: to stop training by.
+        validation: for early stopping.
     """
 
     train: Sequence[tuple[str, str]]
@@ -40,7 +40,7 @@ class TrainingPairs(NamedTuple):
 
 
 def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
-    """Read the posts of a source, as ``GraphBuilder`` takes them.
+    """Read the posts of a source as input of ``GraphBuilder``.
 
     Args:
         source: an ARQMath folder, or a pair file.
@@ -67,8 +67,8 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
 def read_training_pairs(source: str | Path) -> TrainingPairs:
     """Read the pairs of a source that may be trained on.
 
-    The questions of an ARQMath folder are split into training, validation and test by their id, and those of the test
-    part are left out; all pairs of a pair file are for training.
+    The questions of an ARQMath folder are split into training, validation and test by their id; those of the test part
+    are left out. All pairs of a pair file are for training.
 
     Args:
         source: an ARQMath folder, or a pair file.
@@ -84,7 +84,7 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
 
 
 def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
-    """What identifies the content of sources, so that graphs of others are not taken for theirs.
+    """Identify the content of sources, so that graphs of other content are not used for them.
 
     Args:
         sources: ARQMath folders, of which the posts and the tables of formula trees are read, and pair files.
@@ -110,7 +110,7 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
 
 
 def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
-    """Read the good lines; a bad one is skipped with a warning that names it."""
+    """Read the valid lines; an invalid one is skipped with a warning that names it."""
     if not path.is_file():
         raise SourceError(path)
     with _open(path) as lines:
@@ -134,22 +134,18 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8")
 
 
-LinkedQuestions = Literal["none", "duplicate", "all"]
-LINKED_QUESTIONS: tuple[LinkedQuestions, ...] = ("none", "duplicate", "all")
-
-
 def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set[str]]:
-    """Collect for each question what answers it or may do so: no such document is ever a negative of it.
+    """Collect for each question the documents that answer it or may answer it; none of them is ever its negative.
 
-    These are all its own answers, whatever was made of them in the pairs; the questions it is linked with, in either
-    direction; and their answers. Duplicates of duplicates are duplicates; a related question's relations are not.
+    These are all its own answers, in the pairs or not; the questions it is linked with, in either direction; and their
+    answers. Duplicates are transitive, relations are not.
 
     Args:
-        source: an ARQMath folder; of a pair file nothing is known but its pairs.
+        source: an ARQMath folder; for a pair file the result is empty.
         questions: question ids.
 
     Returns:
-        Docnos by question id; a folder without links gives own answers alone.
+        Docnos by question id; only own answers if the folder has no links.
     """
     wanted = dict.fromkeys(questions)
     if not Path(source).is_dir():
@@ -176,24 +172,23 @@ def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set
 
 
 def linked_pairs(source: str | Path, which: LinkedQuestions) -> list[tuple[str, str]]:
-    """Pair the training questions of a folder that are linked: each is to find the other.
+    """Pair the linked training questions of a folder, so that each learns to find the other.
 
     Args:
         source: an ARQMath folder; a pair file has no links.
-        which: ``duplicate`` links, or ``all`` with the related ones; ``none`` gives nothing.
+        which: ``duplicate`` links, ``all`` with the related ones, or ``none``.
 
     Returns:
-        Pairs in both directions, in the order of the links; both questions are in the collection and in the training
-        part.
+        Pairs in both directions, in the order of the links, of questions in the training part of the collection.
     """
     if which == "none" or not Path(source).is_dir():
         return []
     collection = ARQMathCollection(source)
-    there = {post.id for post in collection.questions() if known_item_split(post.id) == "train"}
+    training = {post.id for post in collection.questions() if known_item_split(post.id) == "train"}
     found: dict[tuple[str, str], None] = {}
     for link in _links(collection):
         ends = (link.question_id, link.related_id)
-        if there.issuperset(ends) and ends[0] != ends[1] and which in ("all", link.kind):
+        if training.issuperset(ends) and ends[0] != ends[1] and which in ("all", link.kind):
             found.update({ends: None, ends[::-1]: None})
     return list(found)
 
@@ -206,7 +201,7 @@ def _links(collection: ARQMathCollection) -> list[Link]:
 
 
 def _classes(links: Iterable[Link]) -> dict[str, set[str]]:
-    """Join linked questions into classes: each question's id to the one set of all that it is joined with."""
+    """Join linked questions into classes: each question id to the set of its whole class, which members share."""
     of: dict[str, set[str]] = {}
     for link in links:
         first, second = (of.setdefault(name, {name}) for name in (link.question_id, link.related_id))

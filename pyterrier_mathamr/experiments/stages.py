@@ -1,8 +1,8 @@
-"""Long work in stages: what is finished is not done again, and what it was made with is not forgotten.
+"""Long work in stages: a finished stage is not repeated, and its settings and cost are recorded.
 
 The folder of a run::
 
-    stages/graphs.json     settings of a stage; once it is finished, also its seconds and peak memory
+    stages/graphs.json     settings of a stage, and when it is finished also its seconds and peak memory
     graphs.mathamr         the artifact of the stage
 """
 
@@ -30,8 +30,8 @@ class StageRecord:
     Attributes:
         name: the stage.
         seconds: wall time of the run that finished it.
-        peak_mib: the most memory the process had held up to its end, in MiB.
-        resumed: it was finished by an earlier run.
+        peak_mib: peak memory of the process up to its end, in MiB.
+        resumed: an earlier run finished it.
         settings: what its artifact depends on.
     """
 
@@ -42,7 +42,7 @@ class StageRecord:
     settings: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the record as plain values for JSON."""
+        """Return the record as plain values for JSON."""
         return asdict(self)
 
 
@@ -50,8 +50,8 @@ class Stages:
     """Runs stages one after another and keeps their records.
 
     Args:
-        workdir: the folder of the run; it is made where it is not there.
-        say: is told of each stage before it begins, or ``None``.
+        workdir: the folder of the run; created if missing.
+        say: receives a line when a stage begins and ends, or ``None``.
     """
 
     def __init__(self, workdir: Path, say: Callable[[str], None] | None = None) -> None:
@@ -61,16 +61,16 @@ class Stages:
         (workdir / "stages").mkdir(parents=True, exist_ok=True)
 
     def run(self, name: str, artifact: Path, settings: Mapping[str, Any], build: Callable[[], object]) -> None:
-        """Do a stage, or skip it where it is finished.
+        """Do a stage, or skip it if it is finished.
 
         Args:
             name: the stage.
-            artifact: what the stage leaves; a record without it counts as unfinished.
-            settings: all that the artifact depends on, as plain values for JSON.
-            build: makes the artifact; may find what a run that was killed left.
+            artifact: what the stage makes; without it, a recorded stage is done again.
+            settings: everything that the artifact depends on, as plain values for JSON.
+            build: makes the artifact, or completes that of a run that was killed.
 
         Raises:
-            SettingsChangedError: the stage was begun or finished with other settings.
+            SettingsChangedError: the stage was started or finished with other settings.
         """
         wanted = json.loads(json.dumps(settings))
         file = self.workdir / "stages" / f"{name}.json"
@@ -82,7 +82,7 @@ class Stages:
             self._tell(f"{name}: finished before ({stored['seconds']:.0f} s)")
             return
         self._tell(f"{name} …")
-        write_whole(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # what half-finished work belongs to
+        write_whole(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # of the half-finished artifact
         start = time.perf_counter()
         try:
             build()
@@ -94,7 +94,7 @@ class Stages:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Record what a piece of work costs that is done anew by each run.
+        """Record the cost of work that each run repeats.
 
         Args:
             name: the work.
@@ -116,25 +116,25 @@ class Stages:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a text file so that it is there whole or not at all.
+    """Write a text file atomically.
 
     Args:
-        file: where; a file of that name is replaced.
-        text: what.
+        file: replaced if it exists.
+        text: its content.
 
     Raises:
-        WriteError: it cannot be written; what was there is unchanged.
+        WriteError: it cannot be written; an earlier file is unchanged.
     """
     with writing(file):
         replace_file(file, text.encode())
 
 
 def to_stderr(text: str) -> None:
-    """Tell the user on stderr what is done, a line each; what a run is given as ``say`` where it is verbose."""
+    """Write a line to stderr; the ``say`` of verbose runs."""
     sys.stderr.write(f"{text}\n")
 
 
 def peak_memory() -> float:
-    """Give the most memory this process has held so far, in MiB."""
+    """Return the peak memory of this process so far, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes on macOS, KiB elsewhere

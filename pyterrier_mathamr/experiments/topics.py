@@ -1,43 +1,66 @@
-"""The topics of a year that can be measured on a local collection, and their judgements.
-
-The formula topics of a year, and their judgements by visually distinct formula.
-"""
+"""The topics of Task 1 and Task 2 that can be measured on a local collection, with their judgements."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, Qrel, visual_qrels
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
 from .errors import NoRelevantTopicError
 
 RELEVANT = 2
+"""The lowest grade that is relevant."""
+
+Split = Literal["validation", "test"]
+"""The known-item questions to choose by, and those to report."""
 
 
 class JudgedTopics(NamedTuple):
-    """Topics with a relevant answer in the collection: ``qid, query, title, body``, and ``qid, docno, label``."""
+    """Topics and their judgements.
+
+    Attributes:
+        topics: ``qid`` and the columns of the task.
+        qrels: ``qid``, ``docno``, ``label``.
+    """
 
     topics: pd.DataFrame
     qrels: pd.DataFrame
 
 
-def judged_topics(collection: ARQMathCollection, year: int | str, answers: Collection[DocNo]) -> JudgedTopics:
-    """Read the topics of Task 1 that have an answer of grade 2 or better among the answers that are there.
+class TopicSet(NamedTuple):
+    """Topics, their judgements and their graphs.
+
+    Attributes:
+        topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 ``formula_id`` and ``latex`` in place of
+            ``query``.
+        qrels: ``qid``, ``docno``, ``label``.
+        graphs: by qid.
+    """
+
+    topics: pd.DataFrame
+    qrels: pd.DataFrame
+    graphs: GraphStore
+
+
+def judged_topics(collection: ARQMathCollection, year: int | str, answers: Container[DocNo]) -> JudgedTopics:
+    """Read the topics of Task 1 that have a relevant answer among those that can be found.
 
     Args:
         collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another by which the files are named.
-        answers: the answers that can be found; judgements of others are left out, which in a part of the release
-            changes the ideal ranking and in the whole release nothing.
+        year: 2020, 2021 or 2022, or another year in the file names.
+        answers: the answers that can be found, such as an index. Judgements of others are left out, which changes the
+            ideal ranking on a part of the release and nothing on the whole release.
 
     Returns:
-        Topics (title and body as HTML with the formulas' ids, ``query`` as text with ``$…$``) and judgements.
+        Topics (``title`` and ``body`` as HTML with the ids of the formulas, ``query`` as text with ``$…$``) and
+        judgements.
 
     Raises:
         NoRelevantTopicError: there is no such topic.
@@ -55,19 +78,12 @@ def judged_topics(collection: ARQMathCollection, year: int | str, answers: Colle
     return JudgedTopics(pd.DataFrame(topics, columns=["qid", "query", "title", "body"], dtype=str), qrels)
 
 
-DEPTH = 10_000
-"""Formulas that are ranked before those that look alike are made one; half of a collection's repeat another."""
-
-LENGTH = 1000
-"""Visually distinct formulas of a ranking, as the task allows."""
-
-
 def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFrame:
     """Read the topics of Task 2: ``qid, title, body, formula_id, latex``, each formula within its question.
 
     Args:
         collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another by which the files are named.
+        year: 2020, 2021 or 2022, or another year in the file names.
     """
     rows = [(topic.id, topic.title, topic.body, topic.formula_id, topic.latex) for topic in collection.topics(year, 2)]
     frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "title", "body", "formula_id", "latex"], dtype=str)
@@ -75,44 +91,45 @@ def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFra
 
 
 def visual_judgements(
-    collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Collection[str]
+    collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
 ) -> dict[str, pd.DataFrame]:
-    """Read the judgements of Task 2, those of formula ids and those of visual ids, both by visual id.
+    """Read the judgements of Task 2, of formula ids and of visual ids, both by visual id.
 
-    A formula's grade counts for all formulas that look the same, as the organisers define it. Topics without a formula
-    of grade 2 or better are left out.
+    As the organisers define it, the grade of a formula applies to all formulas that look the same. Topics without a
+    relevant formula are left out.
 
     Args:
         collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another by which the files are named.
+        year: 2020, 2021 or 2022, or another year in the file names.
         visual_ids: of the collection's formulas.
-        found: the visual ids that can be found; judgements of others are left out, which in a part of the release
-            changes the ideal ranking and in the whole release nothing.
+        found: the visual ids that can be found. Judgements of others are left out, which changes the ideal ranking on
+            a part of the release and nothing on the whole release.
 
     Returns:
-        What was judged, ``formula ids`` or ``visual ids``, to ``qid, docno, label``; the kinds that the folder has.
+        ``formula ids`` and ``visual ids``, as far as the folder has them, to ``qid, docno, label``.
 
     Raises:
-        MissingFileError: it has neither.
-        NoRelevantTopicError: there is no topic with a relevant formula.
+        MissingFileError: the folder has neither.
+        NoRelevantTopicError: no topic has a relevant formula.
     """
-    by_kind: dict[str, pd.DataFrame] = {}
-    missing: MissingFileError | None = None
-    try:
-        by_kind["formula ids"] = visual_qrels(_frame(collection.qrels(year, 2)), visual_ids)
-    except MissingFileError as error:
-        missing = error
-    try:
-        by_kind["visual ids"] = _frame(collection.qrels(year, 2, judged="visual"))
-    except MissingFileError:
-        if missing is not None:
-            raise missing from None
+    readers: dict[str, Callable[[], pd.DataFrame]] = {
+        "formula ids": lambda: visual_qrels(_frame(collection.qrels(year, 2)), visual_ids),
+        "visual ids": lambda: _frame(collection.qrels(year, 2, judged="visual")),
+    }
+    judged, missing = {}, []
+    for kind, read in readers.items():
+        try:
+            judged[kind] = read()
+        except MissingFileError as error:
+            missing.append(error)
+    if not judged:
+        raise missing[0]
     kept = {}
-    for kind, qrels in by_kind.items():
-        there = qrels[qrels["docno"].isin(found)]
-        relevant = there["qid"].isin(there.loc[there["label"] >= RELEVANT, "qid"])
+    for kind, qrels in judged.items():
+        known = qrels[[docno in found for docno in qrels["docno"]]]
+        relevant = known["qid"].isin(known.loc[known["label"] >= RELEVANT, "qid"])
         if relevant.any():
-            kept[kind] = there[relevant].reset_index(drop=True)
+            kept[kind] = known[relevant].reset_index(drop=True)
     if not kept:
         raise NoRelevantTopicError(collection.path, year, RELEVANT)
     return kept

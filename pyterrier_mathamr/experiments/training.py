@@ -1,22 +1,92 @@
-"""Training from sources, with hard negatives, linked questions and pairs of other domains where they are asked for."""
+"""Train a model on the pairs of several sources, optionally with hard negatives, linked questions and first pairs."""
 
 from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import GraphStore
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, is_first
+from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
 from pyterrier_mathamr.store import move, writer_lock
 
-from .jobs import train_on_pairs
 from .negatives import Miner, mine_negatives
 from .sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
+
+
+class JoinedGraphs:
+    """The graphs of several stores as one.
+
+    Args:
+        stores: searched in order.
+    """
+
+    def __init__(self, stores: Sequence[GraphStore]) -> None:
+        self._stores = tuple(stores)
+
+    def __getitem__(self, key: str) -> MathAMRGraph:
+        for store in self._stores[:-1]:
+            if key in store:
+                return store[key]
+        return self._stores[-1][key]
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in store for store in self._stores)
+
+
+def train_on_pairs(
+    sources: Sequence[TrainingPairs],
+    graphs: GraphStore | JoinedGraphs,
+    config: MathAMRConfig,
+    checkpoint: Path,
+    *,
+    fresh: bool = False,
+    first: Sequence[TrainingPairs] = (),
+    negatives: Mapping[str, Sequence[str]] | None = None,
+    never: Mapping[str, Iterable[str]] | None = None,
+    device: str | None = None,
+    text: TextEncoder | None = None,
+    verbose: bool = False,
+) -> MathAMR:
+    """Train a model on the pairs of several sources.
+
+    Args:
+        sources: pairs of each source; pairs without graphs are left out. If no source has validation pairs, a share of
+            the training questions is held out (``config.validation_share``).
+        graphs: of all posts.
+        config: options of the model and the training.
+        checkpoint: where the state after each epoch is kept; a run that was stopped continues from it.
+        fresh: discard the state of a run that was stopped.
+        first: sources whose training pairs come first, see :meth:`~pyterrier_mathamr.Trainer.fit`.
+        negatives: hard negatives by question id.
+        never: documents by question id that are never its negatives.
+        device: where to compute; ``None`` is the best available.
+        text: the text encoder, if the configuration has one, such as one with a cache.
+        verbose: show progress.
+
+    Returns:
+        The model of the epoch with the lowest validation loss.
+    """
+
+    def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
+        pairs = (pair for source in of for pair in getattr(source, part))
+        return [pair for pair in pairs if pair[0] in graphs and pair[1] in graphs]
+
+    return Trainer(config, device=device, text=text).fit(
+        known(sources, "train"),
+        graphs,
+        validation=known(sources, "validation") or None,
+        first=known(first, "train") if first else None,
+        negatives=negatives,
+        never=never,
+        checkpoint=checkpoint,
+        fresh=fresh,
+        verbose=verbose,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +94,12 @@ class FurtherTraining:
     """What a model is trained with beside the pairs of its sources.
 
     Attributes:
-        negatives: how hard negatives are mined; ``hard_negatives`` of the configuration, or 1, are drawn for each pair.
-        negatives_from: name or folder of the model that mines, where ``negatives`` is ``model``.
-        linked_questions: which links of an ARQMath folder make further pairs of questions.
-        first: sources whose pairs are trained in the first ``first_epochs`` epochs of the configuration, or 1.
+        negatives: how hard negatives are mined; ``hard_negatives`` of the configuration (at least 1) are drawn for
+            each pair.
+        negatives_from: name or folder of the model that mines, if ``negatives`` is ``model``.
+        linked_questions: which links of an ARQMath folder become pairs of questions.
+        first: sources whose pairs are trained on in the first ``first_epochs`` epochs of the configuration (at least
+            1).
     """
 
     negatives: Miner | None = None
@@ -53,23 +125,24 @@ def train_from_sources(
 ) -> MathAMR:
     """Train a model on the pairs of several sources and save it.
 
-    Answers of linked questions are never negatives of each other's questions, whatever else is asked for.
+    Answers of linked questions are never negatives of each other's questions.
 
     Args:
         sources: ARQMath folders and pair files.
         graph_store: the graphs of their posts.
-        output: the new model; ``<output>.training`` keeps the state until it is whole, ``<output>.history.csv`` and,
-            with the extra ``plots``, ``<output>.losses.png`` stay. Of several processes the first one writes.
-        config: the model's and the training's options.
+        output: the new model. ``<output>.training`` keeps the training state until the model is saved;
+            ``<output>.history.csv`` and, with the extra ``plots``, ``<output>.losses.png`` remain. Of several
+            processes only the first writes.
+        config: options of the model and the training.
         further: hard negatives, linked questions, first pairs.
-        fresh: begin anew, whatever run was stopped at ``<output>.training``.
+        fresh: discard the state of a run that was stopped.
         verbose: show progress.
 
     Returns:
         The model.
 
     Raises:
-        ConfigError: there is something at ``output`` already. WriteError: nothing can be written there.
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
     """
     if output.exists():
         raise ConfigError("output", str(output), "a folder that does not exist yet")
@@ -77,7 +150,7 @@ def train_from_sources(
     checkpoint = output.with_name(f"{output.name}.training")
     if is_first():
         with writer_lock(checkpoint.absolute()):
-            pass  # where another process trains, or nothing can be written, say so before negatives are mined
+            pass  # fail before negatives are mined if another process trains here, or nothing can be written
     graphs = GraphStore(graph_store)
     pairs = [_with_links(source, further.linked_questions) for source in sources]
     never, negatives = _negatives([*sources, *further.first], further, graphs, verbose)
@@ -89,21 +162,11 @@ def train_from_sources(
     )
     if is_first():
         model.save(output)
-        keep_history(checkpoint, output)
+        for name in ("history.csv", "losses.png"):
+            if (checkpoint / name).exists():
+                move(checkpoint / name, output.with_name(f"{output.name}.{name}"))
         shutil.rmtree(checkpoint)
     return model
-
-
-def keep_history(checkpoint: Path, output: Path) -> None:
-    """Move the losses of a run, as table and picture, from its checkpoint to beside its model: ``<output>.losses.png``.
-
-    Args:
-        checkpoint: what ``fit`` wrote.
-        output: the model's folder.
-    """
-    for name in ("history.csv", "losses.png"):
-        if (checkpoint / name).exists():
-            move(checkpoint / name, output.with_name(f"{output.name}.{name}"))
 
 
 def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:
@@ -115,7 +178,7 @@ def _with_links(source: Path, which: LinkedQuestions) -> TrainingPairs:
 def _negatives(
     sources: Iterable[Path], further: FurtherTraining, graphs: GraphStore, verbose: bool
 ) -> tuple[dict[str, set[str]], dict[str, tuple[str, ...]] | None]:
-    """Collect what is never a negative and, where asked for, hard negatives: each by question id."""
+    """Collect by question id the documents that are never negatives, and the hard negatives if wanted."""
     never: defaultdict[str, set[str]] = defaultdict(set)
     mined: dict[str, tuple[str, ...]] = {}
     model = MathAMR.from_pretrained(further.negatives_from) if further.negatives == "model" else None

@@ -49,7 +49,7 @@ def test_other_settings_are_an_error_that_says_what_changed(tmp_path: Path) -> N
 def test_of_many_files_those_that_changed_are_named_up_to_three_and_counted(tmp_path: Path) -> None:
     before, now = [f"old{i}" for i in range(50)], ["old0", *(f"new{i}" for i in range(101)), "old1"]
     said = str(SettingsChangedError(tmp_path, "formulas", {"tables": before}, {"tables": now}))
-    assert "tables: 'old2', 'old3', 'old4' and 45 more went and 'new0', 'new1', 'new2' and 98 more came." in said
+    assert "tables: removed 'old2', 'old3', 'old4' and 45 more, added 'new0', 'new1', 'new2' and 98 more." in said
     assert len(said) < 400
     said = str(SettingsChangedError(tmp_path, "formulas", {"tables": before[:2]}, {"tables": ["old1", "old0"]}))
     assert "tables: the same in another order." in said

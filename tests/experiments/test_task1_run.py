@@ -8,7 +8,7 @@ import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
-from pyterrier_mathamr.experiments.measuring import BASELINE, FUSED
+from pyterrier_mathamr.experiments.search import BM25, FUSION
 from pyterrier_mathamr.experiments.topics import judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
 
@@ -28,10 +28,10 @@ def report(workdir: Path) -> Report:
 
 def test_the_whole_way_gives_a_table_of_all_systems(report: Report) -> None:
     table = report.tables["Task 1, sample"]
-    assert table.name.tolist()[0] == BASELINE
-    assert table.name.tolist()[-1] == FUSED
+    assert table.name.tolist()[0] == BM25
+    assert table.name.tolist()[-1] == FUSION
     assert len(table) == 6
-    bm25 = table.set_index("name").loc[BASELINE]
+    bm25 = table.set_index("name").loc[BM25]
     assert bm25["nDCG(judged_only=True)@1000"] > 0.5
     assert len(report.tables["Known items, test questions"]) == 6
 
@@ -39,8 +39,8 @@ def test_the_whole_way_gives_a_table_of_all_systems(report: Report) -> None:
 def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
     kept = json.loads((workdir / "report.json").read_text())
     assert [stage["name"] for stage in kept["stages"]] == [
-        *("formulas", "graphs", "train", "index", "bm25"),
-        *("fusion weight", "known items", "topic-formulas", "task 1, sample"),
+        *("formulas", "graphs", "train", "bm25", "index"),
+        *("fusion weight", "known items", "task 1, sample"),
     ]
     assert "BM25 >> scorer" in (workdir / "report.md").read_text()
     by_topic = pd.read_csv(workdir / "task-1-sample-by-topic.csv")
@@ -50,7 +50,7 @@ def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
 def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
     again = run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {
-        *("formulas", "graphs", "train", "index", "bm25", "topic-formulas")
+        *("formulas", "graphs", "train", "bm25", "index")
     }
     for caption in ("Task 1, sample", "Known items, test questions"):
         pd.testing.assert_frame_equal(again.tables[caption], report.tables[caption])

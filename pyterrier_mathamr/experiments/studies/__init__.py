@@ -1,4 +1,15 @@
-"""Studies: the paper's experiments and our ablations as data, and the one function that runs any of them."""
+"""Studies: many ways to train compared in one table, such as those of the MathAMR+ paper.
+
+::
+
+    definition ──▶ paper, ablations ──▶ registry      studies and presets as data
+                                           ▼
+                                          run         one call, from study to report
+              ┌────────────────────────────┴────┐
+              ▼                                 ▼
+    job ──▶ workers ──▶ running   files   results ──▶ tables ──▶ reporting
+            in processes   train, index, measure      means, tests, costs
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Our own questions as data: what each option is worth, with message passing and without it.
+"""Ablations of our own as data: the effect of each option, with message passing and without.
 
-Without message passing (``layers=0``) a virtual node is what it begins with, so all conditions but those about just
-that begin with the mean of its members. Each option is tested against the plain model, and each model without message
-passing against the same one with two layers of it.
+Without message passing (``layers=0``) a virtual node keeps its initial value, so all conditions except those of
+``ablation/initial`` start from the mean of its members. Each option is tested against the plain model, and each model
+without message passing against the same model with two layers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _WITHOUT = ", layers = 0"
 
 
 def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **shared: Any) -> Study:
-    """Make a study of options, each with two layers and with none.
+    """Make a study of options, each with two layers and without.
 
     Args:
         name: of the study.
         title: of the study.
-        options: conditions; the first is what the others are tested against.
-        task2: the vectors of formulas are measured as well.
+        options: conditions; the others are tested against the first.
+        task2: also measure the vectors of formulas.
         shared: options of all of them.
     """
     conditions, rows, first = [], [], (options[0].name, COLBERT)
@@ -40,7 +40,7 @@ def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **
 
 
 def _listed(name: str, title: str, *conditions: Condition) -> Study:
-    """Make a study of conditions that are all tested against the first."""
+    """Make a study whose conditions are tested against the first."""
     first = (conditions[0].name, COLBERT)
     rows = (Row(c.name, against=None if c is conditions[0] else first) for c in conditions)
     return Study(name, title, conditions, tuple(rows))
@@ -66,7 +66,7 @@ _BEST_BAGS: dict[str, Any] = {
     "hidden": 256,
     "bases": 16,
     "learned": "none",
-    "kind_weights": (0.15, 0.2, 0.0),  # near what is fitted in the end, since training hardly moves them
+    "kind_weights": (0.15, 0.2, 0.0),  # near the weights that are fitted in the end, since training hardly changes them
     "document_blend": 1.0,
     "normalise_scores": False,
     "temperature": 0.04,
@@ -88,17 +88,11 @@ ABLATIONS = (
     _listed("ablation/layers", "Message passing", *_LAYERS),
     _listed(
         "ablation/initial",
-        "First value of virtual nodes",
+        "Initial value of virtual nodes",
         condition("zero, layers = 4"),
         condition("random, layers = 4", initialisation="random"),
         condition("mean, layers = 4", **_MEAN),
         condition("mean, layers = 0", layers=0, **_MEAN),
-    ),
-    _crossed(
-        "ablation/attention",
-        "Attention over the members of a virtual node",
-        condition(_PLAIN),
-        condition("attention", aggregation="attention"),
     ),
     _crossed(
         "ablation/features",
@@ -126,18 +120,11 @@ ABLATIONS = (
         condition("the model itself", Recipe(negatives="model"), hard_negatives=2),
     ),
     _crossed(
-        "ablation/formula-contrast",
-        "Formulas of a question against those of its answer, and their sub-expressions",
+        "ablation/sub-expressions",
+        "Formulas and their sub-expressions",
         condition(_PLAIN),
-        condition("formula contrast", formula_contrast=0.3),
         condition("sub-expressions", subexpression=0.3),
         task2=True,
-    ),
-    _crossed(
-        "ablation/sentence-dropout",
-        "Whole sentences left out in training",
-        condition(_PLAIN),
-        condition("sentences dropped", sentence_dropout=0.2),
     ),
     _crossed(
         "ablation/pairs",

@@ -1,7 +1,4 @@
-"""A study as data: conditions, the rows of its table, what each row is tested against, and where it was published.
-
-What a run is trained on beside its configuration: which pairs, which wrong answers, what is fitted afterwards.
-"""
+"""A study as data: its conditions, the rows of its table with their baselines, and where they were published."""
 
 from __future__ import annotations
 
@@ -13,12 +10,15 @@ from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.negatives import Miner
-from pyterrier_mathamr.experiments.search import COLBERT, STANDARD, STRATEGIES
+from pyterrier_mathamr.experiments.search import COLBERT, EQUAL_FUSION, STRATEGIES, TASK1
 from pyterrier_mathamr.experiments.sources import LinkedQuestions
 from pyterrier_mathamr.model import MathAMRConfig
 
 SEEDS = (42, 43, 44, 45, 46)
 """The paper trains with five seeds and names one of them, 42 (Table 4.15); the others are ours."""
+
+STANDARD = (*(strategy.name for strategy in TASK1.values()), EQUAL_FUSION)
+"""The strategies that are measured for every condition."""
 
 PairSources = Literal["all", "collection", "first"]
 
@@ -28,13 +28,13 @@ class Recipe:
     """The data of a training run.
 
     Attributes:
-        pairs: ``all`` that are given; those of the ``collection`` alone; or those from outside in the ``first`` epochs
+        pairs: ``all``; those of the ``collection`` only; or those from outside in the ``first`` epochs
             (``first_epochs``) and those of the collection in the others.
-        negatives: what mines hard negatives (``hard_negatives`` of them), or ``none``; ``model`` is the model that
-            the same configuration gives without hard negatives.
-        links: linked questions that are trained on as pairs, too.
-        fitted: after training, the weights of the kinds of rows and of the document vector are fitted to the
-            validation questions.
+        negatives: what mines hard negatives (``hard_negatives`` of them), or ``none``; ``model`` is a model that is
+            trained with the same configuration without hard negatives.
+        links: linked questions that are also trained on as pairs.
+        fitted: after training, fit the weights of the kinds of rows and of the document vector to the validation
+            questions.
     """
 
     pairs: PairSources = "all"
@@ -43,7 +43,7 @@ class Recipe:
     fitted: bool = False
 
     def choices(self) -> dict[str, Any]:
-        """Give what differs from the defaults."""
+        """Return the values that differ from the defaults."""
         usual = Recipe()
         return {
             field.name: getattr(self, field.name)
@@ -64,7 +64,7 @@ class Condition:
     Attributes:
         name: as in the table.
         changes: options that differ from the study's settings, with their values.
-        recipe: which pairs and wrong answers it is trained on.
+        recipe: which pairs and negatives it is trained on.
     """
 
     name: str
@@ -73,11 +73,11 @@ class Condition:
 
 
 def condition(name: str, recipe: Recipe = _PLAIN_RECIPE, **changes: Any) -> Condition:
-    """Write a condition down.
+    """Define a condition.
 
     Args:
         name: as in the table.
-        recipe: which pairs and wrong answers it is trained on.
+        recipe: which pairs and negatives it is trained on.
         changes: options of the configuration that differ from the study's settings.
     """
     return Condition(name, tuple(changes.items()), recipe)
@@ -99,8 +99,8 @@ class Row:
     Attributes:
         condition: its name.
         strategy: its name.
-        against: condition and strategy of the row that this one is tested against, or nothing.
-        published: the nDCG' of the same row in the paper, or nothing.
+        against: condition and strategy of the row that this one is tested against, or ``None``.
+        published: where the paper has the nDCG' of this row, or ``None``.
     """
 
     condition: str
@@ -126,8 +126,8 @@ class Study:
         tables: numbers of the paper's tables that belong to it.
         settings: the paper's, which conditions change: of its experiments (Table 4.5) or its benchmark run (4.18).
         seeds: of the full run.
-        scales_depth: on a smaller collection rankings and candidates shrink with it, since the study is about them.
-        task2: the vectors of single formulas are measured on Task 2 as well, since the study is about them.
+        scales_depth: shorten rankings and candidates on a smaller collection, since the study is about them.
+        task2: also measure the vectors of single formulas on Task 2, since the study is about them.
     """
 
     name: str
@@ -153,22 +153,22 @@ class Study:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Every strategy that is measured: the standard ones and those of the rows, in the order of all."""
+        """Every strategy that is measured: the standard ones and those of the rows, in the order of ``STRATEGIES``."""
         wanted = {*STANDARD, *(row.strategy for row in self.rows)}
         return tuple(name for name in STRATEGIES if name in wanted)
 
     def config(
         self, condition: Condition, seed: int, changes: Mapping[str, Any] = MappingProxyType({})
     ) -> MathAMRConfig:
-        """Give the configuration of one training run.
+        """Return the configuration of one training run.
 
         Args:
             condition: one of the study's.
             seed: of the run.
-            changes: options of a preset; the condition's own come last.
+            changes: options of a preset, which the condition's own override.
 
         Raises:
-            ConfigError: the options do not go together; UnknownOptionError: one does not exist.
+            ConfigError: options are incompatible; UnknownOptionError: one does not exist.
         """
         make = MathAMRConfig.paper_benchmark if self.settings == "benchmark" else MathAMRConfig.paper_experiments
         return make(**{**changes, **dict(condition.changes), "seed": seed})

@@ -1,16 +1,17 @@
-"""One training run of a study: what is asked for, and what it costs and finds, kept in a folder of its own.
+"""One training run of a study: its settings, and the files of what it costs and finds.
 
 The folder ``runs/<key>`` of the work::
 
     stages/*.json            settings and cost of each stage
-    training/                the state after each epoch, until the model is whole
+    training/                the training state, until the model is saved
     model/                   weights, vocabulary, configuration
     cost.json                what training cost
     answers.mathamr          vectors of the answers
-    measured-<key>.csv       each measure of each topic by each strategy; with -speed, the time of single queries
-    formulas-<key>.csv       the same of Task 2, where the study asks for it
+    measured-<key>.csv       each measure of each topic by each strategy; with -speed, the times of single queries
+    formulas.mathamr         vectors of the formulas of all posts, and
+    formulas-<key>.csv       each measure of each formula topic, if the study measures Task 2
 
-The key is made of the options that differ from the defaults and of the pairs, so that studies share the runs that they
+The key is a hash of the pairs and of the options that differ from the defaults, so studies share the runs that they
 have in common.
 """
 
@@ -29,6 +30,14 @@ from pyterrier_mathamr.model import MathAMRConfig
 
 from .definition import Recipe
 
+KNOWN_ITEM = "known item"
+FORMULAS = "formula vectors"
+
+
+def formula_label(year: str) -> str:
+    """Name the formula topics of a year among the topics of all results."""
+    return f"{year}, formulas"
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -38,13 +47,13 @@ class Job:
         collection: a local ARQMath folder.
         workdir: where all is kept.
         config: of the training.
-        recipe: which pairs and wrong answers it is trained on.
+        recipe: which pairs and negatives it is trained on.
         pairs: files of pairs from outside the collection that are trained on.
-        years: whose topics are searched with.
+        years: of the topics.
         strategies: names of the ways to search.
         depth: length of the rankings.
-        device: where to compute; ``None`` takes the best there is.
-        task2: formulas are searched for, too.
+        device: where to compute; ``None`` is the best available.
+        task2: Task 2 is measured, too.
     """
 
     collection: Path
@@ -60,9 +69,9 @@ class Job:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the trained model depends on: options that differ from the defaults, recipe, files of pairs."""
+        """What the model depends on: options that differ from the defaults, recipe, files of pairs."""
         choices = self.recipe.choices()
-        if choices.get("pairs") == "collection":  # which is to have no files of pairs
+        if choices.get("pairs") == "collection":  # the same as no files of pairs
             del choices["pairs"]
         recipe = {f"recipe {name}": value for name, value in choices.items()}
         return {**self.config.choices(), **recipe, "pairs": sorted(file.name for file in self.pairs)}
@@ -74,7 +83,7 @@ class Job:
 
     @property
     def measured_strategies(self) -> tuple[str, ...]:
-        """The strategies that this model has the vectors for."""
+        """The strategies that this model has vectors for."""
         whole = self.config.virtual_nodes != "none"
         return tuple(name for name in self.strategies if whole or not STRATEGIES[name].needs_document)
 
@@ -104,7 +113,7 @@ class Job:
 
     @property
     def cost(self) -> Path:
-        """The file that says what training cost."""
+        """The file of what training cost."""
         return self.folder / "cost.json"
 
     def finished(self) -> bool:
@@ -112,12 +121,12 @@ class Job:
         return self.measured.is_file() and (not self.task2 or self.formulas.is_file())
 
     def to_json(self) -> str:
-        """Write the job down for another process."""
+        """Serialise the job for another process."""
         return json.dumps({**dataclasses.asdict(self), "config": self.config.to_dict()}, default=str)
 
     @classmethod
     def from_json(cls, text: str) -> Job:
-        """Read what :meth:`to_json` wrote."""
+        """Read the result of :meth:`to_json`."""
         fields = json.loads(text)
         return cls(
             collection=Path(fields["collection"]),
@@ -136,3 +145,7 @@ class Job:
 def _digest(settings: Mapping[str, Any]) -> str:
     """Name settings by 12 hexadecimal digits."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+
+
+Jobs = dict[tuple[str, int], Job]
+"""The runs of a study by condition and seed."""

@@ -36,13 +36,13 @@ _BETAS = tuple(condition(f"β = {beta:g}", beta=beta) for beta in (1.0, 0.7, 0.5
 
 
 def _tested(conditions: tuple[Condition, ...], table: str) -> tuple[Row, ...]:
-    """Make rows that are searched ColBERT-style, tested against the first and printed under the same names."""
+    """Make rows of ColBERT-style search, tested against the first, whose names are those of the paper."""
     first = (conditions[0].name, COLBERT)
     return tuple(Row(c.name, COLBERT, None if c.name == first[0] else first, Cell(table, c.name)) for c in conditions)
 
 
 def _strategy_rows() -> tuple[Row, ...]:
-    """Make the rows of Table 4.16, each way exact and by HNSW, all tested against ColBERT-style by HNSW."""
+    """Make the rows of Table 4.16, each strategy exact and by HNSW, all tested against ColBERT-style by HNSW."""
     trained, baseline = "β = 1", f"{COLBERT}, HNSW"
     printed = {
         COLBERT: "ColBERT MaxSim",
@@ -63,7 +63,7 @@ def _strategy_rows() -> tuple[Row, ...]:
 
 
 def _loss_rows() -> tuple[Row, ...]:
-    """Make the rows of Table 4.17: each way is tested against the same way without the document loss."""
+    """Make the rows of Table 4.17: each strategy is tested against itself without the document loss."""
     printed = {COLBERT: "ColBERT MaxSim", DOC_VN: "Doc-VN + MaxSim (k = 1000)", SINGLE: "Single-Vector"}
     return tuple(
         Row(

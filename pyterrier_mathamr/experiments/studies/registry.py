@@ -1,4 +1,4 @@
-"""All studies by name, and the settings they can be run at."""
+"""All studies and presets by name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STUDIES: Mapping[str, Study] = {study.name: study for study in (*PAPER, *ABLATIO
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """At which scale a study is run.
+    """The scale at which a study is run.
 
     Attributes:
-        name: by which it is asked for.
+        name: of the preset.
         changes: options that differ from the study's settings.
-        seeds: in place of the study's, or nothing.
-        scales_depth: rankings and candidates of studies of search shrink with the collection.
-        why: what differs from the paper, to be read with the tables.
+        seeds: instead of the study's, or ``None``.
+        scales_depth: shorten rankings and candidates with the collection in studies of search.
+        why: what differs from the paper, for the notes of the report.
     """
 
     name: str
@@ -43,23 +43,23 @@ PRESETS: Mapping[str, Preset] = {
             (("learning_rate", 1e-3),),
             (42, 43, 44),
             True,
-            "Scaled down for a small collection: a learning rate of 1e-3 in place of 1e-4, since 7 epochs of 2,700 "
-            "pairs are 600 steps and the paper's 9,800; three seeds in place of five; and in the studies of search, "
+            "Scaled down for a small collection: a learning rate of 1e-3 instead of 1e-4, since 7 epochs of 2,700 "
+            "pairs are 600 steps where the paper has 9,800; three seeds instead of five; and in the studies of search, "
             "rankings and candidates are the same share of the collection as in the paper, whose index has 33,771 "
-            "answers. All else is as in Table 4.5 (or 4.18).",
+            "answers. Everything else is as in Table 4.5 (or 4.18).",
         ),
     )
 }
 
 
 def find_study(name: str) -> Study:
-    """Look a study up.
+    """Look up a study.
 
     Args:
-        name: such as ``paper/4.6``; another table of the same experiment (``paper/4.7``) finds it too.
+        name: such as ``paper/4.6``, or another table of the same experiment (``paper/4.7``).
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: no such name.
     """
     for study in STUDIES.values():
         if name == study.name or name in {f"paper/{table}" for table in study.tables}:
@@ -68,10 +68,10 @@ def find_study(name: str) -> Study:
 
 
 def find_preset(name: str) -> Preset:
-    """Look a preset up.
+    """Look up a preset.
 
     Raises:
-        ConfigError: there is none of that name.
+        ConfigError: no such name.
     """
     if name not in PRESETS:
         raise ConfigError("preset", name, "one of " + ", ".join(map(repr, PRESETS)))

@@ -1,4 +1,4 @@
-"""The report of a study: its tables, the notes to read them with, and the paper's own beside them."""
+"""The report of a study: its tables, the notes to read them with, and the paper's own tables."""
 
 from __future__ import annotations
 
@@ -8,44 +8,39 @@ from typing import Any
 
 import pandas as pd
 
+from pyterrier_mathamr.experiments.artifacts import FLOOR, Artifacts
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.search import BM25, FLOOR
+from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import Study
-from .job import Job
-from .materials import KNOWN_ITEM, Materials
-from .measuring import FormulaMaterials, formula_label
+from .job import KNOWN_ITEM, Jobs, formula_label
 from .registry import Preset
 from .results import ONCE, Results, read_results
 from .tables import KNOWN, MAIN, REFERENCE, TASK1, StudyTables
 
-Jobs = dict[tuple[str, int], Job]
-
 NOTES = (
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
-    "answer counts 0. Years are pooled by topic.",
+    "answer scores 0. Years are pooled by topic.",
     "± is the standard deviation over the seeds.",
-    "A star marks a row that differs from its baseline in a two-tailed paired t-test over the pooled topics, p < 0.05 "
-    "after Bonferroni over all tests of the study. In the table of means the values of a topic are averaged over the "
-    "seeds first, so that a topic counts once; in the table of best seeds, which is the paper's, the best of each row "
-    "are compared, which flatters both.",
-    "The tables against BM25 are corrected for their own tests alone: each system of each condition.",
-    "The best seed is that of the highest nDCG' on the topics that are reported, as in the paper: a maximum, not an "
-    "estimate.",
+    "A star marks a row that differs significantly from its baseline (two-sided paired t-test over the pooled topics, "
+    "p < 0.05 after Bonferroni over all tests of the study). In the table of means the values of a topic are averaged "
+    "over the seeds first, so that each topic enters the test once; in the table of best seeds, which is the paper's, "
+    "the best seed of each row is compared, which flatters both.",
+    "The tables against BM25 are corrected only for their own tests: each system of each condition.",
+    "The best seed has the highest nDCG' on the reported topics, as in the paper: a maximum, not an estimate.",
     "The floor is the mean of 200 random orders of the judged answers of each topic. On a part of the release few "
-    "answers are judged, so that nDCG' and MAP' begin high. It has all of them, a system those that it ranks: a system "
-    "can be below it.",
+    "answers are judged, so nDCG' and MAP' start high. The floor ranks all of them, a system only those it finds, so "
+    "a system can be below it.",
     "Known items: the questions of the test part, never trained on, look for their own answers among all answers.",
     "The weight of the fusion was chosen on validation questions for each run; 'equal weights' is one half.",
-    "Peak memory is that of a run's own process. The share of waiting is the part of an epoch's time in which training "
-    "waited for its batches.",
-    "Times of queries are of one thread, of queries that are encoded already, one by one; other runs may have been "
-    "beside it.",
+    "Peak memory is that of a run's own process. The share of waiting is the part of an epoch in which training waited "
+    "for its batches.",
+    "Query times are of single encoded queries on one thread; other runs may have shared the machine.",
 )
 
 SHORT = (
-    "Rankings are short here: a judged answer that is not among them counts as not found. Compare systems with each "
+    "Rankings are short here; a judged answer that is not among them is not found. Compare systems only with each "
     "other."
 )
 
@@ -59,22 +54,23 @@ TASK2 = (
 def study_report(
     study: Study,
     jobs: Jobs,
-    materials: Materials,
+    shared: Artifacts,
     years: tuple[str, ...],
     preset: Preset,
     changes: Mapping[str, Any],
 ) -> Report:
-    """Make the report of the runs that are finished.
+    """Make the report of the finished runs.
 
     Args:
         study: its rows and tests.
         jobs: by condition and seed.
-        materials: for the floor.
-        years: whose topics are pooled.
+        shared: for the floor.
+        years: of the pooled topics.
         preset: says what differs from the paper.
         changes: options that were set for this run.
     """
-    tables = StudyTables(study, _with_references(study, read_results(jobs), materials, years), years)
+    results = read_results(jobs)
+    tables = StudyTables(study, _with_references(study, results, shared, years), years)
     seeds = sorted({seed for _, seed in jobs})
     pooled = " and ".join(years)
     of = [formula_label(year) for year in years] if study.task2 else []
@@ -96,9 +92,9 @@ def study_report(
     if study.tables:
         measured["Order of the rows by nDCG'"] = tables.order()
     return Report(
-        title=f"{study.name}: {study.title}, on {materials.collection.path.name}",
-        settings=_settings(study, jobs, materials, years, preset, tables.tests),
-        stages=tuple(materials.stages.records),
+        title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
+        settings=_settings(study, jobs, shared, years, preset, tables.tests),
+        stages=tuple(shared.stages.records),
         tables=measured,
         notes=(
             preset.why,
@@ -108,20 +104,21 @@ def study_report(
             *NOTES,
             *references(study),
         ),
-        published=_published(study),
+        published=published().captioned(study.tables),
+        values={"by-topic": results.values},
     )
 
 
 def _settings(
-    study: Study, jobs: Jobs, materials: Materials, years: tuple[str, ...], preset: Preset, tests: int
+    study: Study, jobs: Jobs, shared: Artifacts, years: tuple[str, ...], preset: Preset, tests: int
 ) -> dict[str, Any]:
-    """Write down what was asked for."""
+    """List the settings of the study."""
     one = next(iter(jobs.values()))
     common, different = _configurations(jobs)
     return {
         "study": study.name,
-        "collection": str(materials.collection.path),
-        "pairs": [file.name for file in materials.pairs],
+        "collection": str(shared.collection.path),
+        "pairs": [file.name for file in shared.pairs],
         "years": list(years),
         "seeds": sorted({seed for _, seed in jobs}),
         "preset": preset.name,
@@ -134,14 +131,14 @@ def _settings(
 
 
 def _set_by_hand(changes: Mapping[str, Any], seeds: Sequence[int], usual: Sequence[int]) -> list[str]:
-    """Say what the preset's own note cannot know."""
+    """Name the options and seeds that differ from the preset."""
     said = [f"{name} = {value}" for name, value in changes.items()]
     said += [f"seeds {', '.join(map(str, seeds))}"] if seeds != sorted(usual) else []
-    return [f"Set for this run, whatever is said above: {'; '.join(said)}."] if said else []
+    return [f"Set for this run, overriding the above: {'; '.join(said)}."] if said else []
 
 
 def _configurations(jobs: Jobs) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Give the options that all conditions have in common, and by condition the others; seeds are left out."""
+    """Separate the options that all conditions share from those of each condition; seeds are left out."""
     configs = {
         name: {**job.config.to_dict(), **asdict(job.recipe), "pairs": [file.name for file in job.pairs]}
         for (name, _), job in jobs.items()
@@ -159,29 +156,19 @@ def _text(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "all as below"
 
 
-def _with_references(study: Study, results: Results, materials: Materials, years: tuple[str, ...]) -> Results:
-    """Put the floor, BM25 and Tangent, which depend on no condition, under the name of none."""
+def _with_references(study: Study, results: Results, shared: Artifacts, years: tuple[str, ...]) -> Results:
+    """Add the floor and Tangent, and put them and BM25 under the condition that stands for none."""
     values = results.values
     marks: dict[str, Any] = {"condition": REFERENCE, "seed": ONCE}
-    floors = [materials.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years]
+    floors = [shared.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years]
     if study.task2:
-        of = FormulaMaterials(materials)
-        floors += [of.references(year).assign(topics=formula_label(year), **marks) for year in years]
-    first = values[values["system"] == BM25].drop_duplicates(["topics", "qid", "measure"]).assign(**marks)
-    rest = values[values["system"] != BM25]
-    return Results(pd.concat([*floors, first, rest], ignore_index=True), results.speed, results.costs)
-
-
-def _published(study: Study) -> dict[str, pd.DataFrame]:
-    """Give the paper's tables of this study as printed; the caption names the source."""
-    paper = published()
-    return {
-        f"Table {number} of {paper.source} {paper.tables[number].caption}": paper.tables[number].frame()
-        for number in study.tables
-    }
+        floors += [shared.references(year).assign(topics=formula_label(year), **marks) for year in years]
+    bm25 = values["system"] == BM25
+    first = values[bm25].drop_duplicates(["topics", "qid", "measure"]).assign(**marks)
+    return Results(pd.concat([*floors, first, values[~bm25]], ignore_index=True), results.speed, results.costs)
 
 
 def references(study: Study) -> list[str]:
-    """List what the numbers in brackets of the published tables stand for, each once."""
+    """List the publications that the published tables cite, each once."""
     paper = published()
     return list(dict.fromkeys(line for number in study.tables for line in paper.cited(paper.tables[number])))

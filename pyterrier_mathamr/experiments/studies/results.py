@@ -1,13 +1,10 @@
-"""What the runs of a study found, put together: values by topic, and what each run cost.
-
-Whether two systems differ: the paired t-test over topics, corrected for all tests of a study.
-"""
+"""The results of a study's runs: values by topic, costs, and the paired t-test over topics."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, ClassVar
 
@@ -18,10 +15,10 @@ from scipy import stats
 
 from pyterrier_mathamr.index import MathAMRIndex
 
-from .job import Job
+from .job import Job, Jobs
 
 ONCE = -1
-"""The seed of what needs none: BM25 and the floor."""
+"""The seed of systems without one: BM25 and the floor."""
 
 _VALUES = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
 _SPEED = ["condition", "seed", "system", "queries", "queries per second", "p50 ms", "p95 ms"]
@@ -45,7 +42,7 @@ class Results:
     costs: pd.DataFrame
 
     def by_topic(self, key: Key, topics: Sequence[str], measure: str) -> pd.DataFrame:
-        """Give one system's values of one measure: a row for each topic, a column for each seed.
+        """Return one system's values of one measure: a row for each topic, a column for each seed.
 
         Args:
             key: condition and system.
@@ -63,20 +60,20 @@ class Results:
         return table
 
     def mean_over_seeds(self, key: Key, topics: Sequence[str], measure: str) -> npt.NDArray[np.float64]:
-        """Give one system's value of each topic, averaged over its seeds: float64 ``[topics]``."""
+        """Return one system's value of each topic, averaged over its seeds: float64 ``[topics]``."""
         return self.by_topic(key, topics, measure).mean(axis=1).to_numpy(dtype=np.float64)
 
     def best_seed(self, key: Key, topics: Sequence[str], measure: str) -> int:
-        """Give the seed of the highest mean, the first of equal ones."""
+        """Return the seed of the highest mean, the first of equal ones."""
         means = self.by_topic(key, topics, measure).mean(axis=0)
         return int(means.index[int(means.to_numpy().argmax())])
 
 
-def read_results(jobs: Mapping[tuple[str, int], Job]) -> Results:
-    """Read what finished jobs have left.
+def read_results(jobs: Jobs) -> Results:
+    """Read the files of finished jobs.
 
     Args:
-        jobs: by condition and seed; those that are not finished are left out.
+        jobs: by condition and seed; unfinished jobs are left out.
     """
     values, speed, costs = [], [], []
     for (condition, seed), job in jobs.items():
@@ -96,7 +93,7 @@ def read_results(jobs: Mapping[tuple[str, int], Job]) -> Results:
 
 
 def _cost(job: Job) -> dict[str, float]:
-    """Read what a run cost, its index included."""
+    """Read the cost of a run and the size of its index."""
     cost = json.loads(job.cost.read_text(encoding="utf-8"))
     index = MathAMRIndex(job.folder / "answers.mathamr")
     size = sum(file.stat().st_size for file in index.path.rglob("*") if file.is_file())
@@ -113,9 +110,9 @@ class PairedTest:
     """The outcome of one test.
 
     Attributes:
-        difference: mean of the first less mean of the second.
-        t: the statistic; not a number where the values of all topics are equal.
-        p: two-tailed, not corrected.
+        difference: mean of the first minus mean of the second.
+        t: the statistic; NaN if the values of all topics are equal.
+        p: two-sided, not corrected.
         corrected: ``p`` times the number of tests of the study, at most 1.
         significant: ``corrected`` is below 0.05.
     """
@@ -129,7 +126,7 @@ class PairedTest:
     NAMES: ClassVar[tuple[str, ...]] = ("difference", "t", "p", "p corrected", "significant")
 
     def columns(self) -> dict[str, float | bool]:
-        """Give the values under the names of a table's columns, in their order."""
+        """Return the values by their column names, in order."""
         return dict(zip(self.NAMES, astuple(self), strict=True))
 
 
@@ -139,10 +136,10 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
     Args:
         values: float64 ``[topics]``.
         baseline: float64 ``[topics]``, the same topics in the same order.
-        tests: number of tests of the study, by which Bonferroni's correction multiplies.
+        tests: the factor of the Bonferroni correction.
 
     Returns:
-        The outcome; systems that do not differ on any topic are never significantly different.
+        The outcome; systems that are equal on every topic are never significantly different.
     """
     difference = values - baseline
     if len(difference) < 2 or not difference.any():

@@ -1,4 +1,4 @@
-"""The tables of a study, made of what was measured, and beside them the paper's own as they were printed."""
+"""The tables of a study, computed from the measured values."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments.artifacts import FLOOR, TANGENT
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES
 from pyterrier_mathamr.experiments.published import published
-from pyterrier_mathamr.experiments.search import BM25, FLOOR, FORMULAS, TANGENT
+from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import Row, Study
+from .job import FORMULAS
 from .results import Key, PairedTest, Results, paired_test
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
-"""Of Task 2, too."""
+"""The measures of Task 1 and Task 2."""
 KNOWN = tuple(map(str, KNOWN_ITEM_MEASURES))
 MAIN = TASK1[0]
 REFERENCE = "–"
-"""The condition of the rows that depend on none: BM25 and the floor."""
+"""The condition of BM25 and the floor, which depend on none."""
 
 
 @dataclass(frozen=True, eq=False)
 class StudyTables:
-    """Makes the tables of one study.
+    """The tables of one study.
 
     Args:
         study: its rows and tests.
         results: of its runs.
-        years: whose topics are pooled.
+        years: of the pooled topics.
     """
 
     study: Study
@@ -39,27 +41,27 @@ class StudyTables:
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The rows whose condition has been measured, and whose baseline too."""
+        """The rows that have been measured, and whose baseline has."""
         return self._done(self.study.rows)
 
     @property
     def tests(self) -> int:
-        """The number of tests of the study, for Bonferroni's correction: each tested row of each task, each measure."""
+        """The number of tests of the study, for the Bonferroni correction: each tested row and measure of each task."""
         rows = (*self.study.rows, *(_formula_rows(self.study) if self.study.task2 else ()))
         return len(TASK1) * sum(row.against is not None for row in rows)
 
     @property
     def formula_rows(self) -> tuple[Row, ...]:
-        """The rows of Task 2, of a study that measures it: each condition by the vectors of its formulas."""
+        """The rows of Task 2 if the study measures it: each condition by the vectors of its formulas."""
         return self._done(_formula_rows(self.study)) if self.study.task2 else ()
 
     def mean(self, topics: Sequence[str], measures: Sequence[str], keys: Sequence[Key] | None = None) -> pd.DataFrame:
-        """Give the mean of each measure and its standard deviation over the seeds, BM25 and the floor first.
+        """Compute the mean of each measure and its standard deviation over the seeds, the floor and BM25 first.
 
         Args:
             topics: years, which are pooled, or ``known item``.
             measures: their names.
-            keys: condition and system of each row; the study's where not given.
+            keys: condition and system of each row; by default the study's.
         """
         chosen = [row.key for row in self.rows] if keys is None else list(keys)
         lines = []
@@ -74,7 +76,7 @@ class StudyTables:
         return table
 
     def tested(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
-        """Give :meth:`mean` with, for each tested row and measure, whether it differs from its baseline.
+        """Compute :meth:`mean`, and for each tested row and measure whether it differs from its baseline.
 
         Args:
             rows: of Task 1 or of Task 2.
@@ -90,7 +92,7 @@ class StudyTables:
         return table
 
     def best_seed(self) -> pd.DataFrame:
-        """Give each row by its best seed, the one of the highest nDCG' on these very topics, as the paper does."""
+        """Show each row by its best seed, the one of the highest nDCG' on the same topics, as the paper does."""
         lines = []
         for row in self.rows:
             seed = self.results.best_seed(row.key, self.years, MAIN)
@@ -109,7 +111,7 @@ class StudyTables:
         return table
 
     def significance(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
-        """Test each row against its baseline on each measure, over values averaged over the seeds.
+        """Test each row against its baseline on each measure, on values averaged over the seeds.
 
         Args:
             rows: of Task 1 or of Task 2.
@@ -135,11 +137,11 @@ class StudyTables:
         return table
 
     def every_system(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
-        """Give :meth:`mean` of every system of every condition."""
+        """Compute :meth:`mean` of every system of every condition."""
         return self.mean(topics, measures, self._systems())
 
     def against_bm25(self, topics: Sequence[str], measure: str) -> pd.DataFrame:
-        """Test every system of every condition against BM25, corrected for the tests of this table alone.
+        """Test every system of every condition against BM25, corrected for the tests of this table only.
 
         Args:
             topics: years, which are pooled, or ``known item``.
@@ -155,7 +157,7 @@ class StudyTables:
         return table
 
     def costs(self) -> pd.DataFrame:
-        """Give the mean cost of each condition over its seeds."""
+        """Compute the mean cost of each condition over its seeds."""
         costs = self.results.costs
         if costs.empty:
             return costs
@@ -169,7 +171,7 @@ class StudyTables:
         return table
 
     def speed(self) -> pd.DataFrame:
-        """Give the mean times of single queries over conditions and seeds: they depend on the system alone."""
+        """Compute the mean times of single queries over conditions and seeds; they depend on the system only."""
         columns = ["queries per second", "p50 ms", "p95 ms"]
         grouped = self.results.speed.groupby("system", sort=False)
         means = grouped[columns].mean()
@@ -178,7 +180,7 @@ class StudyTables:
         return table
 
     def order(self) -> pd.DataFrame:
-        """Give the place of each row by nDCG', here and in the paper: places, not figures, since scales differ."""
+        """Rank the rows by nDCG', here and in the paper; ranks, not figures, since scales differ."""
         rows = [row for row in self.rows if row.published is not None]
         means = [float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean()) for row in rows]
         printed = []
@@ -199,29 +201,29 @@ class StudyTables:
         return table
 
     def _references(self, topics: Sequence[str]) -> list[Key]:
-        """Name the rows that depend on no condition and have been measured on these topics."""
+        """List the rows that depend on no condition and have been measured on these topics."""
         found = self.results.values
         known = set(found.loc[found["condition"].eq(REFERENCE) & found["topics"].isin(topics), "system"])
         return [(REFERENCE, system) for system in (FLOOR, BM25, TANGENT) if system in known]
 
     def _done(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        """Choose the rows whose condition has been measured, and whose baseline too."""
+        """Keep the rows that have been measured, and whose baseline has."""
         done = self._measured()
         return tuple(row for row in rows if row.key in done and (row.against is None or row.against in done))
 
     def _systems(self) -> list[Key]:
-        """Name every system of every condition that has been measured."""
+        """List every measured system of every condition."""
         keys = [(condition.name, system) for condition in self.study.conditions for system in self.study.strategies]
         done = self._measured()
         return [key for key in keys if key[1] != BM25 and key in done]
 
     def _measured(self) -> set[Key]:
-        """Name all that has values."""
+        """List the condition and system of all values."""
         return set(zip(self.results.values["condition"], self.results.values["system"], strict=True))
 
 
 def _formula_rows(study: Study) -> tuple[Row, ...]:
-    """Make the rows of Task 2 of those of Task 1: a condition is tested against that of its row."""
+    """Derive the rows of Task 2 from those of Task 1: a condition has the baseline of its first row."""
     first = {row.condition: row for row in reversed(study.rows)}
     against = {name: row.against and (row.against[0], FORMULAS) for name, row in first.items()}
     return tuple(Row(condition.name, FORMULAS, against.get(condition.name)) for condition in study.conditions)

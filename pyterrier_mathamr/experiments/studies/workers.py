@@ -1,10 +1,7 @@
-"""Several jobs at a time, each a process of its own with one thread.
+"""Run several jobs at a time, each in a process of its own with one thread.
 
-A process of its own makes the peak memory that of the job, and keeps a job that dies from taking others along; one
-thread makes the result the same however many run beside it.
-
-
-One job in a process of its own: ``python -m pyterrier_mathamr.experiments.studies.workers job.json``.
+A process of its own measures the peak memory of the job, and a job that dies does not stop the others; one thread makes
+the result independent of the number of jobs.
 """
 
 from __future__ import annotations
@@ -21,24 +18,24 @@ import torch
 from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .job import Job
-from .working import run_job
+from .running import run_job
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _POLL_SECONDS = 0.2
 
 
 def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> dict[Path, str]:
-    """Do jobs side by side; one that fails does not stop the others.
+    """Do jobs in parallel; one that fails does not stop the others.
 
-    Where this process is interrupted the jobs under way are ended, to go on when they are asked for again.
+    If this process is interrupted, the running jobs are killed; they continue the next time.
 
     Args:
-        jobs: what to do; those of the same folder are done one after another.
+        jobs: what to do; those of the same folder run one after another.
         workers: how many at a time, at least 1.
-        say: is told of each job that begins or ends.
+        say: receives a line for each job that begins or ends.
 
     Returns:
-        For each job that failed, its folder and the last line that it left in ``log.txt`` there.
+        The folder of each job that failed, and the last line of its ``log.txt``.
     """
     waiting, running, failed = list(jobs), dict[Path, tuple[Job, subprocess.Popen[bytes]]](), dict[Path, str]()
     started: dict[Path, float] = {}
@@ -71,18 +68,14 @@ def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> d
         raise
     finally:
         for _, process in running.values():
-            process.kill()  # its work is kept as it is
+            process.kill()  # its finished work is kept
         for _, process in running.values():
             process.wait()
     return failed
 
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """Give an environment in which the numerical libraries use one thread.
-
-    Args:
-        environment: what else is in it.
-    """
+    """Return an environment with one thread for each numerical library."""
     return {**environment, **dict.fromkeys(THREADS, "1")}
 
 
@@ -90,7 +83,7 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
     job.folder.mkdir(parents=True, exist_ok=True)
     file = job.folder / "job.json"
     file.write_text(job.to_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "pyterrier_mathamr.experiments.studies.workers", str(file)]
+    command = [sys.executable, "-c", f"from {__name__} import main; main()", str(file)]
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=one_thread(os.environ))
 
@@ -106,7 +99,7 @@ def _last_line(log: Path) -> str:
 
 
 def main() -> None:
-    """Do the job that the file named on the command line describes."""
+    """Do the job in the file that the command line names."""
     torch.set_num_threads(1)
     run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr)
 
