@@ -5,81 +5,41 @@ Public names are imported when they are first used: ``import pyterrier_mathamr``
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import arqmath  # noqa: F401 - registers the datasets as soon as ir_datasets is loaded; takes a millisecond
+from ._common.lazy import lazy_names
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .arqmath import (
-        TASK1_MEASURES,
-        TASK2_MEASURES,
-        TASK3_MEASURES,
-        VisualIdDeduplication,
-        register,
-        register_arqmath,
-    )
-    from .graph import GraphBuilder, GraphStore
-    from .index import MathAMRFormulaIndex, MathAMRIndex, QdrantFormulaIndex, QdrantIndex
-    from .model import MathAMR, MathAMRConfig, TextEncoder, Trainer
-    from .systems import BM25Index, TangentIndex
+    from . import amr as amr
+    from . import cli as cli
+    from . import experiments as experiments
+    from . import explain as explain
+    from . import formula as formula
+    from . import graph as graph
+    from . import index as index
+    from . import model as model
+    from . import posts as posts
+    from . import systems as systems
+    from .arqmath import TASK1_MEASURES as TASK1_MEASURES
+    from .arqmath import TASK2_MEASURES as TASK2_MEASURES
+    from .arqmath import TASK3_MEASURES as TASK3_MEASURES
+    from .arqmath import VisualIdDeduplication as VisualIdDeduplication
+    from .arqmath import register as register
+    from .arqmath import register_arqmath as register_arqmath
+    from .graph import GraphBuilder as GraphBuilder
+    from .graph import GraphStore as GraphStore
+    from .index import MathAMRFormulaIndex as MathAMRFormulaIndex
+    from .index import MathAMRIndex as MathAMRIndex
+    from .index import QdrantFormulaIndex as QdrantFormulaIndex
+    from .index import QdrantIndex as QdrantIndex
+    from .model import MathAMR as MathAMR
+    from .model import MathAMRConfig as MathAMRConfig
+    from .model import TextEncoder as TextEncoder
+    from .model import Trainer as Trainer
+    from .systems import BM25Index as BM25Index
+    from .systems import TangentIndex as TangentIndex
 
-_ROOM_OF = {
-    "TASK1_MEASURES": "arqmath",
-    "TASK2_MEASURES": "arqmath",
-    "TASK3_MEASURES": "arqmath",
-    "VisualIdDeduplication": "arqmath",
-    "register": "arqmath",
-    "register_arqmath": "arqmath",
-    "GraphBuilder": "graph",
-    "GraphStore": "graph",
-    "MathAMRFormulaIndex": "index",
-    "MathAMRIndex": "index",
-    "QdrantFormulaIndex": "index",
-    "QdrantIndex": "index",
-    "MathAMR": "model",
-    "MathAMRConfig": "model",
-    "TextEncoder": "model",
-    "Trainer": "model",
-    "BM25Index": "systems",
-    "TangentIndex": "systems",
-}
-_ROOMS = ("amr", "arqmath", "cli", "experiments", "explain", "formula", "graph", "index", "model", "posts", "systems")
-
-__all__ = [  # noqa: RUF022 - in the order of the data's way
-    "GraphBuilder",
-    "GraphStore",
-    "MathAMR",
-    "MathAMRConfig",
-    "TextEncoder",
-    "Trainer",
-    "MathAMRIndex",
-    "MathAMRFormulaIndex",
-    "QdrantIndex",
-    "QdrantFormulaIndex",
-    "BM25Index",
-    "TangentIndex",
-    "VisualIdDeduplication",
-    "TASK1_MEASURES",
-    "TASK2_MEASURES",
-    "TASK3_MEASURES",
-    "register",
-    "register_arqmath",
-    "__version__",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _ROOM_OF:
-        value = getattr(importlib.import_module(f".{_ROOM_OF[name]}", __name__), name)
-    elif name in _ROOMS:
-        value = importlib.import_module(f".{name}", __name__)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOM_OF, *_ROOMS})
+__getattr__, __dir__, __all__ = lazy_names(__name__)
+__all__ += ["__version__"]

@@ -1,160 +1,85 @@
-"""ARQMath: readers and checks of the release, datasets for ir_datasets and PyTerrier, measures, runs, known items.
+"""ARQMath: the release, its datasets, measures and the known items.
 
-The names resolve when they are first used; importing the room costs nothing but a finder that registers the datasets
-once ir_datasets is imported.
+    files/            each official file to records: posts, topics, judgements, pairs and links, runs, answers
+      │
+    collection        a folder of the release: each file found by its name, and read when asked for
+      │
+      ├── release/    the folder as a whole: inventory, unpacking, checks, statistics
+      ├── datasets/   ``irds:arqmath/…`` for ir_datasets and PyTerrier
+      ├── known_items questions as topics, their own answers as judgements
+      └── task2       rankings of formulas to rankings of visually distinct formulas
+    measures          nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3
+
+Names are imported when they are first used. Importing the room itself only installs a finder that registers the
+datasets once ir_datasets is imported.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pyterrier_mathamr._common.lazy import lazy_names
 
 from .datasets.autoregister import register_when_needed
 
 if TYPE_CHECKING:
-    from .collection import ARQMathCollection, TopicTables
-    from .datasets.definitions import DATASETS, register
-    from .datasets.home import locate, register_arqmath
-    from .datasets.provider import ARQMathProvider
-    from .datasets.records import ARQMathDoc, ARQMathFormula, ARQMathQrel, Task1Query, Task2Query
-    from .errors import (
-        ARQMathError,
-        FileFormatError,
-        MissingFileError,
-        NoLocalCopyError,
-    )
-    from .files.answers import ANSWER_LIMIT, read_answer_ids, read_answers, write_answers
-    from .files.pairs import Link, Pair, read_links, read_pairs
-    from .files.posts import Post, read_posts
-    from .files.qrels import Qrel, read_qrels
-    from .files.rules import RULES, BadRowWarning
-    from .files.runs import read_run, write_run
-    from .files.topics import Topic, read_topics
-    from .known_items import known_item_qrels, known_item_split, known_item_topics, split_pairs
-    from .measures import (
-        AVERAGE_RELEVANCE,
-        JUDGED,
-        SHORT_NAMES,
-        TASK1_MEASURES,
-        TASK2_MEASURES,
-        TASK3_MEASURES,
-        Task3Scores,
-        task3_scores,
-    )
-    from .release.checks import Finding, verify
-    from .release.inventory import Item, inventory
-    from .release.statistics import Statistic, release_statistics
-    from .release.unpack import packed_files, unpack_release
-    from .task2 import VisualIdDeduplication, visual_qrels
+    from .collection import ARQMathCollection as ARQMathCollection
+    from .collection import TopicTables as TopicTables
+    from .datasets.definitions import DATASETS as DATASETS
+    from .datasets.definitions import register as register
+    from .datasets.home import locate as locate
+    from .datasets.home import register_arqmath as register_arqmath
+    from .datasets.provider import ARQMathProvider as ARQMathProvider
+    from .datasets.records import ARQMathDoc as ARQMathDoc
+    from .datasets.records import ARQMathFormula as ARQMathFormula
+    from .datasets.records import ARQMathQrel as ARQMathQrel
+    from .datasets.records import Task1Query as Task1Query
+    from .datasets.records import Task2Query as Task2Query
+    from .errors import ARQMathError as ARQMathError
+    from .errors import FileFormatError as FileFormatError
+    from .errors import MissingFileError as MissingFileError
+    from .errors import NoLocalCopyError as NoLocalCopyError
+    from .files.answers import ANSWER_LIMIT as ANSWER_LIMIT
+    from .files.answers import read_answer_ids as read_answer_ids
+    from .files.answers import read_answers as read_answers
+    from .files.answers import write_answers as write_answers
+    from .files.pairs import Link as Link
+    from .files.pairs import Pair as Pair
+    from .files.pairs import read_links as read_links
+    from .files.pairs import read_pairs as read_pairs
+    from .files.posts import Post as Post
+    from .files.posts import read_posts as read_posts
+    from .files.qrels import Qrel as Qrel
+    from .files.qrels import read_qrels as read_qrels
+    from .files.rules import RULES as RULES
+    from .files.rules import BadRowWarning as BadRowWarning
+    from .files.runs import read_run as read_run
+    from .files.runs import write_run as write_run
+    from .files.topics import Topic as Topic
+    from .files.topics import read_topics as read_topics
+    from .known_items import known_item_qrels as known_item_qrels
+    from .known_items import known_item_split as known_item_split
+    from .known_items import known_item_topics as known_item_topics
+    from .known_items import split_pairs as split_pairs
+    from .measures import AVERAGE_RELEVANCE as AVERAGE_RELEVANCE
+    from .measures import JUDGED as JUDGED
+    from .measures import SHORT_NAMES as SHORT_NAMES
+    from .measures import TASK1_MEASURES as TASK1_MEASURES
+    from .measures import TASK2_MEASURES as TASK2_MEASURES
+    from .measures import TASK3_MEASURES as TASK3_MEASURES
+    from .measures import Task3Scores as Task3Scores
+    from .measures import task3_scores as task3_scores
+    from .release.checks import Finding as Finding
+    from .release.checks import verify as verify
+    from .release.inventory import Item as Item
+    from .release.inventory import inventory as inventory
+    from .release.statistics import Statistic as Statistic
+    from .release.statistics import release_statistics as release_statistics
+    from .release.unpack import packed_files as packed_files
+    from .release.unpack import unpack_release as unpack_release
+    from .task2 import VisualIdDeduplication as VisualIdDeduplication
+    from .task2 import visual_qrels as visual_qrels
 
-_NAMES_OF = {
-    "files.answers": ("ANSWER_LIMIT", "read_answer_ids", "read_answers", "write_answers"),
-    "collection": ("ARQMathCollection", "TopicTables"),
-    "datasets.definitions": ("DATASETS", "register"),
-    "errors": (
-        "ARQMathError",
-        "FileFormatError",
-        "MissingFileError",
-        "NoLocalCopyError",
-    ),
-    "datasets.home": ("locate", "register_arqmath"),
-    "release.inventory": ("Item", "inventory"),
-    "measures": (
-        "AVERAGE_RELEVANCE",
-        "JUDGED",
-        "SHORT_NAMES",
-        "TASK1_MEASURES",
-        "TASK2_MEASURES",
-        "TASK3_MEASURES",
-        "Task3Scores",
-        "task3_scores",
-    ),
-    "files.pairs": ("Link", "Pair", "read_links", "read_pairs"),
-    "files.posts": ("Post", "read_posts"),
-    "datasets.provider": ("ARQMathProvider",),
-    "files.qrels": ("Qrel", "read_qrels"),
-    "datasets.records": ("ARQMathDoc", "ARQMathFormula", "ARQMathQrel", "Task1Query", "Task2Query"),
-    "release.statistics": ("Statistic", "release_statistics"),
-    "files.rules": ("RULES", "BadRowWarning"),
-    "files.runs": ("read_run", "write_run"),
-    "known_items": ("known_item_qrels", "known_item_split", "known_item_topics", "split_pairs"),
-    "task2": ("VisualIdDeduplication", "visual_qrels"),
-    "files.topics": ("Topic", "read_topics"),
-    "release.unpack": ("packed_files", "unpack_release"),
-    "release.checks": ("Finding", "verify"),
-}
-_FILE_OF = {name: file for file, names in _NAMES_OF.items() for name in names}
-
-__all__ = [
-    "ANSWER_LIMIT",
-    "AVERAGE_RELEVANCE",
-    "DATASETS",
-    "JUDGED",
-    "RULES",
-    "SHORT_NAMES",
-    "TASK1_MEASURES",
-    "TASK2_MEASURES",
-    "TASK3_MEASURES",
-    "ARQMathCollection",
-    "ARQMathDoc",
-    "ARQMathError",
-    "ARQMathFormula",
-    "ARQMathProvider",
-    "ARQMathQrel",
-    "BadRowWarning",
-    "FileFormatError",
-    "Finding",
-    "Item",
-    "Link",
-    "MissingFileError",
-    "NoLocalCopyError",
-    "Pair",
-    "Post",
-    "Qrel",
-    "Statistic",
-    "Task1Query",
-    "Task2Query",
-    "Task3Scores",
-    "Topic",
-    "TopicTables",
-    "VisualIdDeduplication",
-    "inventory",
-    "known_item_qrels",
-    "known_item_split",
-    "known_item_topics",
-    "locate",
-    "packed_files",
-    "read_answer_ids",
-    "read_answers",
-    "read_links",
-    "read_pairs",
-    "read_posts",
-    "read_qrels",
-    "read_run",
-    "read_topics",
-    "register",
-    "register_arqmath",
-    "release_statistics",
-    "split_pairs",
-    "task3_scores",
-    "unpack_release",
-    "verify",
-    "visual_qrels",
-    "write_answers",
-    "write_run",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_FILE_OF[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__, __all__ = lazy_names(__name__)
 
 register_when_needed()
