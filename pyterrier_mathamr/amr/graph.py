@@ -1,12 +1,12 @@
-"""`AmrGraph`: an AMR as two tuples of nodes' texts and one of edges, in the order in which Penman notation writes them.
+"""`AmrGraph`: labels and variables of the nodes of an AMR, and its edges, in the order of Penman notation.
 
     (e / equal-01              node 0   labels[0] = "equal-01"    variables[0] = "e"
        :ARG1 (f / FORMULA_0)   node 1   labels[1] = "FORMULA_0"   variables[1] = "f"    edge (0, ":ARG1", 1)
        :polarity -             node 2   labels[2] = "-"           variables[2] = ""     edge (0, ":polarity", 2)
        :ARG2 f)                                                                         edge (0, ":ARG2", 1)
 
-A label is the atom's value: quotes, escapes and alignments are no part of it. What a label does not say about its
-spelling (``"GMT"`` in quotes that it does not need) is kept beside it, so that decoding and encoding lose nothing.
+A label is the atom's value, without quotes, escapes and alignments. Where the label does not determine the spelling
+(``"GMT"`` in quotes that it does not need), that is kept beside it, so that decoding and encoding lose nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from .errors import AmrError
 
 AmrEdge = tuple[int, str, int]
-"""Source node, role with its colon as written, target node."""
+"""Source node, role as written with its colon, target node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class AmrGraph:
     """A rooted graph of concepts, constants and roles (MathAMR+, section 3.1).
 
     Attributes:
-        labels: the concept or constant of each node; an empty concept stands for ``(x)``, an empty constant for a role
-            without target. Node 0 is the root.
+        labels: the concept or constant of each node; an empty concept is ``(x)``, an empty constant a role without
+            target. Node 0 is the root.
         variables: the variable of each node, ``""`` for a constant.
-        edges: ``(source, role, target)`` as written, in writing order; ``:ARG0-of`` stays as it is.
+        edges: ``(source, role, target)`` as written, in writing order; ``:ARG0-of`` is not inverted.
         metadata: key and value of each ``# ::key value``.
-        spellings: ``(node, atom)`` where the written atom is not the label's own spelling.
-        mentions: edges whose target is written as a bare variable although it is defined only later in the text.
+        spellings: ``(node, atom)`` where the written atom differs from the default spelling of the label.
+        mentions: edges whose target is a bare variable that is defined later in the text.
         alignments: ``(edge, role's mark, target's mark)`` for edges that carry surface alignments such as ``~e.4``.
-        texts: of a freshly parsed post, the text behind each ``:snt1``, ``:snt2``, … of the root, or behind the root
-            where it is one sentence; empty where it is not known. No part of the notation, nor of equality.
+        texts: in a newly parsed post, the text of each ``:snt1``, ``:snt2``, … of the root, or of the root where it
+            is one sentence; empty if unknown. Neither written nor compared.
     """
 
     labels: tuple[str, ...]
@@ -60,10 +60,9 @@ class AmrGraph:
                 )
 
     def triples(self) -> tuple[AmrEdge, ...]:
-        """Give the edges with inverted roles turned round: ``:ARG0-of`` becomes ``:ARG0`` from target to source.
+        """Return the edges with inverted roles normalised: ``:ARG0-of`` becomes ``:ARG0`` from target to source.
 
-        The rule is that of penman's default model: a role ending in ``-of`` is inverted once, unless its target is a
-        constant.
+        As in penman's default model, a role that ends in ``-of`` is inverted once, unless its target is a constant.
         """
         return tuple(
             (target, role[:-3], source) if role.endswith("-of") and self.variables[target] else (source, role, target)
@@ -77,10 +76,10 @@ class AmrGraph:
     def arranged(self) -> AmrGraph:
         """Copy the graph with nodes and edges in the order in which Penman notation writes them.
 
-        A graph put together by hand, with edges in any order, is equal to its decoded text only after this.
+        A graph constructed with edges in any order equals its decoded text only after this.
 
         Raises:
-            AmrError: a node cannot be reached from the root along the edges as written.
+            AmrError: a node cannot be reached from the root along the edges.
         """
         walk = depth_first(self)
         order = [0, *(self.edges[edge][2] for edge, defines in walk if defines)]
@@ -100,12 +99,12 @@ class AmrGraph:
 
 
 def depth_first(graph: AmrGraph) -> list[tuple[int, bool]]:
-    """List the edges in writing order, each with whether its target is written out (defined) at this place.
+    """List the edges in writing order, each with whether its target is defined at this place.
 
-    A node is defined where it is first met from the root, unless that edge is one of ``graph.mentions``.
+    A node is defined where it is first reached from the root, unless that edge is one of ``graph.mentions``.
     """
     leaving: list[list[int]] = [[] for _ in graph.labels]
-    for edge in range(len(graph.edges) - 1, -1, -1):  # reversed: the stack gives them out in writing order
+    for edge in range(len(graph.edges) - 1, -1, -1):  # reversed: popped in writing order
         leaving[graph.edges[edge][0]].append(edge)
     bare = set(graph.mentions)
     defined = [False] * len(graph.labels)
@@ -127,6 +126,6 @@ def depth_first(graph: AmrGraph) -> list[tuple[int, bool]]:
 
 
 def unreachable_text(graph: AmrGraph, reached: set[int]) -> str:
-    """Say which nodes the edges as written do not reach from the root."""
+    """Describe the nodes that the edges do not reach from the root."""
     lost = [graph.labels[node] or graph.variables[node] for node in range(len(graph.labels)) if node not in reached]
-    return f"{len(lost)} nodes cannot be reached from the root along the edges as written: {', '.join(lost[:5])}"
+    return f"{len(lost)} nodes cannot be reached from the root: {', '.join(lost[:5])}"

@@ -1,9 +1,9 @@
-"""Parts (one for each sentence) to the one graph of a post, with everything that must hold made to hold.
+"""Merge the parts of a post, one for each sentence, into one connected graph.
 
-(m / multi-sentence            one sentence alone is the root itself; a post without text is (a / amr-empty)
-   :snt1 (p / prove-01 ...)
-   :snt2 (e / equal-01 ...)
-   :math (f3 / FORMULA_3))     a formula that the parser lost
+(m / multi-sentence            a single sentence is the root itself; a post without text is (a / amr-empty)
+:snt1 (p / prove-01 ...)
+:snt2 (e / equal-01 ...)
+:math (f3 / FORMULA_3))     a formula that the parser lost
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from .graph import AmrGraph
 from .penman.atoms import spell
 
 CHUNK_TOKENS = 500
-"""Longest text that a parser of whole passages is given at once (MathAMR+, section 3.1)."""
+"""Longest passage that is parsed at once (MathAMR+, section 3.1)."""
 
 _SNT = re.compile(r":snt\d+")
-_JOINS = ("multi-sentence", "document")  # parsers of whole documents write the latter
+_JOINS = ("multi-sentence", "document")  # the latter by parsers of whole documents
 
 
 @dataclass(slots=True)
 class Part:
-    """A graph in the making: nodes and edges in any order, everything within reach of the roots.
+    """A graph under construction: nodes and edges in any order, all of them reachable from the roots.
 
     Attributes:
         labels: concept or constant of each node.
-        constants: the nodes without variable.
-        edges: ``(source, role, target)`` as to be written.
+        constants: the nodes without a variable.
+        edges: ``(source, role, target)`` as they are written.
         roots: one node for each sentence.
-        spellings: atoms that are written otherwise than their label, such as names in quotes.
+        spellings: atoms whose spelling is not that of their label, such as names in quotes.
+        parser: name of the parser that produced it, where it matters.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -43,14 +44,15 @@ class Part:
     edges: list[tuple[int, str, int]] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
     spellings: dict[int, str] = field(default_factory=dict)
+    parser: str = ""
 
     def add(self, label: str) -> int:
-        """Add a node with a variable; gives its number."""
+        """Add a node with a variable and return its number."""
         self.labels.append(label)
         return len(self.labels) - 1
 
     def constant(self, label: str, spelling: str = "") -> int:
-        """Add a constant; gives its number."""
+        """Add a constant and return its number."""
         node = self.add(label)
         self.constants.add(node)
         if spelling:
@@ -58,7 +60,7 @@ class Part:
         return node
 
     def extend(self, other: Part) -> None:
-        """Put another part behind this one."""
+        """Append another part."""
         shift = len(self.labels)
         self.labels += other.labels
         self.constants.update(node + shift for node in other.constants)
@@ -68,7 +70,7 @@ class Part:
 
 
 def part_of(graph: AmrGraph) -> Part:
-    """Take a parser's graph as a part; the sentences that its root only joins become its roots."""
+    """Convert a parser's graph to a part, whose roots are the sentences below a root that only joins them."""
     constants = {node for node, variable in enumerate(graph.variables) if not variable}
     from_root = [(role, target) for source, role, target in graph.edges if source == 0]
     roots = [0]
@@ -80,7 +82,7 @@ def part_of(graph: AmrGraph) -> Part:
 
 
 def chunked(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[str]:
-    """Join sentences to passages of at most ``limit`` tokens, cut at sentence borders."""
+    """Join sentences to passages of at most ``limit`` tokens; a longer sentence is a passage of its own."""
     return map(" ".join, passages(sentences, limit))
 
 
@@ -91,15 +93,10 @@ def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[li
 
 
 def texts_of_roots(part: Part, sentences: Sequence[str]) -> list[str]:
-    """Say what text each root of a part stands for.
+    """Return the text behind each root of the part that a parser made of the sentences.
 
-    Args:
-        part: what a parser made of the sentences at once.
-        sentences: the sentences.
-
-    Returns:
-        One text for each root: the sentences in order where there are as many roots, else all of them for each root,
-        since nothing says which of them was split and which were merged.
+    These are the sentences where there are as many roots, else all of them for each root: the parser does not report
+    which ones it split or merged.
     """
     return list(sentences) if len(sentences) == len(part.roots) else [" ".join(sentences)] * len(part.roots)
 
@@ -109,15 +106,15 @@ def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] 
 
     Args:
         parts: the parts, in order.
-        formulas: numbers of the placeholders that the graph must have; any other is no placeholder and renamed.
-        texts: the text of each root of the parts, end to end; kept as the graph's ``texts``.
+        formulas: numbers of the placeholders that the graph must have; any other ``FORMULA_n`` is renamed.
+        texts: the text of each root of the parts, in order; kept as the graph's ``texts``.
 
     Returns:
-        A graph in writing order: connected, variables distinct, each placeholder exactly one node, those that no part
-        has under the root by ``:math``.
+        A connected graph in writing order with distinct variables and exactly one node for each placeholder;
+        placeholders that no part has are attached to the root by ``:math``.
     """
     whole, place = _joined(parts, set(formulas))
-    owners: dict[int, int] = {}  # where sentences share their root, the first of them has it
+    owners: dict[int, int] = {}  # a root that sentences share belongs to the first of them
     for i, node in enumerate(whole.roots):
         owners.setdefault(node, i)
     roots = list(owners)
@@ -142,7 +139,7 @@ def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] 
 
 
 def _reached(start: int, leaving: Mapping[int, list[tuple[str, int]]]) -> set[int]:
-    """The nodes that edges lead to from one."""
+    """Collect the nodes that can be reached from one."""
     reached = {start}
     stack = [start]
     while stack:
@@ -182,7 +179,7 @@ def _written(root: int, whole: Part, leaving: Mapping[int, list[tuple[str, int]]
 
 
 def _joined(parts: Iterable[Part], formulas: set[int]) -> tuple[Part, dict[int, int]]:
-    """Put parts end to end, all nodes of one placeholder made one; also give the placeholders' nodes."""
+    """Concatenate parts with one node for each placeholder; also return the placeholders' nodes."""
     whole = Part()
     place: dict[int, int] = {}
     for part in parts:
@@ -207,19 +204,19 @@ def _joined(parts: Iterable[Part], formulas: set[int]) -> tuple[Part, dict[int, 
 
 
 class _Names:
-    """Gives variables: ``f3`` for FORMULA_3, the concept's letter and a number for all others."""
+    """Generator of variables: ``f3`` for FORMULA_3, the first letter of the concept and a number for others."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     def name(self, label: str) -> str:
-        """A variable that was not given before."""
+        """Return a variable that is not in use."""
         if label.startswith("FORMULA_"):
             return f"f{label[8:]}"
         letter = label[:1].lower()
         if not ("a" <= letter <= "z"):
             letter = "x"
         elif letter == "f":
-            letter = "ff"  # f alone belongs to the formulas
+            letter = "ff"  # f alone is for formulas
         count = self.counts[letter] = self.counts.get(letter, 0) + 1
         return letter if count == 1 else f"{letter}{count}"

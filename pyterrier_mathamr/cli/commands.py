@@ -25,7 +25,7 @@ from .parser import chosen_parser, with_parser
 from .verify import verify
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.amr import ForeignParser
+    from pyterrier_mathamr.amr.worker.doctor import ParserName
     from pyterrier_mathamr.model import MathAMRConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -136,22 +136,27 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 
 
 @main.command()
-@click.option("--parser", type=click.Choice(["transition", "amrlib"]), default="transition", show_default=True)
+@click.option("--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="By default all of them.")
 @click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
 @click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
-def doctor(parser: ForeignParser, python: str, model: str) -> None:
-    """Say what the environment of a neural AMR parser lacks, and what to do about it.
+def doctor(parser: ParserName | None, python: str, model: str) -> None:
+    """Report what the environment of an AMR parser lacks, and how to install that.
 
-    Ends with exit code 1 if the parser cannot work.
+    --python and --model without --parser are those of the transition parser. Ends with exit code 1 if one parser is
+    examined and cannot work.
     """
     from pyterrier_mathamr.amr import examine
 
-    findings = examine(parser, python, model)
-    for finding in findings:
-        mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
-        click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
-    if not all(finding.good or not finding.needed for finding in findings):
-        raise click.ClickException(f"parser {parser} cannot work yet")
+    one: ParserName | None = parser or ("transition" if python or model else None)
+    names: tuple[ParserName, ...] = (one,) if one else ("dependency", "transition", "amrlib")
+    for name in names:
+        click.echo(f"parser {name}")
+        findings = examine(name, python, model)
+        for finding in findings:
+            mark = "ok     " if finding.good else "MISSING" if finding.needed else "note   "
+            click.echo(f"{mark}  {finding.what}" + ("" if finding.good else f"\n         {finding.remedy}"))
+        if one and not all(finding.good or not finding.needed for finding in findings):
+            raise click.ClickException(f"parser {one} cannot work yet")
 
 
 @main.command()

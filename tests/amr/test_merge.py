@@ -59,7 +59,7 @@ def test_answers_are_merged_and_repaired(text, answers, penman):
 
 
 def test_an_answer_that_is_no_graph_is_reported_and_its_formulas_are_kept():
-    with pytest.warns(MathAMRWarning, match=r"gave no graph for 'Go FORMULA_0\.'"):
+    with pytest.warns(MathAMRWarning, match=r"returned no graph for 'Go FORMULA_0\.'"):
         text = graph_of("Go $x$. Run.", "(x / go", "(r / run-02)")
     assert text == "(r / run-02 :math (f0 / FORMULA_0))"
 

@@ -67,7 +67,7 @@ def test_the_texts_are_those_of_title_and_body_with_formulas_as_latex():
          ["One.", "Two.", "Two.", "Three."]),
     ],
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore:parser scripted gave no graph")
+@pytest.mark.filterwarnings("ignore:parser scripted returned no graph")
 def test_each_sentence_has_its_own_text_when_the_parser_splits_or_loses_some(answers, expected):
     graph = build("One. Two. Three.", *answers)
     assert list(graph.sentence_texts) == expected

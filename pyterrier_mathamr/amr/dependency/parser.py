@@ -1,15 +1,15 @@
-"""`DependencyAmrParser`: the embedded parser. Deterministic, without downloads, some hundred posts a second on a core.
+"""`DependencyAmrParser`, the embedded parser: deterministic, no downloads, some hundred posts a second per core.
 
-sentence -> tokens -> tags and dependency tree (`syntax`) -> nodes, wrappers, edges (`conversion`, `roles`) -> Penman
+sentence -> tokens -> tags and dependency tree (`syntax`) -> nodes, wrappers, edges (`concepts`, `roles`) -> part
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyterrier_mathamr.amr.merge import Part, merged
-from pyterrier_mathamr.amr.penman import encode_penman
-from pyterrier_mathamr.amr.protocol import TextParser, placeholders_in
+from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr.amr.merge import Part
+from pyterrier_mathamr.amr.protocol import PartParser
 
 from .concepts import make_nodes, make_wrappers
 from .conversion import Conversion
@@ -19,15 +19,17 @@ from .roles import attach, share_subject
 from .syntax import MAX_TOKENS, Syntax, SyntaxNet, bundled_net
 from .tokens import tokenize
 
+_AUXILIARY_STARTS = frozenset({"M", "V"})
 
-class DependencyAmrParser(TextParser):
-    """Parses English by a dependency tree and rules from there to AMR.
 
-    The weights are loaded when the first sentence is parsed. The same sentences give the same graphs, whatever is
-    parsed with them.
+class DependencyAmrParser(ByParameters, PartParser):
+    """Parses English by a dependency tree and rules from the tree to AMR.
+
+    The weights are loaded when the first sentence is parsed. The graph of a sentence does not depend on what is parsed
+    with it.
 
     Args:
-        net: the network to use instead of the package's.
+        net: a network to use instead of the bundled one.
 
     Example:
         >>> DependencyAmrParser().parse_sentences(["FORMULA_0 converges to FORMULA_1."])
@@ -39,41 +41,19 @@ class DependencyAmrParser(TextParser):
     def __init__(self, net: SyntaxNet | None = None) -> None:
         self._net = net
 
-    def __repr__(self) -> str:
-        return "DependencyAmrParser()"
-
-    def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
-        """Parse sentences, each for itself.
-
-        Args:
-            sentences: English text, formulas as ``FORMULA_0``; each may be empty, or no sentence at all.
-
-        Returns:
-            For each a Penman text on one line, with each of its placeholders as one node.
-        """
-        parts = self.parts_of(sentences)
-        return [
-            encode_penman(merged([part], placeholders_in(sentence)))
-            for part, sentence in zip(parts, sentences, strict=True)
-        ]
-
-    def parts_of(self, texts: Sequence[str]) -> list[Part]:
-        """Parse texts to parts without writing them."""
+    def parse_units(self, units: Sequence[Sequence[str]], unit: str = "sentence") -> list[Part]:
+        """Parse texts to parts, sentence by sentence; sentences beyond `MAX_TOKENS` are cut."""
         net = self._net or bundled_net()
         pieces: list[list[str]] = []
         owners: list[int] = []
-        for i, text in enumerate(texts):
-            tokens = tokenize(text)
+        for i, tokens in ((i, tokenize(sentence)) for i, sentences in enumerate(units) for sentence in sentences):
             for start in range(0, len(tokens), MAX_TOKENS):
                 pieces.append(tokens[start : start + MAX_TOKENS])
                 owners.append(i)
-        parts = [Part() for _ in texts]
+        parts = [Part() for _ in units]
         for owner, syntax in zip(owners, net.analyse(pieces), strict=True):
             parts[owner].extend(part_of_sentence(syntax, net.lemmas))
         return parts
-
-
-_AUXILIARY_STARTS = frozenset({"M", "V"})
 
 
 def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:

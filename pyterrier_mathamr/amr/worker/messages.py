@@ -1,4 +1,4 @@
-"""What workers are asked: texts with the key that they are kept by, and batches of texts of similar length."""
+"""The texts that workers are sent, keyed for the cache and batched by length, and their answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pyterrier_mathamr.amr.errors import AmrError
+from pyterrier_mathamr.amr.errors import AmrError, ParserUnavailableError
 from pyterrier_mathamr.amr.graph import AmrGraph
 from pyterrier_mathamr.amr.penman import decode_penman, encode_penman
 from pyterrier_mathamr.amr.penman.atoms import spell
@@ -17,27 +17,37 @@ from pyterrier_mathamr.posts import TOKEN
 
 Mode = Literal["documents", "sentences"]
 
+EMPTY = "(a / amr-empty)"
+_ALIGNMENT = re.compile(r"~(?:[a-z]\.)?\d+(?:,\d+)*$")
+_PLACEHOLDER = re.compile(r"formula_(\d+)(?:-\d+)?", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """All that the graph of a text depends on beside the text.
+class WorkerCommand:
+    """What the workers of a parser are started with.
 
     Attributes:
         parser: name of the parser.
+        python: its interpreter.
         model: its model.
-        options: its options.
-        mode: whether a text is parsed as a document or as a sentence.
+        options: options that the parser is loaded with.
     """
 
     parser: str
+    python: str
     model: str
     options: Mapping[str, Any]
-    mode: Mode
 
-    def key(self, sentences: Sequence[str]) -> str:
-        """Give the key of a text: 32 hexadecimal digits of the hash of recipe and text."""
-        whole = [self.parser, self.model, dict(self.options), self.mode, list(sentences)]
-        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()[:32]
+    def text(self, sentences: Sequence[str], mode: Mode) -> Text:
+        """Key a text by all that its graph depends on: 32 hexadecimal digits of the hash of parser and text."""
+        whole = [self.parser, self.model, dict(self.options), mode, list(sentences)]
+        key = hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()[:32]
+        return Text(key, tuple(sentences), sum(len(TOKEN.findall(sentence)) for sentence in sentences))
+
+    def not_loaded(self, reason: str) -> ParserUnavailableError:
+        """Return the error of a parser that its interpreter cannot load."""
+        remedy = f"See what is missing with: mathamr doctor --parser {self.parser} --python {self.python}"
+        return ParserUnavailableError(f"cannot be loaded by {self.python}: {reason}", self.parser, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +55,14 @@ class Text:
     """Sentences that are parsed together.
 
     Attributes:
-        key: what the text is known by.
+        key: identifies the text in the cache and in messages.
         sentences: its sentences.
-        tokens: how many tokens they have.
+        tokens: their number of tokens.
     """
 
     key: str
     sentences: tuple[str, ...]
     tokens: int = field(default=0, compare=False)
-
-    @classmethod
-    def of(cls, sentences: Sequence[str], recipe: Recipe) -> Text:
-        """Make the text of some sentences."""
-        tokens = sum(len(TOKEN.findall(sentence)) for sentence in sentences)
-        return cls(recipe.key(sentences), tuple(sentences), tokens)
 
 
 def batches(texts: Sequence[Text], batch_tokens: int) -> Iterator[tuple[Text, ...]]:
@@ -73,25 +77,20 @@ def batches(texts: Sequence[Text], batch_tokens: int) -> Iterator[tuple[Text, ..
         yield tuple(batch)
 
 
-EMPTY = "(a / amr-empty)"
-_ALIGNMENT = re.compile(r"~(?:[a-z]\.)?\d+(?:,\d+)*$")
-_PLACEHOLDER = re.compile(r"formula_(\d+)(?:-\d+)?", re.IGNORECASE)
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a text.
+    """The result of parsing a text.
 
     Attributes:
         graph: its Penman text on one line; empty where there is none.
-        error: why there is none.
+        error: why there is no graph.
     """
 
     graph: str = ""
     error: str = ""
 
     def to_bytes(self) -> bytes:
-        """Write the answer as the cache keeps it: ``graph:`` or ``error:``, and the text."""
+        """Write the answer for the cache: ``graph:`` or ``error:``, and the text."""
         text = f"error:{self.error}" if self.error else f"graph:{self.graph}"
         return text.encode("utf-8", "surrogatepass")
 
@@ -103,14 +102,14 @@ class Answer:
 
 
 def read_answer(annotation: object) -> Answer:
-    """Read what a parser wrote for one text.
+    """Read a parser's output for one text.
 
     Args:
-        annotation: Penman notation with comments and alignment marks, blank for an empty parse, or nothing.
+        annotation: Penman notation with comments and alignment marks, blank for an empty parse, or no text at all.
 
     Returns:
-        The graph without comments and marks, placeholders written as such whatever the parser made of them; a blank
-        annotation is ``(a / amr-empty)``.
+        The graph without comments and marks, placeholders restored to ``FORMULA_n``; ``(a / amr-empty)`` for a blank
+        annotation.
     """
     if not isinstance(annotation, str):
         return Answer(error="no graph")
@@ -123,7 +122,7 @@ def read_answer(annotation: object) -> Answer:
 
 
 def _cleaned(graph: AmrGraph) -> AmrGraph:
-    """Leave out metadata and alignments, and give placeholders back their form."""
+    """Remove metadata and alignments, and restore placeholders."""
     labels = tuple(_PLACEHOLDER.sub(r"FORMULA_\1", label) if _PLACEHOLDER.fullmatch(label) else label
                    for label in graph.labels)  # fmt: skip
     names = set(filter(None, graph.variables))

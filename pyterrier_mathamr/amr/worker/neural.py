@@ -1,14 +1,16 @@
-"""`TransitionAmrParser`: IBM's transition-amr-parser, the parser of the paper."""
+"""`TransitionAmrParser`, the parser of the paper, and `AmrlibParser`."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 
 from .parser import WorkerParser
 from .pool import WorkerLimits
@@ -17,24 +19,11 @@ TRANSITION_MODEL = "doc-sen-conll-amr-seed42"
 PYTHON_VARIABLE = "MATHAMR_TRANSITION_PYTHON"
 
 
-def transition_python(python: str | Path | None) -> str:
-    """Give the interpreter of the parser's environment: the one that is named, or that of the environment variable.
-
-    Raises:
-        ConfigError: there is neither.
-    """
-    found = str(python or os.environ.get(PYTHON_VARIABLE, ""))
-    if not found:
-        told = f"the interpreter of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/parsers.md"
-        raise ConfigError("python", None, told)
-    return found
-
-
 class TransitionAmrParser(WorkerParser):
     """IBM's transition-based neural parser 0.5.4, as a worker in an environment of its own (MathAMR+, section 3.1).
 
     A post is parsed in passages of at most 500 tokens, each as one document with coreference between its sentences.
-    `docs/parsers.md` says how to make the environment; ``mathamr doctor --parser transition`` says what it lacks.
+    `docs/parsers.md` describes the environment; ``mathamr doctor --parser transition`` reports what is missing.
 
     Example::
 
@@ -42,21 +31,26 @@ class TransitionAmrParser(WorkerParser):
         graphs = mathamr.GraphBuilder(parser=parser)
 
     Args:
-        python: the environment's interpreter; otherwise the environment variable ``MATHAMR_TRANSITION_PYTHON`` says it.
+        python: the environment's interpreter; by default that of the variable ``MATHAMR_TRANSITION_PYTHON``.
         model: name of a released model, or path of a checkpoint.
-        devices: a worker is started on each: ``cuda:0``, ``cpu``, …; without any, one where the parser wants it.
-        unit: ``passage`` for documents, ``sentence`` for a model that knows sentences only.
+        devices: start a worker on each: ``cuda:0``, ``cpu``, …; if empty, one where the parser chooses.
+        unit: ``passage`` to parse documents, ``sentence`` for models of sentences only.
         beam: width of the beam.
-        fp16: whether to compute with half precision.
-        window: size and overlap of the windows in which a document is decoded, in tokens; the parser's own otherwise.
-        cache: folder in which every answer is kept; a job that was stopped goes on from there.
-        limits: what workers are given.
+        fp16: whether to compute in half precision.
+        window: size and overlap, in tokens, of the windows in which a document is decoded; the parser's own if None.
+        cache: file that keeps every answer, so that an interrupted job can continue.
+        limits: batch sizes, time limits and restarts.
 
     Raises:
-        ConfigError: no interpreter is given, or an option has no such value.
+        ConfigError: no interpreter is given, or an option has an invalid value.
     """
 
     name = "transition"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        "unit": one_of("passage", "sentence"),
+        "beam": COUNT,
+        "window": Rule("a size and a smaller overlap, or None", lambda value: not value or 0 <= value[1] < value[0]),
+    }
 
     def __init__(
         self,
@@ -71,29 +65,26 @@ class TransitionAmrParser(WorkerParser):
         cache: str | Path | None = None,
         limits: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     ) -> None:
-        python = transition_python(python)
-        if unit not in ("passage", "sentence"):
-            raise ConfigError("unit", unit, "'passage' or 'sentence'")
-        if beam < 1:
-            raise ConfigError("beam", beam, "a positive number")
-        if window is not None and not 0 <= window[1] < window[0]:
-            raise ConfigError("window", window, "a size and a smaller overlap")
+        python = python or os.environ.get(PYTHON_VARIABLE)
+        if not python:
+            allowed = f"the interpreter of the parser's environment, here or in {PYTHON_VARIABLE}; see docs/parsers.md"
+            raise ConfigError("python", None, allowed)
         super().__init__(python, model, devices, cache, limits)
         self.unit, self.beam, self.fp16 = unit, beam, fp16
         self.window = None if window is None else (window[0], window[1])
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What the foreign parser is loaded with, beside its model."""
+        """Return the options that the foreign parser is loaded with."""
         window = {"window": list(self.window)} if self.window else {}
         return {"beam": self.beam, "fp16": self.fp16, **window}
 
 
 class AmrlibParser(WorkerParser):
-    """amrlib from 0.8.1 on, as a worker; sentences are parsed each for itself and merged here.
+    """A parser of amrlib, 0.8.1 or later, as a worker; it parses sentences, which are merged here.
 
-    It runs in this interpreter's environment (``pip install 'pyterrier-mathamr[amrlib]'``) or in any other;
-    `docs/parsers.md` says where its models come from.
+    It runs in this interpreter (``pip install 'pyterrier-mathamr[amrlib]'``) or in another one; `docs/parsers.md`
+    lists its models.
 
     Example::
 
@@ -103,16 +94,18 @@ class AmrlibParser(WorkerParser):
     Args:
         python: the interpreter; this one by default.
         model: folder of a model; amrlib's own ``model_stog`` by default.
-        devices: a worker is started on each: ``cuda:0``, ``cpu``, …; without any, one where amrlib wants it.
+        devices: start a worker on each: ``cuda:0``, ``cpu``, …; if empty, one where amrlib chooses.
         num_beams: width of the beam.
-        cache: folder in which every answer is kept; a job that was stopped goes on from there.
-        limits: what workers are given.
+        cache: file that keeps every answer, so that an interrupted job can continue.
+        limits: batch sizes, time limits and restarts.
 
     Raises:
         ConfigError: ``num_beams`` is not positive.
+        MissingExtraError: on the first parse, in this interpreter: amrlib is not installed.
     """
 
     name = "amrlib"
+    checks: ClassVar[Mapping[str, Rule]] = {"num_beams": COUNT}
 
     def __init__(
         self,
@@ -124,12 +117,15 @@ class AmrlibParser(WorkerParser):
         cache: str | Path | None = None,
         limits: WorkerLimits = WorkerLimits(),  # noqa: B008 - frozen
     ) -> None:
-        if num_beams < 1:
-            raise ConfigError("num_beams", num_beams, "a positive number")
         super().__init__(python, model, devices, cache, limits)
         self.num_beams = num_beams
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What amrlib's model is loaded with."""
+        """Return the options that amrlib's model is loaded with."""
         return {"num_beams": self.num_beams, "batch_size": 64}
+
+    def require_package(self) -> None:
+        """Check that this interpreter, where it is the worker's, has amrlib."""
+        if self.python == sys.executable and find_spec("amrlib") is None:
+            raise MissingExtraError("amrlib", "amrlib")

@@ -1,11 +1,11 @@
-"""Batches over workers: one thread for each device, halves for a batch that fails, a new worker for one that breaks.
+"""Batches over workers: one thread for each device.
 
-    batch fails            its halves are parsed after what else waits; a text that fails alone is given back as failed
-    worker breaks          it died, took too long or wrote nonsense: it is killed and started again, the batch failed
-    nothing but breaking   the sixth time in a row that a worker breaks without having parsed anything, all ends
+    batch fails     its halves are queued behind the other batches; a single text that fails is returned as failed
+    worker breaks   it died, timed out or violated the protocol: it is killed and restarted, and the batch has failed
+    repeatedly      when a worker breaks the sixth time in a row without a parse, the job ends
 
-Halves wait their turn behind other halves, so one bad text breaks a worker at most twice in a row; before the last
-chances are spent on big batches, single texts are tried, so that a few bad ones do not end a job either.
+As halves are queued behind other halves, one bad text breaks a worker at most twice in a row. Before the last restarts
+are spent on large batches, single texts are tried, so that a few bad texts do not end the job.
 """
 
 from __future__ import annotations
@@ -20,46 +20,52 @@ from typing import Any
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr.errors import ParserUnavailableError
 
-from .messages import Answer, Mode, Text, read_answer
+from .messages import Answer, Mode, Text, WorkerCommand, read_answer
 from .process import WorkerBrokenError, WorkerProcess
 
 Settle = Callable[[Sequence[tuple[str, Answer]]], None]
 
 
-class _BatchFailedError(Exception):
-    """A batch has no graphs; its halves may have."""
-
-
 @dataclass(frozen=True, slots=True)
-class WorkerCommand:
-    """What every worker of a parser is started with.
+class WorkerLimits:
+    """Limits of each worker.
 
     Attributes:
-        parser: name of the parser.
-        python: its interpreter.
-        model: its model.
-        options: what the parser is loaded with.
+        batch_tokens: tokens in a batch, including padding; a longer text is a batch of its own.
+        load_seconds: time to load the parser's weights, including a download.
+        batch_seconds: time for a batch of any size, to which is added
+        token_seconds: time for each of its tokens.
+        restarts: how often in a row a worker is restarted without having parsed anything.
+
+    Raises:
+        ConfigError: a limit is not positive, ``restarts`` is negative.
     """
 
-    parser: str
-    python: str
-    model: str
-    options: Mapping[str, Any]
+    batch_tokens: int = 4000
+    load_seconds: float = 1800.0
+    batch_seconds: float = 120.0
+    token_seconds: float = 0.5
+    restarts: int = 5
 
-    def not_loaded(self, reason: str) -> ParserUnavailableError:
-        """Make the error of a parser that its interpreter cannot load."""
-        remedy = f"See what is missing with: mathamr doctor --parser {self.parser} --python {self.python}"
-        return ParserUnavailableError(f"cannot be loaded by {self.python}: {reason}", self.parser, remedy)
+    def __post_init__(self) -> None:
+        for name in ("batch_tokens", "load_seconds", "batch_seconds"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(name, getattr(self, name), "a positive number")
+        for name in ("token_seconds", "restarts"):
+            if getattr(self, name) < 0:
+                raise ConfigError(name, getattr(self, name), "0 or a positive number")
+
+    def seconds(self, tokens: int) -> float:
+        """Return the time limit of a batch with that many tokens."""
+        return self.batch_seconds + self.token_seconds * tokens
+
+
+class _BatchFailedError(Exception):
+    """A batch failed; its halves may succeed."""
 
 
 class Worker:
-    """A worker on one device, which is started when it is needed and again when it broke.
-
-    Args:
-        command: what it is started with.
-        device: the device it runs on.
-        limits: what it is given.
-    """
+    """A worker on one device, started when needed and restarted after it breaks."""
 
     def __init__(self, command: WorkerCommand, device: str, limits: WorkerLimits) -> None:
         self.command, self.device, self.limits = command, device, limits
@@ -70,15 +76,7 @@ class Worker:
     def answers(
         self, batch: Sequence[Text], mode: Mode, stopped: threading.Event
     ) -> Iterator[list[tuple[str, Answer]]]:
-        """Parse a batch.
-
-        Args:
-            batch: the texts.
-            mode: documents or sentences.
-            stopped: ends everything at once when it is set.
-
-        Returns:
-            An iterator of portions of the answers, by key.
+        """Parse a batch until it is done or ``stopped`` is set; yield the answers by key, some at a time.
 
         Raises:
             ParserUnavailableError: the parser cannot be loaded, or the worker fails repeatedly.
@@ -93,7 +91,7 @@ class Worker:
                 found = self._parsed(texts, mode, stopped)
             except _BatchFailedError as error:
                 if stopped.is_set():
-                    return  # it is nobody's fault
+                    return  # no text is to blame
                 if len(texts) > 1:
                     middle = len(texts) // 2
                     waiting += [texts[:middle], texts[middle:]]
@@ -105,7 +103,7 @@ class Worker:
                 yield self.suspects() + found
 
     def suspects(self) -> list[tuple[str, Answer]]:
-        """Take the texts that failed alone, once it is clear that it was their fault and not the worker's."""
+        """Return and forget the texts that failed alone, once it is clear that the worker is not the cause."""
         taken, self._suspects = self._suspects, []
         return taken
 
@@ -116,20 +114,20 @@ class Worker:
             self._process = None
 
     def _parsed(self, texts: Sequence[Text], mode: Mode, stopped: threading.Event) -> list[tuple[str, Answer]]:
-        """Ask for the graphs of texts."""
+        """Request the graphs of texts."""
         request = {"do": "parse", "mode": mode, "texts": [[text.key, list(text.sentences)] for text in texts]}
         reply = self._asked(request, self.limits.seconds(sum(text.tokens for text in texts)), stopped)
         if "error" in reply:
             raise _BatchFailedError(str(reply.get("message", reply["error"])))
         graphs = reply.get("graphs")
-        pairs = graphs if isinstance(graphs, list) else []
-        if [pair[0] for pair in pairs if isinstance(pair, list) and len(pair) == 2] != [text.key for text in texts]:
-            raise self._broken("it answered for other texts than it was given")
+        keyed = graphs if isinstance(graphs, list) else []
+        if [entry[0] for entry in keyed if isinstance(entry, list) and len(entry) == 2] != [text.key for text in texts]:
+            raise self._broken("its answer is for other texts")
         self._breaks = 0
-        return [(key, read_answer(annotation)) for key, annotation in pairs]
+        return [(key, read_answer(annotation)) for key, annotation in keyed]
 
     def _asked(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event) -> dict[str, Any]:
-        """Send a request to a worker that runs."""
+        """Send a request, to a new process where none is running."""
         if self._process and self._process.ended:
             self.close()  # it ended between two batches; no text is to blame
         try:
@@ -138,7 +136,7 @@ class Worker:
             raise self._broken(str(error), counts=not stopped.is_set()) from error
 
     def _started(self, stopped: threading.Event) -> WorkerProcess:
-        """Start the process and have it load its parser."""
+        """Start the process and load the parser."""
         try:
             process = self._process = WorkerProcess(self.command.python, self.device)
         except OSError as error:
@@ -151,7 +149,7 @@ class Worker:
         return process
 
     def _broken(self, reason: str, counts: bool = True) -> Exception:
-        """End a broken worker; gives what to raise: the batch has failed, or it was once too often."""
+        """End a broken worker and return the error to raise: a failed batch, or too many breaks in a row."""
         tail = self._process.tail if self._process else ""
         self.close()
         self._breaks += counts
@@ -167,13 +165,7 @@ class Worker:
 
 
 class WorkerPool:
-    """Workers that share the batches of a job.
-
-    Args:
-        command: what each is started with.
-        devices: a worker is started on each.
-        limits: what each is given.
-    """
+    """Workers, one on each device, that share the batches of a job."""
 
     def __init__(self, command: WorkerCommand, devices: Sequence[str], limits: WorkerLimits) -> None:
         self._workers = [Worker(command, device, limits) for device in devices]
@@ -184,7 +176,7 @@ class WorkerPool:
         Args:
             batches: the texts; each key once.
             mode: documents or sentences.
-            settle: takes the answers by key as they come, one call at a time.
+            settle: called with the answers by key as they arrive, one call at a time.
 
         Raises:
             ParserUnavailableError: the parser cannot be loaded, or a worker fails repeatedly.
@@ -215,7 +207,7 @@ class WorkerPool:
             try:
                 for job in jobs:
                     job.result()
-            except BaseException:  # Ctrl-C too: no thread waits for a parse that nobody wants any more
+            except BaseException:  # Ctrl-C, too: no thread waits for a parse that is no longer wanted
                 stopped.set()
                 raise
 
@@ -223,37 +215,3 @@ class WorkerPool:
         """End all workers."""
         for worker in self._workers:
             worker.close()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerLimits:
-    """Limits of each worker.
-
-    Attributes:
-        batch_tokens: tokens in a batch, padding included; a longer text is a batch of its own.
-        load_seconds: until a parser has loaded its weights, a download included.
-        batch_seconds: for a batch of any size, on top of which
-        token_seconds: for each of its tokens.
-        restarts: how often in a row a worker is started again without having parsed anything.
-
-    Raises:
-        ConfigError: a limit is not positive, ``restarts`` is negative.
-    """
-
-    batch_tokens: int = 4000
-    load_seconds: float = 1800.0
-    batch_seconds: float = 120.0
-    token_seconds: float = 0.5
-    restarts: int = 5
-
-    def __post_init__(self) -> None:
-        for name in ("batch_tokens", "load_seconds", "batch_seconds"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(name, getattr(self, name), "a positive number")
-        for name in ("token_seconds", "restarts"):
-            if getattr(self, name) < 0:
-                raise ConfigError(name, getattr(self, name), "a number from 0 on")
-
-    def seconds(self, tokens: int) -> float:
-        """Time for a batch of so many tokens."""
-        return self.batch_seconds + self.token_seconds * tokens

@@ -1,4 +1,4 @@
-"""One worker process and its pipes: a line out, a line in, both within a time limit."""
+"""A worker process and its pipes: one line of JSON out, one line in, within a time limit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pyterrier_mathamr._common.json_text import parse_json
 
 SERVE = Path(__file__).with_name("serve.py")
 TAIL = 2000
-"""How much of what a worker printed last is kept for messages, in bytes."""
+"""Bytes of a worker's last output that are kept for messages."""
 
 MOST = 64 << 20
-"""Bytes of the longest reply; the graphs of a batch have some hundred thousand."""
+"""Limit of a reply in bytes; the graphs of a batch take some hundred thousand."""
 
 
 class WorkerBrokenError(Exception):
-    """A worker died, does not answer or answers nonsense; it is of no more use. Never leaves this package."""
+    """A worker died, did not answer in time or violated the protocol; never raised to users."""
 
 
 class WorkerProcess:
@@ -34,7 +34,7 @@ class WorkerProcess:
 
     Args:
         python: the interpreter.
-        device: ``cuda:1``, ``cuda``, ``cpu``, or empty to let the parser choose; the worker sees no other device.
+        device: ``cuda:1``, ``cuda``, ``cpu``, or empty for the parser's choice; the worker sees no other device.
 
     Raises:
         OSError: the interpreter cannot be run.
@@ -47,7 +47,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(python, device, os.environ),
-            start_new_session=True,  # Ctrl-C is for the main process, and what the worker starts can be killed with it
+            start_new_session=True,  # not interrupted by Ctrl-C, and killed with all its children
         )
         self._requests, self._replies, self._prints = (
             pipe.fileno() for pipe in (self._process.stdin, self._process.stdout, self._process.stderr) if pipe
@@ -59,27 +59,24 @@ class WorkerProcess:
 
     @property
     def tail(self) -> str:
-        """What the worker printed last."""
+        """Return the worker's last output."""
         return self._printed.decode("utf-8", "replace").strip()
 
     @property
     def ended(self) -> bool:
-        """Whether the worker is no more."""
+        """Return whether the worker has ended."""
         return self._process.poll() is not None
 
     def ask(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event | None = None) -> dict[str, Any]:
         """Send a request and wait for its reply.
 
         Args:
-            request: what to do; its number is added.
-            seconds: time for all of it.
-            stopped: the wait ends when it is set.
-
-        Returns:
-            The reply.
+            request: the request, without its number.
+            seconds: time limit.
+            stopped: ends the wait when it is set.
 
         Raises:
-            WorkerBrokenError: no reply in time, the end of the worker, or a line that is no reply to this request.
+            WorkerBrokenError: no reply in time, the worker ended, or the line is no reply to this request.
         """
         self._number += 1
         line = json.dumps({"id": self._number, **request}).encode("ascii") + b"\n"
@@ -93,8 +90,8 @@ class WorkerProcess:
         return reply
 
     def kill(self) -> None:
-        """End the worker and all it started, whatever state it is in."""
-        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+        """Kill the worker and its children."""
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -102,7 +99,7 @@ class WorkerProcess:
                 pipe.close()
 
     def _exchange(self, line: bytes, seconds: float, stopped: threading.Event) -> bytes:
-        """Write a line and read one, and meanwhile take what is printed, so that no pipe ever fills up."""
+        """Write a line and read one; read the output meanwhile, so that no pipe fills up."""
         deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as pipes:
             pipes.register(self._requests, selectors.EVENT_WRITE)
@@ -136,7 +133,7 @@ class WorkerProcess:
         return answer
 
     def _written(self, line: bytes) -> bytes:
-        """Write what the pipe takes; give the rest."""
+        """Write what the pipe accepts and return the rest."""
         try:
             return line[os.write(self._requests, line) :]
         except BlockingIOError:
@@ -145,7 +142,7 @@ class WorkerProcess:
             raise WorkerBrokenError(self._end()) from None
 
     def _end(self) -> str:
-        """Say how the worker ended, with its last words."""
+        """Describe how the worker ended, after reading its last output."""
         try:
             code = self._process.wait(5.0)
         except subprocess.TimeoutExpired:
@@ -155,16 +152,16 @@ class WorkerProcess:
             while read := os.read(self._prints, 1 << 16):
                 self._printed = (self._printed + read)[-TAIL:]
         except BlockingIOError:
-            pass  # a process that it started still holds the pipe
+            pass  # a child still holds the pipe
         return f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
 
 
 def environment(python: str, device: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment variables of a worker.
+    """Return the environment variables of a worker.
 
     Args:
-        python: its interpreter; one that is not ours does not see where our packages lie.
-        device: the one device that it may see; ``cuda:1`` counts among those that we see.
+        python: its interpreter; another one than ours does not get the paths of our packages.
+        device: the one device that it sees; ``cuda:1`` is the second of those that we see.
         own: our variables.
     """
     found = dict(own)

@@ -1,15 +1,15 @@
-"""The worker: a neural AMR parser behind lines of JSON, run by the interpreter that the parser is installed for.
+"""The worker: a neural AMR parser behind lines of JSON, run by the interpreter that has the parser installed.
 
-This file alone is run there; it knows the standard library only, and Python from 3.8 on.
+Only this file is run there: it uses the standard library alone, and runs on Python 3.8 and later.
 
     stdin   {"id": 1, "do": "load", "parser": "transition", "model": "doc-sen-conll-amr-seed42", "options": {}}
     stdout  {"id": 1, "ready": {"python": "3.8.18"}}
     stdin   {"id": 2, "do": "parse", "mode": "documents", "texts": [["a1", ["FORMULA_0 is odd.", "Why?"]]]}
-    stdout  {"id": 2, "graphs": [["a1", "(d / document ...)"]]}          one for each text, null where there is none
-    stdout  {"id": 2, "error": "memory", "message": "CUDA out of memory"}  or "failed", "setup": and nothing is lost
+    stdout  {"id": 2, "graphs": [["a1", "(d / document ...)"]]}          one for each text, null for no graph
+    stdout  {"id": 2, "error": "memory", "message": "CUDA out of memory"}  or "failed", "setup"
 
-What the parser itself prints goes to stderr; the replies go to a private copy of stdout. The worker ends with its stdin
-or with the process that started it.
+Output of the parser goes to stderr; replies go to a private copy of stdout. The worker ends with its stdin or with the
+process that started it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Transition:
         return list(self.parser.parse_docs(texts, **window)[0])
 
     def tokens(self, sentence: str) -> list[str]:
-        """Split as the parser does, except that a placeholder stays whole: its tokeniser would cut FORMULA_100."""
+        """Tokenize as the parser does, but keep placeholders whole; its tokenizer would cut FORMULA_100."""
         found: list[str] = []
         for piece in PLACEHOLDER.split(plain(sentence)):
             if PLACEHOLDER.fullmatch(piece):
@@ -72,7 +72,7 @@ class Transition:
 
     @staticmethod
     def files(model: str) -> dict[str, Any]:
-        """Find the files that the parser needs without a network: path, or null where there is none."""
+        """Find the files that the parser needs offline: a path, or null."""
         home = os.path.expanduser(
             os.getenv("TORCH_HOME", os.path.join(os.getenv("XDG_CACHE_HOME", "~/.cache"), "torch"))
         )
@@ -94,7 +94,7 @@ class Transition:
 
 
 class Amrlib:
-    """amrlib from 0.8.1 on; it parses sentences."""
+    """amrlib 0.8.1 or later; it parses sentences."""
 
     packages = ("amrlib", "torch", "transformers", "penman")
     module = "amrlib"
@@ -104,7 +104,7 @@ class Amrlib:
         self.model = load(model_dir=model or None, **options)
 
     def parse(self, mode: str, texts: list[list[str]]) -> list[Any]:
-        """Parse each text as one sentence; null where the model wrote no graph."""
+        """Parse each text as one sentence; null where the model returns no graph."""
         sentences = [" ".join(plain(" ".join(text)).split()) for text in texts]
         found = iter(self.model.parse_sents([own for own in sentences if own], add_metadata=False))
         return [next(found) if own else EMPTY for own in sentences]
@@ -123,7 +123,7 @@ PARSERS: dict[str, Any] = {"transition": Transition, "amrlib": Amrlib}
 
 
 def prefer_cached_hub_code() -> None:
-    """Have torch.hub take the code that it has cached: torch 1.13.1 asks the network for its branch all the same."""
+    """Make torch.hub use its cached code; torch 1.13.1 would query the network for the branch."""
     if "torch" not in sys.modules:
         return
     hub = sys.modules["torch"].hub
@@ -137,13 +137,13 @@ def prefer_cached_hub_code() -> None:
 
 
 def plain(text: str) -> str:
-    """Leave out what parsers stumble over: control characters, half characters and every blank but the space."""
+    """Remove what parsers fail on: control characters, lone surrogates, and white space other than the space."""
     kept = (" " if letter.isspace() else letter for letter in text)
     return "".join(letter for letter in kept if unicodedata.category(letter)[0] != "C" and letter != "\ufffd")
 
 
 def located(wanted: dict[str, str]) -> dict[str, Any]:
-    """Give the first file of each pattern, or null; what was looked for stands beside it."""
+    """Return for each pattern the first file or null, and the pattern."""
     report = {}
     for name, pattern in wanted.items():
         found = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
@@ -152,7 +152,7 @@ def located(wanted: dict[str, str]) -> dict[str, Any]:
 
 
 def examined(name: str, model: str) -> dict[str, Any]:
-    """Say what of a parser's environment is there: versions, whether it can be imported, devices, files."""
+    """Examine a parser's environment: versions, whether it can be imported, devices, files."""
     from importlib import metadata
 
     parser = PARSERS[name]
@@ -177,13 +177,13 @@ def examined(name: str, model: str) -> dict[str, Any]:
 
 
 class Server:
-    """Answers requests one after the other."""
+    """Answers requests one by one."""
 
     def __init__(self) -> None:
         self.parser: Any = None
 
     def reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Answer one request; whatever goes wrong is part of the answer."""
+        """Answer one request; an exception becomes an error reply."""
         kind = ""
         try:
             reply: dict[str, Any] = getattr(self, request["do"])(request)
@@ -192,7 +192,7 @@ class Server:
             out_of_memory = isinstance(error, MemoryError) or "out of memory" in str(error).lower()
             kind = "memory" if out_of_memory else "setup" if request.get("do") == "load" else "failed"
             reply = {"error": kind, "message": f"{type(error).__name__}: {error}"[:2000]}
-        if kind == "memory" and "torch" in sys.modules:  # not before here: the error keeps its tensors
+        if kind == "memory" and "torch" in sys.modules:  # only here: the exception referred to its tensors
             sys.modules["torch"].cuda.empty_cache()
         reply["id"] = request.get("id")
         return reply
@@ -216,22 +216,20 @@ class Server:
 
 
 def end_with(parent: int, finish: Callable[[int], Any] = os._exit) -> None:
-    """End when the starting process is gone, even in the midst of a parse."""
+    """End when the starting process has ended, even during a parse."""
     while os.getppid() == parent:
         time.sleep(1.0)
     finish(1)
 
 
 def main() -> None:
-    """Take requests from stdin until it ends."""
+    """Answer the requests on stdin until it ends."""
     folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [
-        path for path in sys.path if os.path.abspath(path or ".") != folder
-    ]  # its files are not modules here
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != folder]  # no modules of ours
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
-    os.dup2(2, 1)  # whatever prints from now on, in Python or C, prints to stderr
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a library that asks a question takes no request for the answer
+    os.dup2(2, 1)  # all output from now on, of Python or C, goes to stderr
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a library that prompts the user reads no request
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     server = Server()
     for line in requests:

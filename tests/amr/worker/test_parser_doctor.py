@@ -106,7 +106,18 @@ def test_an_interpreter_that_is_none_is_named(tmp_path, broken_python, monkeypat
     echo.chmod(0o755)
     assert "does not run the worker" in run("doctor", "--python", echo).output
     monkeypatch.delenv("MATHAMR_TRANSITION_PYTHON", raising=False)
-    assert "MATHAMR_TRANSITION_PYTHON; see docs/parsers.md" in run("doctor").output
+    assert "pass --python or set MATHAMR_TRANSITION_PYTHON" in run("doctor", "--parser", "transition").output
+
+
+def test_without_arguments_every_parser_is_examined(monkeypatch):
+    monkeypatch.delenv("MATHAMR_TRANSITION_PYTHON", raising=False)
+    result = run("doctor")
+    assert result.exit_code == 0, result.output
+    assert "parser dependency\nok       the embedded parser works" in result.output
+    assert "parser transition\nMISSING  no interpreter is given" in result.output
+    assert f"parser amrlib\nok       {sys.executable} is Python" in result.output
+    assert run("doctor", "--parser", "dependency").exit_code == 0
+    assert run("doctor", "--parser", "transition").exit_code == 1
 
 
 def test_amrlib_in_this_environment_or_another(foreign_python, tmp_path):
@@ -143,7 +154,7 @@ def test_graphs_from_the_command_line_are_the_same_after_a_kill(
     options = ["--parser", "transition", "--parser-python", foreign_python, "--parser-device", "cpu", "-q"]
     done = run("graphs", pair_file, "-o", tmp_path / "undisturbed", *options)
     assert done.exit_code == 0, done.output
-    assert "the embedded parser's is taken" in done.output
+    assert "the embedded parser is used" in done.output
     assert "24 graphs\nThe embedded parser had to parse 1 of the texts" in done.output
     assert (tmp_path / "undisturbed.parses").is_file()
     (marks / "parsed").unlink()
@@ -157,7 +168,7 @@ def test_graphs_from_the_command_line_are_the_same_after_a_kill(
     job.wait()
     again = run("graphs", pair_file, "-o", tmp_path / "killed", *options)
     assert again.exit_code == 0
-    assert "the embedded parser's is taken" in again.output
+    assert "the embedded parser is used" in again.output
     assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "undisturbed")
 
 

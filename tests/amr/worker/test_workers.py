@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,12 @@ def test_sentences_of_amrlib_are_merged_here(foreign_python):
         assert parser.parse_sentences(["", "Yes."]) == ["(a / amr-empty)", "(y / yes.)"]
     with pytest.raises(ParserUnavailableError, match="FileNotFoundError"):
         AmrlibParser(foreign_python, model="none").parse_sentences(["One."])
+
+
+@pytest.mark.skipif(find_spec("amrlib") is not None, reason="amrlib is installed here")
+def test_amrlib_that_is_missing_here_is_an_import_error_that_names_the_extra():
+    with pytest.raises(ImportError, match=r"amrlib is not installed; run: pip install 'pyterrier-mathamr\[amrlib\]'"):
+        GraphBuilder("amrlib").build({"1": post_from_text("One."), "2": post_from_text("Two.")})
 
 
 def test_parsers_are_their_parameters_also_in_another_process(foreign_python, tmp_path):
