@@ -1,4 +1,13 @@
-"""AMR graphs: the data, its Penman codec, and the parsers that make graphs of posts."""
+"""AMR graphs: the data, its Penman notation, and the parsers that turn posts into graphs.
+
+post ── protocol ──▶ texts ──┬─ dependency/   the embedded parser: rules over a dependency tree
+what a parser is     └─ worker/       neural parsers in other interpreters
+│
+▼
+graph ◀── merge ◀── parts, one for each sentence: placeholders unique, one root
+│
+penman/   graphs to Penman text and back
+"""
 
 from __future__ import annotations
 
@@ -58,20 +67,20 @@ __all__ = [
 PARSERS: Mapping[str, Callable[..., AmrParser]] = {
     parser.name: parser for parser in (DependencyAmrParser, TransitionAmrParser, AmrlibParser)
 }
-"""What makes the parser of each name."""
+"""The class of each parser by name."""
 
 
 def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
-    """Give the parser of a name, or the parser itself.
+    """Return the parser of a name, or the parser itself.
 
     Args:
-        name_or_parser: ``"dependency"``, the embedded parser, ``"transition"`` or ``"amrlib"``, the neural ones in
-            interpreters of their own, or any object with the methods of `AmrParser`.
-        options: of the named parser, such as ``python`` and ``model``. Without options, the same name is the same
-            parser each time, so that workers once started are used again.
+        name_or_parser: ``"dependency"``, the embedded parser; ``"transition"`` or ``"amrlib"``, the neural ones in
+            other interpreters; or any object with the methods of `AmrParser`.
+        options: of the named parser, such as ``python`` and ``model``. Without options the same object is returned
+            for a name each time, so that its workers are reused.
 
     Raises:
-        ConfigError: no parser has this name, the object is no parser, or an option has no such value.
+        ConfigError: no parser has this name, the object is no parser, or an option has an invalid value.
     """
     if isinstance(name_or_parser, str) and name_or_parser in PARSERS:
         return PARSERS[name_or_parser](**options) if options else _shared(name_or_parser)
@@ -83,5 +92,4 @@ def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
 
 @cache
 def _shared(name: str) -> AmrParser:
-    """Make the parser of a name, once."""
     return PARSERS[name]()

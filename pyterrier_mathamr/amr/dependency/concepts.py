@@ -1,10 +1,16 @@
-"""The concepts of a sentence: which words have a node, and what it is called.
+"""The nodes of a sentence: a concept for each content word, and wrappers around them.
 
     matrices  matrix            converges  converge-01           the proof  prove-01        two  2
     it, its   (i / it) once     Gauss      (p / person :name (n / name :op1 "Gauss"))       x, x  (x / x) once
     author    (p / person :ARG0-of (a / author-01))              which      amr-unknown
 
-Function words have none; what they say is told by roles and wrappers.
+Function words have no node; their meaning is in the roles and in wrappers: modals, comparisons, equations, bounds and
+coordinations, put around the node of a token.
+
+    can be larger    (p / possible-01 :ARG1 (h / have-degree-91 :ARG2 (l / large-01) :ARG3 (m / more)))
+    x and y          (a / and :op1 (x / x) :op2 (y / y))
+    at least two     (a / at-least :op1 2)
+    x is y           (e / equal-01 :ARG1 (x / x) :ARG2 (y / y))     where both are formulas
 """
 
 from __future__ import annotations
@@ -33,12 +39,12 @@ from .roles import concludes
 _SILENT = frozenset({"punct", "case", "mark", "cc", "aux", "aux:pass", "cop", "expl", "goeswith", "fixed",
                      "compound:prt", "cc:preconj", "reparandum"})  # fmt: skip
 _NAME_PARTS = frozenset({"flat", "compound", "flat:name"})
-_PLACES = ("nsubj", "obj", "nsubj:pass", "advmod", "obl")  # where a relative pronoun stands in its clause
+_PLACES = ("nsubj", "obj", "nsubj:pass", "advmod", "obl")  # of a relative pronoun in its clause
 _LONGEST_LABEL = 40
 
 
 def make_nodes(c: Conversion) -> None:
-    """Give each content word its node."""
+    """Add a node for each content word."""
     for token in range(len(c.words)):
         if c.inner[token] < 0 and _has_meaning(c, token):
             c.inner[token] = c.outer[token] = _node(c, token)
@@ -73,7 +79,7 @@ def _is_silent(c: Conversion, token: int) -> bool:
 
 
 def _leads(c: Conversion, token: int) -> bool:
-    """Whether an adverb only joins clauses: where and when that ask nothing, the "then" of an "if"."""
+    """Return whether an adverb only joins clauses: where and when that are no questions, the "then" of an "if"."""
     if c.lower[token] == "then":
         return any(c.marker(child, "mark") == "if" for child in c.children[c.heads[token]])
     return c.joins_clauses(token) and c.heads[c.heads[token]] >= 0
@@ -103,7 +109,7 @@ def _node(c: Conversion, token: int) -> int:
         alone = not any(_has_meaning(c, child) for child in c.children[token]) and c.heads[token] >= 0
         return c.part.constant(number) if alone else c.part.add(number)
     if len(word) == 1 and word.isalpha() and tag[0] == "N":
-        return c.shared(c.words[token])  # a symbol that is typed as text
+        return c.shared(c.words[token])  # a symbol typed as text
     if _is_name(c, token):
         return _name(c, token)
     if tag[0] == "V":
@@ -169,7 +175,7 @@ def _modifier(c: Conversion, token: int) -> int:
 
 
 def _names(c: Conversion, head: int, token: int) -> bool:
-    """Whether a token is a part of the name that its head is."""
+    """Return whether a token is a part of its head's name."""
     return (
         c.tags[head] in ("NNP", "NNPS") and c.tags[token] in ("NNP", "NNPS", "CD", ",", "HYPH")
         and _is_name(c, head) and not c.formula[token]
@@ -196,12 +202,12 @@ def _name(c: Conversion, token: int) -> int:
 
 
 def _quoted(word: str) -> str:
-    """Write a word in quotes, as the parts of a name are."""
+    """Return a word in quotes, as the parts of a name are written."""
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def make_wrappers(c: Conversion) -> None:
-    """Put modals, comparisons, equations and coordinations round their tokens."""
+    """Put modals, comparisons, equations, bounds and coordinations around the nodes of their tokens."""
     conjuncts: dict[int, list[int]] = {}
     for token in range(len(c.words)):
         if c.inner[token] < 0:
@@ -254,7 +260,7 @@ def _grade(c: Conversion, token: int) -> str:
 
 
 def _compare(c: Conversion, token: int) -> None:
-    """(have-degree-91 :ARG2 adjective :ARG3 more|most) round a compared adjective."""
+    """(have-degree-91 :ARG2 adjective :ARG3 more|most) around a compared adjective."""
     word, tag = c.lower[token], c.tags[token]
     grade = _grade(c, token) or ("most" if tag[-1] == "S" else "more")
     if word in ("more", "most", "less", "least", "fewer") or tag[:2] == "RB":

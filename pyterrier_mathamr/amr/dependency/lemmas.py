@@ -1,4 +1,4 @@
-"""Lemmas by rule, with the plurals of mathematics (``axes``, ``matrices``) and the irregular forms a treebank shows."""
+"""Lemmas by rule, with the plurals of mathematics (``axes``, ``matrices``) and irregular forms."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _DOUBLED = re.compile(r"([bdgklmnprt])\1$")
 
 
 def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
-    """Give a word's lemma.
+    """Return a word's lemma.
 
     Args:
         word: the word in lower case.
         tag: its Penn tag.
-        known: lemmas by ``letter:word`` (n noun, v verb, a adjective or adverb), asked before the rules.
+        known: lemmas by ``letter:word`` (n noun, v verb, a adjective or adverb), which precede the rules.
 
     Returns:
         The lemma in lower case.
@@ -74,10 +74,8 @@ def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
 
 
 def by_rule(word: str, tag: str) -> str:
-    """Give the lemma that spelling alone suggests."""
-    if tag in ("NNS", "NNPS"):
-        return _singular(word)
-    if tag == "VBZ":
+    """Return the lemma by spelling alone."""
+    if tag in ("NNS", "NNPS", "VBZ"):
         return _singular(word)
     if tag in ("VBD", "VBN") and word.endswith("ed") and len(word) > 4:
         return word[:-3] + "y" if word.endswith("ied") else _restored(word[:-2])
@@ -91,7 +89,7 @@ def by_rule(word: str, tag: str) -> str:
 
 
 def _positive(stem: str) -> str:
-    """The adjective of a comparative's stem: bigg, simpl and fin are big, simple and fine."""
+    """Return the adjective of a comparative's stem: big, simple and fine for bigg, simpl and fin."""
     if _DOUBLED.search(stem) and not stem.endswith("ll"):
         return stem[:-1]
     return stem + "e" if _E_LOST_IN_COMPARING.search(stem) else stem
@@ -108,7 +106,7 @@ def _singular(word: str) -> str:
 
 
 def _restored(stem: str) -> str:
-    """Undo a doubled consonant or put back a lost e."""
+    """Undo a doubled consonant or restore a final e."""
     if _DOUBLED.search(stem) and len(stem) > 3 and not stem.endswith("ll"):
         return stem[:-1]
     return stem + "e" if _E_LOST.search(stem) else stem

@@ -1,27 +1,26 @@
-"""What the conversion of dependencies to AMR knows about words: tables only."""
+"""The tables of words that the conversion of dependencies to AMR uses."""
 
 from __future__ import annotations
 
 
 def _table(text: str) -> dict[str, str]:
     """Read ``word:value`` pairs."""
-    return dict(pair.split(":") for pair in text.split())
+    return dict(pair.split(":", 1) for pair in text.split())
 
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SENSES = (
+SENSES = _table(
     "have:03 do:02 go:02 bear:02 develop:02 assume:02 consider:02 apply:02 differ:02 succeed:02 cross:02 admit:02 "
     "lead:03 turn:02 correct:02 easy:05 hard:02 clear:06 high:02 wrong:02 good:02 low:04 long:03 right:06 useful:05 "
     "distant:02 close:10 smart:06 real:04 independent:03 sure:02 simple:02"
 )
-SENSES = _table(_SENSES)
-"""PropBank's sense of a frame where it is not 01, in the meaning that posts use: to own, to give birth, to suppose, to
-think about, to be unlike, to result in; adjectives as AMR numbers them."""
+"""PropBank's sense of a frame where it is not 01, in the meaning usual in posts (to own, to give birth, to suppose, to
+think about, to be unlike, to result in); for adjectives AMR's."""
 
-_NOMINAL_FRAMES = (
+NOMINAL_FRAMES = _table(
     "proof:prove solution:solve definition:define assumption:assume explanation:explain answer:answer "
     "question:question difference:differ multiplication:multiply convergence:converge divergence:diverge "
     "derivation:derive integration:integrate differentiation:differentiate approximation:approximate "
@@ -38,7 +37,6 @@ _NOMINAL_FRAMES = (
     "dependence:depend growth:grow decomposition:decompose completion:complete "
     "requirement:require relation:relate argument:argue thanks:thank"
 )
-NOMINAL_FRAMES = _table(_NOMINAL_FRAMES)
 """Nouns that AMR writes as the verb's frame."""
 
 ADJECTIVE_FRAMES = _set(
@@ -48,11 +46,10 @@ ADJECTIVE_FRAMES = _set(
 )
 """Adjectives that are frames as predicates; their subject is :ARG1."""
 
-_ADJECTIVE_NAMES = (
+ADJECTIVE_NAMES = _table(
     "different:differ similar:resemble able:possible necessary:need sufficient:suffice related:relate "
     "closed:close bounded:bound"
 )
-ADJECTIVE_NAMES = _table(_ADJECTIVE_NAMES)
 """The frame of an adjective where it is not the adjective itself."""
 
 UNACCUSATIVE = _set(
@@ -60,45 +57,43 @@ UNACCUSATIVE = _set(
     "fail arise remain seem belong consist depend die commute coincide equal mean imply flow cost weigh come "
     "result lie intersect terminate oscillate"
 )
-"""Verbs whose subject is :ARG1 where they have no object (see `SUBJECT_IS_THING` for those that keep it)."""
+"""Verbs whose subject is :ARG1 where they have no object (see `SUBJECT_IS_THING` for those with one)."""
 
 SUBJECT_IS_THING = _set(
     "equal mean differ belong consist exist converge diverge tend cost weigh contain resemble coincide obligate"
 )
 """Verbs whose subject is :ARG1 and whose object is :ARG2."""
 
-_AGENTS = (
+AGENTS = _table(
     "author:author writer:write editor:edit reader:read teacher:teach student:study owner:own user:use founder:found "
     "inventor:invent creator:create producer:produce director:direct manager:manage developer:develop designer:design "
     "painter:paint composer:compose player:play singer:sing researcher:research inhabitant:inhabit employee:employ "
     "speaker:speak winner:win successor:succeed"
 )
-AGENTS = _table(_AGENTS)
-"""Persons named by what they do, (p / person :ARG0-of (a / author-01)), as the guidelines of AMR ask."""
+"""Persons named by what they do, (p / person :ARG0-of (a / author-01)), as in AMR's guidelines."""
 
 LIMIT_VERBS = _set("go tend approach converge increase decrease grow vary move run")
-"""Verbs of a clause with "as" that says when: as x tends to 0."""
+"""Verbs of a temporal clause with "as": as x tends to 0."""
 
 CONCLUSIONS = _set("thus hence therefore consequently so accordingly")
-"""Adverbs that make what they stand by the effect of a cause told before."""
+"""Adverbs that mark the effect of a cause before it."""
 
 SIGNS = {"=": "equal-01", "<": "less-than", ">": "more-than", "≤": "at-most", "≥": "at-least"}
-"""Signs of relation that are typed as text."""
+"""Relation signs typed as text."""
 
 COMMANDS = _set(
     "list find prove show let give determine compute calculate evaluate solve suppose assume note consider define "
     "observe simplify name count state explain describe"
 )
-"""First words that command, also where they could be nouns."""
+"""First words of a command, even if they could be nouns."""
 
 QUANTIFIERS = _set("all every each any some")
 
-_MODALS = (
+MODALS = _table(
     "can:possible could:possible may:possible might:possible must:obligate should:recommend ought:recommend ca:possible"
 )
-MODALS = _table(_MODALS)
 
-_PREPOSITIONS = (
+PREPOSITIONS = _table(
     "in::location on::location at::location inside::location within::location near::location between::location "
     "under::location over::location above::location below::location along::location around::location "
     "across::location outside::location behind::location beside::location throughout::location with::accompanier "
@@ -108,19 +103,17 @@ _PREPOSITIONS = (
     "because::cause despite::concession without::accompanier than::compared-to of::poss 's::poss except::except "
     "per::frequency given::condition"
 )
-PREPOSITIONS = dict(pair.split(":", 1) for pair in _PREPOSITIONS.split())
-"""Roles of obliques by preposition; any other gives ``:prep-X``."""
+"""Roles of obliques by preposition; ``:prep-X`` for any other."""
 
-_MARKS = (
+MARKS = _table(
     "if::condition when::time while::time whenever::time after::time before::time until::time once::time "
     "because::cause since::cause as::cause so::purpose although::concession though::concession unless::condition "
     "whether::mode where::condition such::condition given::condition provided::condition assuming::condition "
     "suppose::condition by::manner without::manner for::purpose to::purpose in::purpose iff::condition"
 )
-MARKS = dict(pair.split(":", 1) for pair in _MARKS.split())
 """Roles of adverbial clauses by their first word."""
 
-_ADVERBS = (
+ADVERBS = _table(
     "here::location there::location everywhere::location now::time then::time always::time often::frequency "
     "sometimes::frequency never::time already::time still::mod again::mod also::mod too::mod only::mod even::mod "
     "just::mod very::degree so::degree quite::degree really::degree more::degree most::degree less::degree "
@@ -129,7 +122,6 @@ _ADVERBS = (
     "first::time finally::time next::time recently::time currently::time maybe::mod perhaps::mod rather::degree "
     "somewhat::degree exactly::mod"
 )
-ADVERBS = dict(pair.split(":", 1) for pair in _ADVERBS.split())
 """Roles of adverbs; any other is :manner under a verb, :degree or :mod elsewhere."""
 
 NUMBER_WORDS = {
@@ -176,7 +168,7 @@ CITIES = _set(
     "oslo oxford paris prague princeton rome seattle seoul shanghai stockholm sydney tokyo toronto turin venice "
     "vienna warsaw washington york zurich"
 )
-"""The larger cities of the world, and those of its universities that posts speak of."""
+"""The larger cities of the world, and university cities that occur in posts."""
 
 MONTHS = _set("january february march april may june july august september october november december")
 
@@ -187,14 +179,13 @@ COMMON_NOUNS = _set(
     "series sequence limit probability statistics mathematics math physics logic thanks step method property law "
     "rule lcm gcd pdf cdf iff rhs lhs wlog qed integer number prime vector polynomial graph"
 )
-"""Words that a capital at the start of a line does not make a name."""
+"""Words that are no names even if capitalised."""
 
-_PRONOUN_FORMS = (
+PRONOUNS = _table(
     "i:i me:i my:i mine:i myself:i you:you your:you yours:you yourself:you he:he him:he his:he himself:he she:she "
     "her:she hers:she it:it its:it itself:it we:we us:we our:we ours:we ourselves:we they:they them:they their:they "
     "theirs:they themselves:they u:you"
 )
-PRONOUNS = _table(_PRONOUN_FORMS)
 DETERMINERS = _set("a an the")
 QUESTION_WORDS = _set("what which who whom whose how why where when what's")
 HAVE_ROLE = _set("president mayor governor capital minister king queen leader ceo director head member chairman")

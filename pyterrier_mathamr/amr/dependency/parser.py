@@ -64,7 +64,7 @@ def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
         lemmas: lemmas by ``letter:word``.
 
     Returns:
-        A part with one root and each placeholder as a node; without roots where the sentence holds no word.
+        A part with one root and each placeholder as a node; without a root where the sentence has no word.
     """
     conversion = Conversion(syntax, lemmas)
     repair(conversion)
@@ -87,7 +87,7 @@ def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
 
 
 def _root(c: Conversion) -> int:
-    """The token that the graph hangs on, or -1 where no token has a node."""
+    """Return the token whose node is the root, or -1 where no token has a node."""
     level = [token for token, head in enumerate(c.heads) if head < 0]
     while level:
         for token in level:
@@ -98,7 +98,7 @@ def _root(c: Conversion) -> int:
 
 
 def _ask(c: Conversion, root: int) -> int:
-    """Turn "What is X?" round, so that X is the root: (x :domain amr-unknown); gives the root."""
+    """Invert "What is X?", so that X is the root, (x :domain amr-unknown); return the root."""
     if c.label(root) != "amr-unknown" or c.tags[root][0] != "W":
         return root
     subject = c.subject(root)
@@ -124,7 +124,7 @@ def _ask(c: Conversion, root: int) -> int:
 
 
 def _mood(c: Conversion, root: int) -> None:
-    """Mark commands and questions to be answered by yes or no."""
+    """Mark commands and yes-no questions."""
     first = next((i for i, word in enumerate(c.lower) if word[0].isalnum() and word not in ("please", "so", "also")), 0)
     begins = root - first < 2 or (c.tags[root] == "VB" and c.lower[root - 1] == ",")  # "Given x, find y"
     bare = c.tags[root] in ("VB", "VBP") and c.subject(root) < 0 and c.child(root, "expl") < 0

@@ -1,8 +1,8 @@
-"""What a dependency tree of a mathematical sentence often has wrong, mended before it is converted.
+"""Correct frequent errors in the dependency tree of a mathematical sentence, before it is converted.
 
-let X be Y          Y is what is let, "be" its copula      such that          both are one conjunction
-does X converge     "converge" stands above "does"         Henri Poincaré     names side by side are one
-List all X          a first word that commands is a verb   at least two       at-least is said of the number
+let X be Y          Y is the complement, "be" its copula   such that          one conjunction
+does X converge     "converge" is the head of "does"       Henri Poincaré     adjacent names are one name
+List all X          a first word that commands is a verb   at least two       at-least modifies the number
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS = {
 
 
 def repair(c: Conversion) -> None:
-    """Mend the tree of a sentence in place."""
+    """Correct the tree of a sentence in place."""
     for token, word in enumerate(c.lower[:-1]):
         if word == "such" and c.lower[token + 1] == "that":
             c.relations[token] = c.relations[token + 1] = "mark"
@@ -39,7 +39,7 @@ def repair(c: Conversion) -> None:
 
 
 def _move(c: Conversion, token: int, head: int, relation: str) -> None:
-    """Hang a token on another head."""
+    """Attach a token to another head."""
     if c.heads[token] >= 0:
         c.children[c.heads[token]].remove(token)
     c.heads[token], c.relations[token] = head, relation
@@ -48,7 +48,7 @@ def _move(c: Conversion, token: int, head: int, relation: str) -> None:
 
 
 def _let(c: Conversion, let: int) -> None:
-    """Make "be" in "let X be Y" the copula of Y, and Y what is let."""
+    """Make "be" in "let X be Y" the copula of Y, and Y the complement."""
     after = [child for child in c.children[let] if child > let]
     be = next((child for child in after if c.lower[child] == "be" and not c.children[child]), -1)
     said = next((child for child in after if child > be >= 0 and c.relations[child] not in ("punct", "obl")), -1)
@@ -58,7 +58,7 @@ def _let(c: Conversion, let: int) -> None:
 
 
 def _conclusion(c: Conversion, adverb: int) -> None:
-    """Put what is concluded above the adverb: thus, x is y."""
+    """Make the conclusion the head of the adverb: thus, x is y."""
     said = next((child for child in c.children[adverb] if c.relations[child] != "punct"), -1)
     if said >= 0:
         _move(c, said, -1, "root")
@@ -68,7 +68,7 @@ def _conclusion(c: Conversion, adverb: int) -> None:
 
 
 def _do(c: Conversion, do: int) -> None:
-    """Put the verb of a question above the "does" before it: does X converge."""
+    """Make the verb of a question the head of the "does" before it: does X converge."""
     verb = next((i for i in range(do + 2, len(c.words)) if c.tags[i] in ("VB", "VBP") and _below(c, i, do)), -1)
     if verb < 0 or c.lower[verb - 1] == "to" or not c.asks:
         return
@@ -85,7 +85,7 @@ def _do(c: Conversion, do: int) -> None:
 
 
 def _bound(c: Conversion, first: int, number: int) -> None:
-    """Hang "at least" on its number."""
+    """Attach "at least" to its number."""
     c.bounds[number] = _BOUNDS[c.lower[first], c.lower[first + 1]]
     for word in (first, first + 1):
         if _below(c, number, word):
@@ -100,7 +100,7 @@ def _below(c: Conversion, token: int, above: int) -> bool:
 
 
 def _command(c: Conversion) -> None:
-    """Read "List all primes" as a command: the first word is a verb, what is said of it its object."""
+    """Read "List all primes" as a command: the first word is a verb, its dependent the object."""
     after = next((i for i, tag in enumerate(c.tags) if i and tag not in ("RB", "PDT")), -1)
     if after < 0 or c.heads[0] >= 0 or not (c.formula[after] or c.tags[after] in ("DT", "PRP", "PRP$")):
         return
@@ -112,7 +112,7 @@ def _command(c: Conversion) -> None:
 
 
 def _join_names(c: Conversion) -> None:
-    """Hang the words of a name on the one that has its head outside, also words that elsewhere are common nouns."""
+    """Attach the words of a name to the one whose head is outside, including words that may be common nouns."""
     names: set[int] = set()
     start = 0
     while start < len(c.words):

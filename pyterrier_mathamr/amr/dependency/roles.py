@@ -1,10 +1,17 @@
-"""From dependency relations to AMR roles: the edges of a sentence's graph.
+"""The edges of a sentence's graph: from dependency relations to AMR roles.
 
-nsubj       :ARG0, :ARG1 in the passive, of verbs such as "converge" and of adjectives, :domain of nouns
-obj, iobj   :ARG1, :ARG2
-xcomp ...   :ARG1, :ARG2 beside an object; the subject that an infinitive shares is a second edge
-obl, nmod   by preposition          advcl   by conjunction          advmod   by adverb
-acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   :mod
+    nsubj       :ARG0; :ARG1 in the passive, of verbs such as "converge" and of adjectives; :domain of nouns
+    obj, iobj   :ARG1, :ARG2
+    xcomp ...   :ARG1, :ARG2 beside an object; the subject that an infinitive shares is a second edge
+    obl, nmod   by preposition          advcl   by conjunction          advmod   by adverb
+    acl, relcl  :ARG0-of, :ARG1-of      amod, det, compound, appos and all others   :mod
+
+A clause is classified by its ``mark``, the conjunction that depends on its verb:
+
+    we want to prove it     :ARG0 we of both verbs        the map that we use    (m / map :ARG1-of (u / use-01 ...))
+    it is zero if x is      :condition                    because it is odd      :ARG1-of (c / cause-01 :ARG0 ...)
+    x such that it is odd   :condition                    unless it is odd       :condition (o / odd :polarity -)
+    as x tends to 0         :time                         to prove it            :purpose
 """
 
 from __future__ import annotations
@@ -73,7 +80,7 @@ def attach(c: Conversion, token: int, head: int) -> None:
 
 
 def _behind_such(c: Conversion, token: int, head: int) -> bool:
-    """Whether "such that" stands between a word and what depends on it."""
+    """Return whether "such that" is between a word and its dependent."""
     return "such" in c.present and any(c.lower[child] == "such" and head < child < token for child in c.children[head])
 
 
@@ -89,7 +96,7 @@ def _preposition(c: Conversion, token: int) -> str:
 
 
 def _plain_role(c: Conversion, token: int, head: int, relation: str) -> str:
-    """The role of a dependent that is one edge."""
+    """Return the role of a dependent that is one edge."""
     if relation != "advcl" and c.marker(token, "mark") == "if":
         return ":condition"
     if relation == "obj":
@@ -177,11 +184,11 @@ def _adverb_role(c: Conversion, token: int, head: int) -> str:
     return role or (":manner" if c.is_verb(head) else ":degree" if c.tags[head][0] in "JR" else ":mod")
 
 
-_USING = ("use-01", "apply-02")  # in "we use x to prove y" it is we who prove
+_USING = ("use-01", "apply-02")  # in "we use x to prove y" the subject of both verbs is "we"
 
 
 def subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
-    """Give :ARG0 to an agent, :ARG1 to what something is done to or a frame is said of, :domain to all others."""
+    """Return :ARG0 for an agent, :ARG1 for a patient or the subject of a frame, :domain for all others."""
     if not c.is_verb(head) or c.formula[head]:
         return ":ARG1" if c.has_frame(head) else ":domain"
     name = c.label(head)[:-3]
@@ -191,7 +198,7 @@ def subject_role(c: Conversion, head: int, *, passive: bool = False) -> str:
 
 
 def complement_role(c: Conversion, head: int) -> str:
-    """Give the role of a complement: the first that is free after the object and, for some verbs, the subject."""
+    """Return the role of a complement: the first free one after the object and, for some verbs, the subject."""
     if c.has_frame(head):
         taken = c.child(head, "obj", "nsubj:pass") >= 0 or c.label(head)[:-3] in SUBJECT_IS_THING
         return ":ARG2" if taken else ":ARG1"
@@ -199,7 +206,7 @@ def complement_role(c: Conversion, head: int) -> str:
 
 
 def attach_complement(c: Conversion, token: int, head: int) -> None:
-    """Attach a complement; an infinitive shares a subject with the verb above it, "whether" asks."""
+    """Attach a complement; an infinitive shares a subject with its head, "whether" is a question."""
     c.edge(c.inner[head], complement_role(c, head), c.outer[token])
     if c.relations[token] == "xcomp" and c.subject(token) < 0:
         controller = -1 if c.label(head) in _USING else c.child(head, "obj")
@@ -211,7 +218,7 @@ def attach_complement(c: Conversion, token: int, head: int) -> None:
 
 
 def share_subject(c: Conversion, token: int, head: int) -> None:
-    """Give a second verb the subject of the first."""
+    """Attach the subject of the first verb to the second."""
     subject = c.subject(head)
     if c.subject(token) < 0 and subject >= 0 and c.inner[subject] >= 0 and c.is_verb(head):
         passive = c.child(token, "aux:pass") >= 0
@@ -219,13 +226,13 @@ def share_subject(c: Conversion, token: int, head: int) -> None:
 
 
 def is_cause(c: Conversion, token: int, relation: str) -> bool:
-    """Whether a clause or adverb is the cause of what it depends on."""
+    """Return whether a clause or adverb is the cause of its head."""
     word = c.marker(token, "mark") if relation == "advcl" else c.lower[token]
     return word == "why" or (relation == "advcl" and MARKS.get(word) == ":cause" and word != "as")
 
 
 def concludes(c: Conversion, token: int) -> bool:
-    """Whether an adverb says that a cause was told before, as "thus" does and "so" at the start."""
+    """Return whether an adverb refers to a cause before it, as "thus" does, and "so" at the start."""
     word = c.lower[token]
     return (
         c.relations[token] == "advmod"
@@ -235,14 +242,14 @@ def concludes(c: Conversion, token: int) -> bool:
 
 
 def declares(c: Conversion, token: int) -> bool:
-    """Whether a clause says what symbols stand for, as in "x + c, where c is a constant"."""
+    """Return whether a clause defines symbols, as in "x + c, where c is a constant"."""
     return "where" in c.present and any(
         c.lower[child] == "where" and child > 0 and c.lower[child - 1] == "," for child in c.children[token]
     )
 
 
 def describing_role(c: Conversion, token: int) -> str:
-    """Give the role of a clause that describes a noun: what the noun is in the clause, inverted."""
+    """Return the role of a clause that describes a noun: the noun's role in the clause, inverted."""
     if c.relations[token] == "acl:relcl":
         for child in c.children[token]:
             if c.inner[child] < 0 and c.lower[child] in ("which", "that", "who", "whom"):
@@ -269,7 +276,7 @@ def describing_role(c: Conversion, token: int) -> str:
 
 
 def adverbial_role(c: Conversion, token: int) -> str:
-    """Give the role of an adverbial clause by the word that introduces it."""
+    """Return the role of an adverbial clause by the word that introduces it."""
     word = _conjunction(c, token)
     if not word:
         return ":manner" if c.tags[token] == "VBG" else ":purpose" if c.tags[token] == "VB" else ":mod"
@@ -282,7 +289,7 @@ def adverbial_role(c: Conversion, token: int) -> str:
 
 
 def _conjunction(c: Conversion, token: int) -> str:
-    """The word that introduces a clause: its ``mark``, or a first word such as "when" that is none by its relation."""
+    """Return the word that introduces a clause: its ``mark``, or a first word such as "when" with another relation."""
     mark = c.marker(token, "mark")
     first = min([token, *(child for child in c.children[token] if c.relations[child] != "punct")])
     return mark or (c.lower[first] if first != token and c.lower[first] in MARKS else "")

@@ -4,9 +4,9 @@
                                                                      -> head: dependent . head + distance
                                                                      -> relation of the chosen arc
 
-All activations are integers of at most 127, weights of 8 bits, so that each float32 sum of products stays below 2**24
-and is exact: the answer depends neither on the batch nor on the order in which a machine adds. Trained on Universal
-Dependencies English EWT, see ``data/parser``.
+All activations are integers of at most 127 and weights have 8 bits, so that each float32 sum of products stays below
+2**24 and is exact: the result depends neither on the batch nor on the order of additions. Trained on Universal
+Dependencies English EWT, see ``data/parser``. `tree_heads` chooses the best tree of the scores of its arcs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Numbers = npt.NDArray[np.int64]
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "parser"
 MAX_TOKENS = 160
-"""Longest sentence that is analysed at once; arcs cost its square."""
+"""Longest sentence that is analysed at once; the cost of arcs is quadratic."""
 
-_WINDOW = 1500  # tokens at a time: the activations of a window stay in the processor's cache
+_WINDOW = 1500  # tokens at a time, whose activations fit the CPU's cache
 
 
 class Syntax(NamedTuple):
@@ -46,14 +46,14 @@ class Syntax(NamedTuple):
 
 
 class _Linear(NamedTuple):
-    """Integer weight with the factor and bias that give 127 times the layer's value."""
+    """An integer weight, with a factor and a bias that scale the layer's value by 127."""
 
     weight: Floats
     factor: np.float32
     bias: Floats
 
     def __call__(self, x: Floats, low: float | None) -> Floats:
-        """Apply the layer; clip to ``[low, 127]`` and round, or give the raw value where ``low`` is none."""
+        """Apply the layer; clip to ``[low, 127]`` and round unless ``low`` is None."""
         value = x @ self.weight
         value *= self.factor
         value += self.bias
@@ -69,7 +69,7 @@ class SyntaxNet:
     """The network and its vocabulary.
 
     Args:
-        folder: where ``syntax.npz`` and ``syntax.json.gz`` lie.
+        folder: the folder of ``syntax.npz`` and ``syntax.json.gz``.
     """
 
     def __init__(self, folder: Path = DATA) -> None:
@@ -100,16 +100,16 @@ class SyntaxNet:
         gap = np.clip(places[None, :] - places[:, None], -reach, reach) + reach
         self._distance = np.zeros((MAX_TOKENS, MAX_TOKENS + 1), np.float32)  # [dependent, head], head 0 is the root
         self._distance[:, 1:] = arrays["distance"][gap]
-        self._distance[places, places + 1] = -1e9  # nothing is its own head
+        self._distance[places, places + 1] = -1e9  # no token is its own head
 
     def analyse(self, sentences: Sequence[list[str]]) -> list[Syntax]:
         """Analyse sentences.
 
         Args:
-            sentences: the tokens of each, one to `MAX_TOKENS`.
+            sentences: the tokens of each sentence, one to `MAX_TOKENS`.
 
         Returns:
-            One analysis each; the heads form a tree with one root.
+            One analysis for each sentence; the heads form a tree with one root.
         """
         with one_blas_thread():
             return [analysis for window in _windows(sentences) for analysis in self._analyse(window)]
@@ -138,12 +138,12 @@ class SyntaxNet:
             )
 
     def _hidden(self, sentences: list[list[str]], starts: Numbers) -> Floats:
-        """Give the hidden state of all tokens, float32 integers ``[tokens, width]``."""
+        """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``."""
         tokens = [token for sentence in sentences for token in sentence]
         ids = np.array(feature_ids(tokens, self._vocabulary, self._memory))
         if len(self._memory) > 200_000:
             self._memory.clear()
-        state = np.zeros((len(tokens) + 1, self._embedding.shape[1]), np.float32)  # the last row stands for no token
+        state = np.zeros((len(tokens) + 1, self._embedding.shape[1]), np.float32)  # the last row is the padding
         state[:-1] = _clipped(self._embedding[ids].sum(axis=1, dtype=np.int32).astype(np.float32), -127)
         lengths = np.diff(starts)
         first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:] - 1, lengths)
@@ -195,8 +195,8 @@ def tree_heads(scores: npt.NDArray[np.float32]) -> list[int]:
         scores: float32 ``[n, n + 1]``, row for the dependent, column for the head; column 0 is the root.
 
     Returns:
-        The head of each token, -1 for the root. Where the best heads form a tree, it is that; otherwise each cycle is
-        broken at the arc that costs least.
+        The head of each token, -1 for the root: the best heads where they form a tree; otherwise second roots are
+        moved, and each cycle is broken at its cheapest arc.
     """
     heads = [int(head) - 1 for head in scores.argmax(axis=1)]
     roots = [token for token, head in enumerate(heads) if head < 0]
@@ -215,14 +215,14 @@ def tree_heads(scores: npt.NDArray[np.float32]) -> list[int]:
 
 
 def _gain(token: int, cycle: set[int], scores: npt.NDArray[np.float32]) -> float:
-    """What changing a token's head to one outside the cycle gains (below zero: costs)."""
+    """Return the change in score of moving a token to the best head outside the cycle."""
     row = scores[token, 1:].copy()
     row[list(cycle)] = -np.inf
     return float(row.max() - scores[token].max()) if len(row) > len(cycle) else -np.inf
 
 
 def _move(token: int, heads: list[int], scores: npt.NDArray[np.float32]) -> None:
-    """Give a token the best head that is not below it."""
+    """Move a token to the best head that is not below it."""
     below = {token}
     grown = True
     while grown:
@@ -235,8 +235,8 @@ def _move(token: int, heads: list[int], scores: npt.NDArray[np.float32]) -> None
 
 
 def _cycle(heads: list[int]) -> set[int]:
-    """A cycle among the heads, or nothing."""
-    state = [0] * len(heads)  # 0 not seen, else the walk that saw it
+    """Return the tokens of a cycle among the heads, or none."""
+    state = [0] * len(heads)  # 0 if not visited, else the walk that visited it
     for start in range(len(heads)):
         token = start
         while token >= 0 and not state[token]:

@@ -1,8 +1,7 @@
-r"""The atoms of Penman notation: what is a symbol, and how any label is written in quotes and read back.
+r"""The atoms of Penman notation: symbols, roles, and labels in quotes.
 
-Inside quotes two backslashes are one, a backslash and a quotation mark are the mark, and ``\u000a`` is the control
-character of that number; any other backslash stands for itself. A label is written in quotes when it is no symbol, or
-would be read as a variable or a comment.
+In quotes, ``\\`` is a backslash, ``\"`` a quotation mark and ``\u000a`` a control character; any other backslash is
+literal. A label is quoted if it is no symbol, or would be read as a variable or a comment.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _ESCAPE = re.compile(r'\\(?:([\\"])|u([0-9a-f]{4}))')
 
 
 def is_symbol(text: str) -> bool:
-    """Whether a text is an atom (or variable) as it stands, without quotes."""
+    """Return whether a text is an atom (or variable) without quotes."""
     return _SYMBOL.fullmatch(text) is not None
 
 
 def is_role(text: str) -> bool:
-    """Whether a text can be an edge's role."""
+    """Return whether a text can be the role of an edge."""
     return _ROLE.fullmatch(text) is not None and text != ":instance"
 
 
@@ -33,10 +32,10 @@ def spell(label: str, variables: Collection[str] = ()) -> str:
 
     Args:
         label: any text.
-        variables: what would be read as a variable at this place, and therefore needs quotes too.
+        variables: texts that would be read as a variable here, and therefore need quotes.
 
     Returns:
-        The label as it stands or in quotes; nothing for the empty label.
+        The label, in quotes if needed; empty for the empty label.
     """
     if not label or (is_symbol(label) and label not in variables):
         return label

@@ -1,8 +1,7 @@
-"""Penman text as others write it, read leniently: repaired where it must be, each repair counted by name.
+"""`decode_leniently`: read Penman text of other programs, with repairs that are counted by name.
 
-What the strict codec reads is read as it says. The rest is mended first (`repair`). Then the habits of lower-
-cased files are undone: ``:arg0-of`` is ``:ARG0-of``, and ``formula_0`` is ``FORMULA_0`` where no placeholder is written
-in capitals.
+Text that the strict reader accepts is read by it; other text is repaired first (`repair`). Then lower-cased files are
+restored: ``:arg0-of`` to ``:ARG0-of``, and ``formula_0`` to ``FORMULA_0`` where no placeholder is upper case.
 """
 
 from __future__ import annotations
@@ -17,28 +16,28 @@ from pyterrier_mathamr.amr.graph import AmrGraph
 
 from .atoms import is_role, is_symbol
 from .reader import decode_penman
-from .repair import Mender
+from .repair import Repairer
 
 _ARGUMENT = re.compile(r":arg([0-9]*)(-of)?", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"formula_[0-9]+", re.IGNORECASE)
 
 
 class LenientGraph(NamedTuple):
-    """A graph, and how often each repair was made on its text, by name; empty where it was read as it is."""
+    """A graph, and the number of repairs of its text by name; empty for a graph that needed none."""
 
     graph: AmrGraph
     repairs: Counter[str]
 
 
 def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
-    """Read one graph, with repairs where it is not Penman notation.
+    """Read one graph, and repair it where it is not Penman notation.
 
     Args:
         text: the record with its comment lines.
-        first_line: number of the text's first line in its file, for messages.
+        first_line: line number of the text in its file, for messages.
 
     Returns:
-        The graph as the strict codec reads the repaired text, and the repairs.
+        The graph of the repaired text, and the repairs.
 
     Raises:
         PenmanError: there is no graph in the text.
@@ -49,9 +48,9 @@ def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
         if not (
             all(map(is_symbol, filter(None, graph.variables))) and all(is_role(role) for _, role, _ in graph.edges)
         ):
-            raise PenmanError("a control character that cannot be written again", first_line, 0, "")
+            raise PenmanError("a control character that cannot be written", first_line, 0, "")
     except PenmanError:
-        clean, repairs = _mended(text, first_line)
+        clean, repairs = _repaired(text, first_line)
         graph = decode_penman(clean, first_line=first_line)
         if not any(graph.labels):
             raise PenmanError("no concept in the graph", first_line, 0, text.partition("\n")[0]) from None
@@ -59,8 +58,8 @@ def decode_leniently(text: str, *, first_line: int = 1) -> LenientGraph:
     return LenientGraph(_placeholders_in_capitals(graph, repairs), repairs)
 
 
-def _mended(text: str, first_line: int) -> tuple[str, Counter[str]]:
-    """Mend the graph and keep the comment lines before it."""
+def _repaired(text: str, first_line: int) -> tuple[str, Counter[str]]:
+    """Repair the graph and keep the comment lines before it."""
     comments: list[str] = []
     repairs: Counter[str] = Counter()
     lines = text.split("\n")
@@ -73,14 +72,14 @@ def _mended(text: str, first_line: int) -> tuple[str, Counter[str]]:
         if line[:start].strip() if start >= 0 else bare:
             repairs["text before the graph left out"] += 1
         if start >= 0:
-            mender = Mender("\n".join([line[start:], *lines[number + 1 :]]))
-            clean = mender.mended()
-            return "\n".join([*comments, clean]), repairs + mender.repairs
+            repairer = Repairer("\n".join([line[start:], *lines[number + 1 :]]))
+            clean = repairer.repaired()
+            return "\n".join([*comments, clean]), repairs + repairer.repairs
     raise PenmanError("no bracket that opens a graph", first_line, 0, lines[0])
 
 
 def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Write the roles in AMR's own case: ``:ARG0-of``, and in small letters all others that are in capitals alone."""
+    """Restore the case of roles: ``:ARG0-of``, and lower case for others that are all upper case."""
     spelled: dict[str, str] = {}
     for role in {role for _, role, _ in graph.edges}:
         argument = _ARGUMENT.fullmatch(role)
@@ -97,7 +96,7 @@ def _roles_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
 
 
 def _placeholders_in_capitals(graph: AmrGraph, repairs: Counter[str]) -> AmrGraph:
-    """Write ``formula_0`` in capitals where the whole record is lower-cased."""
+    """Restore ``formula_0`` to upper case where the whole record is lower-cased."""
     found = {node for node, label in enumerate(graph.labels) if _PLACEHOLDER.fullmatch(label)}
     if not found or any(graph.labels[node].startswith("FORMULA_") for node in found):
         return graph

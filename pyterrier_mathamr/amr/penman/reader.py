@@ -1,4 +1,4 @@
-"""One pass over the tokens of a Penman text, with the open nodes on a list instead of the call stack."""
+"""`decode_penman` and the records of a file: one pass over the tokens of each graph, with a stack of open nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOKEN = re.compile(
 
 
 class PenmanRecord(NamedTuple):
-    """One graph's text in a file: the number of its first line, and the lines."""
+    """The text of one graph in a file, and the number of its first line."""
 
     line: int
     text: str
@@ -30,19 +30,19 @@ def decode_penman(text: str, *, first_line: int = 1) -> AmrGraph:
 
     Args:
         text: Penman notation with its comment lines.
-        first_line: number of the text's first line in its file, for messages.
+        first_line: line number of the text in its file, for messages.
 
     Returns:
         The graph, nodes and edges in the order of the text.
 
     Raises:
-        PenmanError: the text is not one graph; says line and offset, and points with a caret.
+        PenmanError: the text is not one graph; the message shows the place.
     """
     return Reader(text.splitlines(), first_line).graph()
 
 
 def iter_records(lines: Iterable[str]) -> Iterator[PenmanRecord]:
-    """Cut a file of graphs at its blank lines; records of comments alone, such as a file's head, are left out."""
+    """Split a file of graphs at its blank lines; records of comments only, such as the head of a file, are skipped."""
     record: list[str] = []
     start, has_graph = 1, False
     for number, line in enumerate(lines, 1):
@@ -67,7 +67,7 @@ def iter_penman(lines: Iterable[str]) -> Iterator[AmrGraph]:
         lines: the lines; records are separated by blank lines and may begin with ``# ::key value`` comments.
 
     Raises:
-        PenmanError: a record is malformed; its line is that of the file. To go on after a bad record, decode the
+        PenmanError: a record is malformed; its line is that of the file. To continue after a bad record, decode the
             texts of `iter_records` one by one.
     """
     for record in iter_records(lines):
@@ -75,7 +75,7 @@ def iter_penman(lines: Iterable[str]) -> Iterator[AmrGraph]:
 
 
 class Token(NamedTuple):
-    """A token, its line (from 0) and its place in the line."""
+    """A token, its line (from 0) and its offset in the line."""
 
     kind: str
     text: str
@@ -84,9 +84,9 @@ class Token(NamedTuple):
 
 
 def tokens_of(lines: list[str]) -> list[Token]:
-    """Cut lines into tokens, to the first that cannot be one; a quoted string ends on its line.
+    """Tokenize lines up to the first character that starts no token; a quoted string ends on its line.
 
-    No graph goes on after that one. Cutting on would look for the end of a string from each of its quotation marks.
+    A graph cannot continue after it, and to go on would search for the end of a string from each quotation mark.
     """
     tokens: list[Token] = []
     for number, line in enumerate(lines):
@@ -98,12 +98,7 @@ def tokens_of(lines: list[str]) -> list[Token]:
 
 
 class Reader:
-    """The state of one pass over the tokens of a graph.
-
-    Args:
-        lines: the text's lines.
-        first_line: number of the first line in its file, for messages.
-    """
+    """The state of one pass over the tokens of a graph."""
 
     def __init__(self, lines: list[str], first_line: int) -> None:
         self.lines, self.tokens, self.first_line, self.at = lines, tokens_of(lines), first_line, 0
@@ -153,7 +148,7 @@ class Reader:
         )  # fmt: skip
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Comment := '#' ('::' Key Value)*; the keys of one line come last first, as penman has them."""
+        """Comment := '#' ('::' Key Value)*; the keys of a line are in reverse order, as in penman."""
         found: dict[str, str] = {}
         while self.peek("COMMENT"):
             _, *entries = self.take("COMMENT").text.rsplit("::")
@@ -163,7 +158,7 @@ class Reader:
         return tuple(found.items())
 
     def node(self) -> int:
-        """Node := '(' Variable ('/' Atom?)? ...; gives the node's number."""
+        """Node := '(' Variable ('/' Atom?)? ...; returns the node's number."""
         self.take("OPEN")
         token = self.take("SYMBOL")
         if token.text in self.node_of:
@@ -184,7 +179,7 @@ class Reader:
             self.label(node, atom, atom + self.alignment(), ())
 
     def atom_edge(self, source: int, role: str) -> str:
-        """Edge := Role Atom?; gives the alignment of a variable that is only mentioned."""
+        """Edge := Role Atom?; returns the alignment of a variable that is only mentioned."""
         if not self.peek("SYMBOL", "STRING"):
             if not self.peek("ROLE", "CLOSE"):
                 self.take("SYMBOL", "STRING", "OPEN")
@@ -203,20 +198,20 @@ class Reader:
         return ""
 
     def constant(self) -> int:
-        """Add a node without variable."""
+        """Add a node without a variable."""
         self.labels.append("")
         self.variables.append("")
         return len(self.labels) - 1
 
     def label(self, node: int, atom: str, spelling: str, variables: Collection[str]) -> None:
-        """Give a node the value of an atom, and keep the spelling where the value does not say it."""
+        """Set a node's label to the value of an atom, and keep the spelling where the value does not determine it."""
         value = atom_value(atom)
         self.labels[node] = value
         if spell(value, variables) != spelling:
             self.spellings.append((node, spelling))
 
     def alignment(self) -> str:
-        """The alignment that follows, or nothing; its numbers are written without leading zeros, as penman does."""
+        """Read the alignment that follows, if any; its numbers lose leading zeros, as in penman."""
         if not self.peek("ALIGNMENT"):
             return ""
         return re.sub(r"\d+", lambda number: number.group().lstrip("0") or "0", self.take("ALIGNMENT").text)
@@ -226,7 +221,7 @@ class Reader:
         return self.at < len(self.tokens) and self.tokens[self.at].kind in kinds
 
     def take(self, *kinds: str) -> Token:
-        """Give the next token, which must be one of these."""
+        """Return the next token, which must be one of these."""
         if self.at == len(self.tokens):
             last = self.tokens[-1] if self.tokens else Token("", "", 0, 0)
             self.fail(f"the graph ends here, expected {_names(kinds)}", last, past=len(last.text))
@@ -237,7 +232,7 @@ class Reader:
         return token
 
     def fail(self, message: str, token: Token, *, past: int = 0) -> NoReturn:
-        """Raise the error that points at a token."""
+        """Raise an error at a token."""
         line = self.lines[token.line] if self.lines else ""
         raise PenmanError(message, self.first_line + token.line, token.offset + past, line)
 

@@ -1,10 +1,10 @@
-r"""Damaged Penman text made whole: what is read as it is by no rule is read by the next best, and named.
+r"""`Repairer`: damaged Penman text to valid text, each repair counted by name.
 
     (c / come-21 :ARG1 (p / problem :value "x :mod (/ this))     a quotation mark without its partner, no variable
     (c / come-21 :ARG1 (p / problem :value x :mod (x1 / this)))  and a bracket short
 
-One pass over the characters writes clean text, with the open nodes on a list. Inside brackets a label is all up to the
-next space or bracket, so ``\binom``, ``{align*}``, ``http://x.org``, ``#`` and ``"`` are labels.
+One pass over the characters, with a stack of open nodes. Inside brackets a label extends to the next space or bracket,
+so ``\binom``, ``{align*}``, ``http://x.org``, ``#`` and ``"`` are labels.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ _LABEL_COLON = re.compile(rf":(?=[{_SPACE}()]|$)")
 _NOT_IN_ROLES = re.compile(r"[^-+.,;\w%*]+")
 
 NO_ROLE = ":mod"
-"""The role of a node that is written without one."""
+"""The role of a node that has none."""
 
 
-class Mender:
+class Repairer:
     """The state of one pass over the text of a graph.
 
     Args:
-        text: the record without its comment lines at the head, from the first bracket on.
+        text: the record from its first bracket on.
 
     Attributes:
-        repairs: how often each repair was made, by its name.
+        repairs: number of repairs by name.
     """
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
         self.repairs: Counter[str] = Counter()
         self.out: list[str] = []
-        self.open: list[bool] = []  # for each open node whether it has a concept
-        self.words: list[str] = []  # the label that is being read
+        self.open: list[bool] = []  # for each open node, whether it has a concept
+        self.words: list[str] = []  # of the current label
         self.quoted = self.in_concept = self.has_role = False
         self.name_of: dict[str, str] = {}
         self._fresh: Iterator[str] | None = None
 
-    def mended(self) -> str:
-        """Write the graph as clean text on one line."""
+    def repaired(self) -> str:
+        """Return the graph as valid text on one line."""
         while self.skip():
             character = self.text[self.at]
             if self.out and not self.open:
@@ -80,25 +80,25 @@ class Mender:
         self.repairs[name] += 1
 
     def skip(self) -> bool:
-        """Go to the next character that is no space; whether there is one."""
+        """Skip white space; return whether there is more text."""
         blank = _BLANK.match(self.text, self.at)
         self.at = blank.end() if blank else self.at
         return self.at < len(self.text)
 
     def at_line_start(self) -> bool:
-        """Whether only spaces are before this place in its line."""
+        """Return whether only spaces precede this place in its line."""
         before = self.at
         while before and self.text[before - 1] in " \t\r":
             before -= 1
         return not before or self.text[before - 1] == "\n"
 
     def line_end(self) -> int:
-        """Give the place where this line ends."""
+        """Return the end of this line."""
         end = self.text.find("\n", self.at)
         return len(self.text) if end < 0 else end
 
     def after_root(self, character: str) -> bool:
-        """Go on after the root's last bracket: whether what follows may still belong to the graph."""
+        """Handle a character after the root's last bracket; return whether the graph may continue."""
         if character == ")":
             self.repair("a closing bracket too many left out")
             self.at += 1
@@ -111,7 +111,7 @@ class Mender:
         return character in ":)"
 
     def node(self) -> None:
-        """'(' Variable? '/'?, before a concept or none."""
+        """'(' Variable? '/'?, with or without a concept after it."""
         self.flush()
         if self.open and not self.has_role:
             self.repair("a role added")
@@ -131,7 +131,7 @@ class Mender:
             self.begin_concept()
 
     def variable(self, written: str) -> str:
-        """Give the name of a new node: the variable that is written, where it can be one."""
+        """Return the variable of a new node: the written one, where it is valid and new."""
         name = written
         if not written or not is_symbol(written):
             self.repair("a variable made")
@@ -144,14 +144,14 @@ class Mender:
         return name
 
     def fresh(self) -> str:
-        """Make a variable that is nowhere in the text."""
+        """Return a variable that does not occur in the text."""
         if self._fresh is None:
             taken = set(re.findall(r'[^\s()/:"~]+', self.text))
             self._fresh = (name for name in map("x{}".format, count(1)) if name not in taken)
         return next(self._fresh)
 
     def begin_concept(self) -> None:
-        """Read what comes next as the concept."""
+        """Read what follows as the concept."""
         self.out.append("/")
         self.in_concept = self.open[-1] = True
 
@@ -187,7 +187,7 @@ class Mender:
             self.in_concept = self.open[-1] = True
 
     def word(self) -> None:
-        """A label in quotes, or all up to a space or a bracket; several words are one label."""
+        """A label in quotes or up to a space or bracket; several words are one label."""
         if not (self.in_concept or self.has_role or self.words):
             self.repair("a role added")
             self.out.append(NO_ROLE)
@@ -204,14 +204,14 @@ class Mender:
         self.words.append(found)
 
     def flush(self) -> None:
-        """Write the label that was read, if any, in quotes where it needs them."""
+        """Write the current label, if any, in quotes where needed."""
         if self.words:
             self.out.append(self.written(self.words))
             self.has_role = False
         self.words, self.quoted, self.in_concept = [], False, False
 
     def written(self, words: list[str]) -> str:
-        """Write one label of one or several words."""
+        """Return the text of a label of one or several words."""
         label = " ".join(words)
         marked = _MARKED.fullmatch(label)
         label, mark = marked.groups() if marked else (label, "")

@@ -1,13 +1,4 @@
-"""Penman notation to `AmrGraph` and back, without recursion: a graph may be as deep as memory allows.
-
-    Record := ('#' ('::' Key Value)*)* Node              Role   := ':' and all up to space " ( ) / : ~
-    Node   := '(' Variable ('/' Atom?)? Edge* ')'        Atom   := Symbol | '"' ... '"', with an alignment ~e.4 or none
-    Edge   := Role (Atom | Node)?                        Symbol := one or more characters up to space " ( ) / : ~
-
-On what penman 1.3 takes, the graph is that of ``penman.decode`` and the text that of ``penman.encode``. Three things
-are errors here that penman lets pass: text after the graph, a variable defined twice, and the empty node ``()``. An
-edge that is written twice is kept twice, where penman loses track of what it belongs to.
-"""
+"""`encode_penman`: an `AmrGraph` to Penman notation."""
 
 from __future__ import annotations
 
@@ -21,16 +12,16 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
     """Write one graph.
 
     Args:
-        graph: the graph; edges are written in their order, each node where it is first met from the root.
-        indent: ``None`` puts the graph on one line, a number indents each level by so many spaces, ``-1`` (penman's own
-            default) puts each edge under its node's concept. Indented text grows with the square of the depth.
+        graph: the graph; edges are written in their order, each node where it is first reached from the root.
+        indent: ``None`` for one line, a number of spaces for each level, or ``-1`` (penman's default) to align edges
+            with the node's concept. Indented text grows with the square of the depth.
 
     Returns:
-        Metadata as comment lines, then the graph; no line end after it.
+        Metadata as comment lines, then the graph, without a final line end.
 
     Raises:
-        AmrError: the graph cannot be written so that it is read back: a node out of reach of the root, two nodes with
-            one variable, or a role, variable or piece of metadata that Penman notation has no form for.
+        AmrError: the text would not decode to the same graph: a node cannot be reached from the root, two nodes have
+            the same variable, or a role, variable or piece of metadata cannot be written in Penman notation.
     """
     _check_atoms(graph)
     names = {variable for variable in graph.variables if variable}
@@ -46,8 +37,8 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
 
     pieces = [f"# ::{key}{' ' + value if value else ''}\n" for key, value in graph.metadata]
     pieces.append(opening(0))
-    path = [(0, edges_column(0, 0))]  # the open nodes, each with the column of its edges
-    fresh = not graph.labels[0] and 0 not in spelled  # after (x, without a concept, the first edge stays on the line
+    path = [(0, edges_column(0, 0))]  # open nodes, each with the column of its edges
+    fresh = not graph.labels[0] and 0 not in spelled  # after (x without a concept the first edge stays on the line
     reached = {0}
     for edge, defines in depth_first(graph):
         source, role, target = graph.edges[edge]
@@ -76,7 +67,7 @@ def encode_penman(graph: AmrGraph, indent: int | None = None) -> str:
 
 
 def check_penman(graph: AmrGraph) -> None:
-    """Refuse a graph that :func:`encode_penman` refuses, without writing it.
+    """Reject a graph that :func:`encode_penman` rejects, without writing it.
 
     Raises:
         AmrError: see :func:`encode_penman`.
@@ -94,7 +85,7 @@ def check_penman(graph: AmrGraph) -> None:
 
 
 def _check_atoms(graph: AmrGraph) -> None:
-    """Refuse variables, roles and metadata that would not be read back as they are."""
+    """Reject variables, roles and metadata that would not be read back unchanged."""
     seen: set[str] = set()
     for variable in filter(None, graph.variables):
         if not is_symbol(variable):

@@ -114,7 +114,7 @@ def test_any_text_is_a_graph_that_can_be_written_or_is_refused(text):
     ],
     ids=["no role", "open", "quotes", "closed"],
 )
-def test_deep_and_long_damage_is_mended(text):
+def test_deep_and_long_damage_is_repaired(text):
     graph, repairs = decode_leniently(text)
     assert sum(repairs.values()) >= 1
     assert len(graph.labels) >= 2 or "\\" in graph.labels[0]
