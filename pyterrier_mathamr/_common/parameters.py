@@ -59,6 +59,12 @@ def between(least: float, greatest: float = math.inf) -> Rule:
     return Rule(allowed, lambda value: _is_number(value) and least <= value <= greatest)
 
 
+def list_of(rule: Rule) -> Rule:
+    """Return the rule of a list or tuple whose items follow a rule."""
+    allowed = f"a list, each of it {rule.allowed}"
+    return Rule(allowed, lambda value: isinstance(value, (list, tuple)) and all(map(rule.holds, value)))
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -81,7 +87,8 @@ FRACTION = between(0, 1)
 class ByParameters:
     """Gives a class equality, hash and `repr` by the parameters of its ``__init__``, and checks them when they are set.
 
-    Each parameter ``x`` is kept as the attribute ``x`` or ``_x``; those of ``**x`` as a dictionary of that name.
+    Each parameter ``x`` is kept as the attribute ``x`` or ``_x``; those of ``*x`` as a tuple and of ``**x`` as a
+    dictionary of that name.
     """
 
     checks: ClassVar[Mapping[str, Rule]] = {}
@@ -104,11 +111,12 @@ class ByParameters:
 
     def __repr__(self) -> str:
         signature = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.parameters().items()
-            if name not in signature or value != signature[name].default
-        ]
+        shown: list[str] = []
+        for name, value in self.parameters().items():
+            if name in signature and signature[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                shown += map(repr, value)
+            elif name not in signature or value != signature[name].default:
+                shown.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:

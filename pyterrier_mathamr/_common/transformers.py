@@ -94,7 +94,10 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
     Returns:
         The smallest sets of columns that all of them take, one list for each, ``needed`` first.
     """
-    modes = [pt.inspect.transformer_inputs(stage, strict=False) or [[]] for stage in stages]
+    modes: list[list[list[str]]] = [
+        [[]] if _takes(stage, list(needed)) else pt.inspect.transformer_inputs(stage, strict=False) or [[]]
+        for stage in stages
+    ]
     unions = [list(dict.fromkeys([*needed, *chain.from_iterable(some)])) for some in product(*modes)]
     taken = [columns for columns in unions if all(_takes(stage, columns) for stage in stages)]
     smallest = [columns for columns in taken if not any(set(other) < set(columns) for other in taken)]

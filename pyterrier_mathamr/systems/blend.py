@@ -13,7 +13,7 @@ training questions are most likely among all that were found (softmax); a weight
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,25 +26,26 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.parameters import Rule, between, list_of
+from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
 
 from .errors import BlendFileError, BlendNotFittedError
 
 _FORMAT = 1
 
 
-class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
+class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned linear sum of the incoming score and those of some scorers.
 
-    The rows come back by query (as they come), score falling, docno rising, with all their columns. A document that a
-    scorer leaves out counts with the lowest score that this scorer gave for the query.
+    The rows are ordered by query (as they come), score descending, docno ascending, and keep all their columns. A
+    document that a scorer leaves out gets the lowest score of this scorer for the query.
 
     Args:
-        scorers: each takes a ranking and gives its documents scores.
-        weights: what the incoming score counts, then what each scorer does; ``None`` until :meth:`fit` finds them.
+        scorers: each takes a ranking and scores its documents.
+        weights: of the incoming score, then of each scorer; ``None`` until :meth:`fit` finds them.
 
     Raises:
-        ConfigError: there are as many weights as scorers, or fewer, or one is no number of at least 0.
+        ConfigError: a weight is no number of at least 0, or there is not one for the incoming score and each scorer.
 
     Example::
 
@@ -54,15 +55,23 @@ class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
         blend.save("blend.json")
     """
 
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "linear blend",
-        "help_url": "https://pyterrier.readthedocs.io/en/latest/operators.html",
-    }
+    label, help_url = "linear blend", "https://pyterrier.readthedocs.io/en/latest/operators.html"
+    checks: ClassVar[Mapping[str, Rule]] = {"weights": list_of(between(0)).or_none()}
 
     def __init__(self, scorers: Sequence[pt.Transformer], *, weights: Sequence[float] | None = None) -> None:
         super().__init__()
         self.scorers = tuple(scorers)
-        self.weights = None if weights is None else _checked(weights, len(self.scorers) + 1)
+        self.weights = tuple(weights) if isinstance(weights, (list, np.ndarray)) else weights
+        self._check_count()
+
+    def _check_count(self) -> None:
+        if self.weights is not None and len(self.weights) != len(self.scorers) + 1:
+            allowed = f"{len(self.scorers) + 1} numbers: of the incoming score, then of each scorer"
+            raise ConfigError("weights", self.weights, allowed)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of a ranking that all scorers take."""
+        return inputs_of_all(self.scorers, "qid", "docno", "score")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.
@@ -77,6 +86,8 @@ class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
             BlendNotFittedError: there are no weights yet.
         """
         pt.validate.result_frame(inp, extra_columns=["score"], context=self)
+        outputs_of_all(self.scorers, list(inp.columns))
+        self._check_count()
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         if self.weights is None:
@@ -95,15 +106,15 @@ class LinearBlend(ByParameters, pt.Estimator):  # type: ignore[misc]
         topics_or_res_va: pd.DataFrame | None = None,
         qrels_va: pd.DataFrame | None = None,
     ) -> None:
-        """Find the weights; the names are PyTerrier's, so that ``(bm25 >> encode >> blend).fit(topics, qrels)`` works.
+        """Find the weights, as in ``(bm25 >> encode >> blend).fit(topics, qrels)``.
 
-        Questions without a right document among their rows teach nothing. The scorers should not have been trained on
-        these questions, else the blend trusts them too much.
+        Questions without a right document among their rows are not used. The scorers should not have been trained on
+        these questions, or their weights become too large.
 
         Args:
             topics_or_res_tr: a ranking of the training questions, as :meth:`transform` takes it.
             qrels_tr: ``qid``, ``docno``, ``label``; right is what has a label above 0.
-            topics_or_res_va: not used: there is nothing to choose by validation.
+            topics_or_res_va: not used.
             qrels_va: not used.
 
         Raises:
@@ -184,13 +195,3 @@ def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes))[:-1])
     return [(features[rows], right[rows]) for rows in parts]
-
-
-def _checked(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Refuse weights that do not fit."""
-    numbers = tuple(float(weight) for weight in weights)
-    if len(numbers) != count or not all(0 <= number < float("inf") for number in numbers):
-        raise ConfigError(
-            "weights", weights, f"{count} numbers of at least 0: the incoming score's, then each scorer's"
-        )
-    return numbers

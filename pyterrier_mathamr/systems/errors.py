@@ -1,4 +1,4 @@
-"""What can go wrong in a system that is compared with MathAMR+."""
+"""Errors of the systems that MathAMR+ is compared with or built upon."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ class SystemsError(MathAMRError):
 class BlendNotFittedError(SystemsError):
     """A blend has no weights yet."""
 
-    def __str__(self) -> str:
-        return "the blend has no weights; call .fit(ranking, qrels), give weights=, or LinearBlend.load() them."
+    template = "the blend has no weights."
+    advice = "Call .fit(ranking, qrels), give weights=, or read them with LinearBlend.load()."
 
 
 class BlendFileError(SystemsError):
     """A file holds no blend of these scorers."""
 
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}. Give the file that LinearBlend.save() wrote, and the same scorers."
+    path: Path
+    reason: str
+    template = "{path}: {reason}."
+    advice = "Give the file that LinearBlend.save() wrote, and the same scorers."

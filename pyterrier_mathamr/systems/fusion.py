@@ -1,33 +1,108 @@
-"""Two rankings in one, by the weighted sum of standardised scores."""
+"""Several rankings in one, by a weighted sum over systems of a function of each system's scores.
+
+::
+
+    queries ──┬── system 0 ──▶ ranking ── part ── w₀ ─┐
+              ├── system 1 ──▶ ranking ── part ── w₁ ─┼─▶ Σ ──▶ ranking of all documents that one of them found
+              └── …                                   ┘
+
+A fusion says what the part is (:class:`ZScoreFusion`: the standard score among the query's documents), the weights, and
+what a document has that a system did not find.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.listwise import fit_listwise
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
+from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
 
 from .blend import grouped
 
 _RESULTS = ("docno", "score", "rank")
+_WEIGHTS = list_of(between(0))
 
 
-class ZScoreFusion(ByParameters, pt.Transformer):  # type: ignore[misc]
-    """Ranks by the weighted sum of two systems' scores, standardised for each query.
+class Fusion(Retriever):
+    """Ranks all documents that one of several systems finds; subclasses say what they contribute.
 
-    The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
-    their standard deviation they have. A document that one system did not find gets that system's lowest score.
+    The ranking has the columns of the queries and those that the rankings of all systems have; what several systems say
+    of a document is taken from the first.
 
     Args:
-        left: queries to a ranking.
-        right: queries to a ranking.
-        weight: 0 to 1; what ``right`` counts, ``left`` counting the rest.
-        num_results: at most so many documents for each query.
+        systems: each takes queries and returns a ranking.
+        num_results: the number of documents for each query.
+    """
+
+    help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
+    systems: tuple[pt.Transformer, ...]
+
+    def __init__(self, systems: Sequence[pt.Transformer], num_results: int) -> None:
+        super().__init__()
+        if not systems:
+            raise ConfigError("systems", systems, "at least one")
+        self.systems, self.num_results = tuple(systems), num_results
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each system."""
+        return (1.0,) * len(self.systems)
+
+    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, without gaps."""
+        raise NotImplementedError
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns that all systems take."""
+        return inputs_of_all(self.systems, "qid")
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with all systems and merge.
+
+        Args:
+            inp: ``qid`` and what all systems need.
+
+        Returns:
+            The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
+        """
+        pt.validate.query_frame(inp, context=self)
+        outputs = outputs_of_all(self.systems, list(inp.columns))
+        queries = distinct_queries(inp, _RESULTS)
+        if queries.empty:
+            added = _shared([columns for columns in outputs if columns is not None], queries.columns)
+            return empty_output(queries, ["docno", *added, "score", "rank"])
+        rankings = [system(distinct_queries(inp)) for system in self.systems]
+        added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
+        fused = ranked(self.joined(rankings), self.weights, self.num_results)
+        found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
+        fused = _with_columns(fused, found, added)
+        row_of = {qid: row for row, qid in enumerate(queries["qid"])}
+        fused = fused.assign(_row=fused["qid"].map(row_of)).sort_values(["_row", "rank"])
+        result: pd.DataFrame = queries.iloc[fused["_row"].to_numpy(np.int64)].reset_index(drop=True)
+        names = ["docno", *added, "score", "rank"]
+        return result.assign(**{name: fused[name].reset_index(drop=True) for name in names})
+
+
+class ZScoreFusion(Fusion):
+    """Ranks by the weighted sum of the systems' scores, standardised for each query.
+
+    The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
+    their standard deviation they have. A document that a system did not find gets that system's lowest score.
+
+    Args:
+        systems: each takes queries and returns a ranking.
+        weight: of two systems, the weight of the second, 0 to 1; the first has the rest. Of several, a list with the
+            weight of each. By default all have the same.
+        num_results: the number of documents for each query.
 
     Raises:
         ConfigError: an option is out of its range.
@@ -37,59 +112,41 @@ class ZScoreFusion(ByParameters, pt.Transformer):  # type: ignore[misc]
         ZScoreFusion(bm25, encode >> index.colbert(), weight=0.4)
     """
 
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "z-score fusion",
-        "help_url": "https://pyterrier.readthedocs.io/en/latest/operators.html",
+    label = "z-score fusion"
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **Retriever.checks,
+        "weight": Rule(
+            "a number between 0 and 1 for two systems, or a list of numbers, 0 or more, one for each system",
+            lambda weight: weight is None or FRACTION.holds(weight) or _WEIGHTS.holds(weight),
+        ),
     }
 
     def __init__(
-        self, left: pt.Transformer, right: pt.Transformer, *, weight: float = 0.5, num_results: int = 1000
+        self, *systems: pt.Transformer, weight: float | Sequence[float] | None = None, num_results: int = 1000
     ) -> None:
-        if not 0 <= weight <= 1:
-            raise ConfigError("weight", weight, "a number between 0 and 1")
-        if num_results < 1:
-            raise ConfigError("num_results", num_results, "a whole number of at least 1")
-        super().__init__()
-        self.left, self.right, self.weight, self.num_results = left, right, float(weight), num_results
+        super().__init__(systems, num_results)
+        self.weight = weight
+        len(self.weights)  # refuses another number of weights
 
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with both systems and merge.
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each system.
 
-        Args:
-            inp: ``qid`` and what both systems need.
-
-        Returns:
-            The columns of ``inp`` with ``docno``, ``score`` and ``rank``.
+        Raises:
+            ConfigError: there are not as many as systems.
         """
-        pt.validate.query_frame(inp, extra_columns=self._query_columns(), context=self)
-        queries = inp.drop(columns=[name for name in _RESULTS if name in inp.columns])
-        if queries.empty:
-            return empty_output(queries, _RESULTS)
-        fused = fuse_rankings(self.left(inp), self.right(inp), self.weight, self.num_results)
-        rows = queries.reset_index(drop=True).drop_duplicates(subset="qid")
-        order = {qid: row for row, qid in enumerate(rows["qid"])}
-        fused = fused.assign(_row=fused["qid"].map(order)).sort_values(["_row", "rank"])
-        result: pd.DataFrame = rows.iloc[fused["_row"].to_numpy()].reset_index(drop=True)
-        result = result.assign(**{name: fused[name].to_numpy() for name in _RESULTS})
-        return result
+        count = len(self.systems)
+        if self.weight is None:
+            return (1 / count,) * count
+        given = self.weight
+        weights = tuple(given) if isinstance(given, Sequence) else (1 - float(given), float(given))
+        if len(weights) != count:
+            raise ConfigError("weight", self.weight, f"a list of {count} numbers, one for each system")
+        return weights
 
-    def _query_columns(self) -> list[str]:
-        """Columns that both systems ask for, so that a wrong frame is refused before anything is searched."""
-        needed: list[str] = []
-        for system in (self.left, self.right):
-            modes = pt.inspect.transformer_inputs(system, strict=False) or [[]]
-            needed += [name for name in modes[0] if name != "qid"]
-        return list(dict.fromkeys(needed))
-
-    def fuse_rank_cutoff(self, k: int) -> ZScoreFusion:
-        """Give at most ``k`` documents in place of cutting the ranking at ``k``.
-
-        Args:
-            k: the cutoff that follows this transformer.
-        """
-        if k >= self.num_results:
-            return self
-        return ZScoreFusion(self.left, self.right, weight=self.weight, num_results=k)
+    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each system."""
+        return standard_scores(rankings)
 
 
 def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:
@@ -98,27 +155,21 @@ def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_re
     Args:
         left: ``qid``, ``docno``, ``score``.
         right: the same of the other system.
-        weight: 0 to 1; what ``right`` counts, ``left`` counting the rest.
-        num_results: at most so many documents for each query.
+        weight: 0 to 1; the weight of ``right``, ``left`` has the rest.
+        num_results: the number of documents for each query.
 
     Returns:
         ``qid``, ``docno``, ``score``, ``rank``, best first for each query, equal scores by ``docno``; a document that
         one ranking lacks has that ranking's lowest standardised score of the query, 0 where it has no row.
     """
-    both = _joined(left, right)
-    both["score"] = (1 - weight) * both["z_left"] + weight * both["z_right"]
-    both = both.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
-    both["rank"] = both.groupby("qid").cumcount()
-    kept = both.loc[both["rank"] < num_results, ["qid", "docno", "score", "rank"]]
-    result: pd.DataFrame = kept.reset_index(drop=True)
-    return result
+    return ranked(standard_scores([left, right]), (1 - weight, weight), num_results)
 
 
 def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
     """Find the weight of a fusion under which right documents are most likely among all that either system found.
 
-    All questions with a right document in one of the rankings count, not only those whose first ten change; so a system
-    that helps some questions does not come out at 0 because a rough measure did not see it.
+    All questions with a right document in one of the rankings are used, not only those whose first ten change, so a
+    system that helps some questions does not get the weight 0 because a coarse measure did not see it.
 
     Args:
         left: ``qid``, ``docno``, ``score``.
@@ -126,7 +177,7 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
         qrels: ``qid``, ``docno``, ``label``; right is what has a label above 0.
 
     Returns:
-        0 to 1, what ``right`` counts in :class:`ZScoreFusion`; 0 where neither system helps.
+        0 to 1, the weight of ``right`` in :class:`ZScoreFusion`; 0 where neither system helps.
 
     Raises:
         NothingToFitError: no question has both a right and a wrong document.
@@ -136,25 +187,66 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
         colbert = encode >> index.colbert()
         pipeline = ZScoreFusion(bm25, colbert, weight=fit_fusion_weight(bm25(topics), colbert(topics), qrels))
     """
-    both = _joined(left, right)
-    of_left, of_right = fit_listwise(grouped(both, both[["z_left", "z_right"]].to_numpy(), qrels)).tolist()
+    both = standard_scores([left, right])
+    of_left, of_right = fit_listwise(grouped(both, both[["0", "1"]].to_numpy(), qrels)).tolist()
     return of_right / (of_left + of_right) if of_right else 0.0
 
 
-def _joined(left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
-    """Give ``qid``, ``docno``, ``z_left``, ``z_right`` of all documents of either ranking, without gaps."""
-    both: pd.DataFrame = _standardised(left).merge(
-        _standardised(right), on=["qid", "docno"], how="outer", suffixes=("_left", "_right")
-    )
-    for side in ("z_left", "z_right"):
-        both[side] = both[side].fillna(both.groupby("qid")[side].transform("min")).fillna(0.0)
-    return both
+def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> pd.DataFrame:
+    """Rank by the weighted sum of columns, equal scores by ``docno``.
+
+    Args:
+        joined: ``qid``, ``docno`` and for each weight a column ``0``, ``1``, ….
+        weights: of the columns.
+        num_results: the number of documents for each query.
+
+    Returns:
+        ``qid``, ``docno``, ``score``, ``rank``.
+    """
+    score = sum((weight * joined[str(system)] for system, weight in enumerate(weights)), start=0.0)
+    fused = joined[["qid", "docno"]].assign(score=score)
+    fused = fused.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
+    fused["rank"] = fused.groupby("qid").cumcount()
+    result: pd.DataFrame = fused[fused["rank"] < num_results].reset_index(drop=True)
+    return result
 
 
-def _standardised(ranking: pd.DataFrame) -> pd.DataFrame:
-    """Give ``qid``, ``docno`` and ``z``; scores that are all the same become 0."""
+def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Standardise the scores of rankings within each query, for all documents of any of them.
+
+    Args:
+        rankings: ``qid``, ``docno``, ``score``.
+
+    Returns:
+        ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
+        its lowest of the query where it lacks the document, 0 where it has no row.
+    """
+    parts = [_standardised(ranking, number) for number, ranking in enumerate(rankings)]
+    joined: pd.DataFrame = reduce(lambda one, other: one.merge(other, on=["qid", "docno"], how="outer"), parts)
+    for number in map(str, range(len(parts))):
+        joined[number] = joined[number].fillna(joined.groupby("qid")[number].transform("min")).fillna(0.0)
+    return joined
+
+
+def _standardised(ranking: pd.DataFrame, number: int) -> pd.DataFrame:
     by_query = ranking.groupby("qid")["score"]
     spread = by_query.transform(lambda scores: scores.std(ddof=0)).replace(0.0, 1.0)
     z = (ranking["score"] - by_query.transform("mean")) / spread
-    result: pd.DataFrame = ranking[["qid", "docno"]].assign(z=z.astype("float64"))
+    result: pd.DataFrame = ranking[["qid", "docno"]].assign(**{str(number): z.astype("float64")})
     return result
+
+
+def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list[str]:
+    """List the columns that all rankings have beside those of the queries and of any result."""
+    known = {"qid", *_RESULTS, *of_queries}
+    first, *others = columns or [[]]
+    return [name for name in first if name not in known and all(name in other for other in others)]
+
+
+def _with_columns(fused: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Add columns of the rankings: the first value for a query (``query_…``), or for a document of it."""
+    of_queries = [name for name in names if name in pt.model.query_columns(found)]
+    of_documents = found.drop(columns=of_queries).drop_duplicates(subset=["qid", "docno"])
+    values = {name: first_values(found, name) for name in of_queries}
+    added = {name: [values[name].get(qid) for qid in fused["qid"]] for name in of_queries}
+    return with_objects(fused, **added).merge(of_documents, on=["qid", "docno"], how="left", sort=False)

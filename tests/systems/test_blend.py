@@ -115,10 +115,41 @@ def test_without_weights_nothing_is_scored_and_without_answers_nothing_fitted() 
     assert list(blend(RANKING.iloc[:0]).columns) == list(RANKING.columns)
 
 
-@pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (1.0, float("nan"))])
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (1.0, float("nan")), 1.0, ("1", "2")])
 def test_weights_that_do_not_fit_are_refused(weights) -> None:
-    with pytest.raises(ConfigError, match="2 numbers"):
+    with pytest.raises(ConfigError, match="weights="):
         LinearBlend((Table({}),), weights=weights)
+    blend = LinearBlend((Table({}),), weights=(1.0, 1.0))
+    with pytest.raises(ConfigError, match="weights="):
+        blend.set_parameter("weights", weights) or blend(RANKING)  # the number of weights is checked when they are used
+
+
+class Embedded(Table):
+    """Needs a column of the query."""
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        pt.validate.result_frame(inp, extra_columns=["query_embs"])
+        return super().transform(inp)
+
+
+def test_an_experiment_sees_what_the_scorers_need_before_it_runs() -> None:
+    blend = LinearBlend((Embedded({"a": 1.0}), Table({})), weights=(1.0, 1.0, 1.0))
+    assert pt.inspect.transformer_inputs(blend) == [["qid", "docno", "score", "query_embs"]]
+    first = pt.Transformer.from_df(RANKING)
+    topics, qrels = RANKING[["qid"]].drop_duplicates(), RANKING[["qid", "docno"]].assign(label=1)
+    with pytest.raises(ValueError, match="failed validation"):
+        pt.Experiment([first >> blend], topics, qrels, ["map"], validate="error")
+    with pytest.raises(pt.validate.InputValidationError, match="query_embs"):
+        blend(RANKING)
+    topics = topics.assign(query_embs="vectors")
+    assert len(pt.Experiment([first >> blend], topics, qrels, ["map"], validate="error")) == 1
+
+
+def test_no_rows_give_no_rows() -> None:
+    blend = LinearBlend((Embedded({}),), weights=(1.0, 1.0))
+    assert blend([]) == []
+    empty = blend(RANKING.iloc[:0].assign(query_embs=None))
+    assert list(empty.columns) == [*RANKING.columns, "query_embs"]
 
 
 def test_the_numbers_are_stored_and_read_again(tmp_path) -> None:

@@ -1,10 +1,13 @@
 import pickle
+import re
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
 import pytest
 
+import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.systems import BM25Index, ZScoreFusion, fuse_rankings
 
@@ -57,7 +60,8 @@ def test_queries_keep_their_order_and_columns(fusion: ZScoreFusion) -> None:
 
 def test_cutoff_equality_and_pickling(fusion: ZScoreFusion) -> None:
     cut = (fusion % 1).compile()
-    assert cut == ZScoreFusion(fusion.left, fusion.right, weight=0.3, num_results=1)
+    assert cut == ZScoreFusion(*fusion.systems, weight=0.3, num_results=1)
+    assert eval(repr(fusion), vars(mathamr.systems)) == fusion
     assert pickle.loads(pickle.dumps(fusion)) == fusion
     assert hash(fusion) != hash(cut)
     queries = pd.DataFrame({"qid": ["1"], "query": ["prime"]})
@@ -70,8 +74,99 @@ def test_refuses_what_it_cannot_do() -> None:
         ZScoreFusion(one, one, weight=1.2)
     with pytest.raises(ConfigError, match="num_results"):
         ZScoreFusion(one, one, num_results=0)
+    with pytest.raises(ConfigError, match="systems"):
+        ZScoreFusion()
+    for weight in (0.5, [1.0], [1.0, -1.0, 0.0], "even"):
+        with pytest.raises(ConfigError, match="weight"):
+            ZScoreFusion(one, one, one, weight=weight)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="weight"):
+        ZScoreFusion(one, one).set_parameter("weight", 2.0)
     with pytest.raises(pt.validate.InputValidationError):
         ZScoreFusion(one, one)(LEFT)
+
+
+class Fixed(pt.Transformer):  # type: ignore[misc]
+    """Returns the rows of a table whose qid is asked for; needs ``query``."""
+
+    schematic = {"label": "fixed", "help_url": "https://pyterrier.readthedocs.io"}  # noqa: RUF012
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = table
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        pt.validate.query_frame(inp, ["query"])
+        return inp.merge(self.table, on="qid")
+
+
+def test_three_systems_are_fused_with_a_weight_each() -> None:
+    third = pd.DataFrame({"qid": ["1"] * 2, "docno": ["c", "e"], "score": [7.0, 5.0]})
+    systems = [Fixed(table) for table in (LEFT, RIGHT, third)]
+    topics = pd.DataFrame({"qid": ["1"], "query": ["x"]})
+    found = ZScoreFusion(*systems, weight=[1.0, 2.0, 4.0])(topics).set_index("docno").score
+    assert found.to_dict() == pytest.approx(
+        {"c": -TOP - 2 + 4, "e": -TOP - 2 + 4 * -1, "a": TOP - 2 - 4, "b": 0 + 2 - 4, "d": -TOP - 2 - 4}
+    )
+    assert list(found.index) == ["c", "b", "a", "d", "e"]
+    even = ZScoreFusion(*systems)(topics).set_index("docno").score
+    assert even["c"] == pytest.approx((-TOP - 1 + 1) / 3)
+
+
+def test_columns_that_all_systems_add_are_kept_and_others_are_not() -> None:
+    left = LEFT.assign(post_id=["pa", "pb", "pc"], visual_id=["va", "vb", "vc"], only="left")
+    right = RIGHT.assign(visual_id=["vb", "vd"], post_id=["pb", "pd"], query_graph=["q", "q"])
+    left = left.assign(query_graph="p")
+    topics = pd.DataFrame({"qid": ["1"], "query": ["x"], "lang": ["en"]})
+    fusion = ZScoreFusion(Fixed(left), Fixed(right))
+    found = fusion(topics)
+    assert list(found.columns) == [
+        "qid", "query", "lang", "docno", "post_id", "visual_id", "query_graph", "score", "rank"
+    ]  # fmt: skip
+    assert dict(zip(found["docno"], found["post_id"], strict=True)) == {"a": "pa", "b": "pb", "c": "pc", "d": "pd"}
+    assert set(found["query_graph"]) == {"p"}  # a query has one, from the first system
+    assert pt.inspect.transformer_outputs(fusion, list(topics.columns)) == list(found.columns)
+
+
+def test_a_query_in_several_rows_is_searched_once() -> None:
+    topics = pd.DataFrame({"qid": ["1", "1"], "query": [None, "x"], "lang": ["en", None]})
+    found = ZScoreFusion(Fixed(LEFT), Fixed(RIGHT))(topics)
+    assert found["docno"].is_unique
+    assert set(found["lang"]) == {"en"}
+
+
+def test_what_finds_nothing_gives_an_empty_ranking_with_all_columns() -> None:
+    nothing = ZScoreFusion(Fixed(LEFT), Fixed(RIGHT))(pd.DataFrame({"qid": ["2"], "query": ["x"]}))
+    assert list(nothing.columns) == ["qid", "query", "docno", "score", "rank"]
+    assert [str(nothing[name].dtype) for name in ("score", "rank")] == ["float64", "int64"]
+    assert len(nothing) == 0
+    assert ZScoreFusion(Fixed(LEFT), Fixed(RIGHT))([]) == []
+
+
+def test_the_frames_that_all_parts_accept_are_accepted(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": "odd prime"}, {"docno": "2", "text": "odd"}])
+    fusion = ZScoreFusion(index.retriever(), index.retriever(k1=0.5))
+    assert pt.inspect.transformer_inputs(fusion) == [["qid", "query"], ["qid", "title", "body"]]
+    topics = pd.DataFrame({"qid": ["1"], "title": ["Prime"], "body": ["<p>odd</p>"]})
+    assert fusion(topics)["docno"].tolist() == ["1", "2"]
+    assert list(pt.inspect.subtransformers(fusion)) == ["systems"]
+
+
+def test_the_topics_of_task_2_are_fused_and_deduplicated(tmp_path: Path) -> None:
+    """Tangent with the formula vectors, on the topics as the dataset has them."""
+    dataset = pt.get_dataset("irds:arqmath/sample/task2")
+    posts = list(islice(dataset.get_corpus_iter(verbose=False), 30))
+    visual_ids = {formula: f"v{formula}" for formula in re.findall(r'math-container" id="(\w+)"', str(posts))}
+    tangent = mathamr.TangentIndex(tmp_path / "t").indexer(visual_ids=visual_ids).index(posts)
+    graphs, model = mathamr.GraphBuilder(), mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
+    formulas = mathamr.MathAMRFormulaIndex(tmp_path / "f")
+    (graphs >> model.doc_encoder() >> formulas.indexer(visual_ids=visual_ids)).index(posts)
+    topics = dataset.get_topics()[:3]
+    fusion = ZScoreFusion(tangent.retriever(), graphs >> model.query_encoder() >> formulas.retriever())
+    found = (fusion >> mathamr.VisualIdDeduplication())(topics)
+    assert set(found["qid"]) == set(topics["qid"])
+    assert {"latex", "docno", "post_id", "visual_id", "score", "rank"} <= set(found.columns)
+    pt.Experiment(
+        [fusion], topics, dataset.get_qrels(), ["map"], validate="error", filter_by_qrels=True
+    )  # refused before: latex and title, body are ways of the parts
 
 
 TestZScoreFusion = pt.testing.transformer_test_class(
