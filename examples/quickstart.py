@@ -4,11 +4,11 @@ import pyterrier as pt
 
 import pyterrier_mathamr as mathamr
 
-# A collection. With a local copy of the ARQMath release: mathamr.register_arqmath('/data/arqmath'), then
+# A collection. For a local copy of the ARQMath release: mathamr.register_arqmath('/data/arqmath'), then
 # pt.get_dataset('irds:arqmath/2022/task1').
 arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 
-# 1. Text to graphs to vectors to an index, in one stream. The model comes with the package.
+# 1. From text to graphs, vectors and an index, in one stream. The model comes with the package.
 model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
 graphs = mathamr.GraphBuilder(verbose=True)
 index = mathamr.MathAMRIndex("quickstart.mathamr")

@@ -1,7 +1,7 @@
-"""Adding MathAMR+ to a pipeline that is there already: BM25 first, MaxSim over its answers, and both in one score.
+"""Add MathAMR+ to an existing pipeline: BM25 first, MaxSim over its answers, and both in one score.
 
-With Java, `python rerank_terrier.py --terrier` (and `pip install 'pyterrier[java]'`) has Terrier's BM25 as the first
-stage; without it the stage is BM25Index, which needs no Java. Nothing else changes. Run it in an empty folder.
+With Java, `python rerank_terrier.py --terrier` (and `pip install python-terrier`) uses Terrier's BM25 as the first
+stage; without it the first stage is BM25Index, which needs no Java. Nothing else changes. Run it in an empty folder.
 """
 
 import sys
@@ -14,28 +14,28 @@ from pyterrier_mathamr.systems import LinearBlend
 arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 topics, qrels = arqmath.get_topics("text"), arqmath.get_qrels()
 
-# 1. The pipeline that is there.
+# 1. The existing pipeline.
 if "--terrier" in sys.argv:
     answers = ({"docno": post["docno"], "text": post["text"]} for post in arqmath.get_corpus_iter())
     terrier = pt.terrier.TerrierIndex("rerank.terrier").index(answers)
-    # Terrier's query language does not know LaTeX: tokenise for the search, then give the question back as it was.
+    # Terrier's query language has no LaTeX: tokenise for the search, then restore the question.
     bm25 = pt.rewrite.tokenise() >> terrier.bm25(num_results=100) >> pt.rewrite.reset()
 else:
     lexical = mathamr.BM25Index("rerank.bm25")
     lexical.indexer(mode="overwrite").index(arqmath.get_corpus_iter())
     bm25 = lexical.retriever() % 100
 
-# 2. The vectors of the same answers. Only those that the first stage finds are ever looked at.
+# 2. The vectors of the same answers. The scorer reads only those of answers that the first stage finds.
 model = mathamr.MathAMR.from_pretrained("mathamr-plus-mini")
 graphs = mathamr.GraphBuilder()
 index = mathamr.MathAMRIndex("rerank.mathamr")
 (graphs >> model.doc_encoder() >> index.indexer(mode="overwrite")).index(arqmath.get_corpus_iter())
 
-# 3. MathAMR+ behind it: each question is encoded once, whatever the number of its answers.
+# 3. MathAMR+ after it: each question is encoded once, whatever the number of its answers.
 encode = graphs >> model.query_encoder()
 reranked = bm25 >> encode >> index.scorer()
 
-# 4. A weighted sum of all three scores. Its weights are learned from half of the topics, the table shows the rest.
+# 4. A weighted sum of all three scores. Half of the topics fit the weights, the other half is evaluated.
 known, new = topics.iloc[::2], topics.iloc[1::2]
 blended = bm25 >> encode >> LinearBlend((index.scorer(), index.scorer(vectors="document")))
 blended.fit(known, qrels)

@@ -90,7 +90,8 @@ def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: 
             with contextlib.suppress(AttributeError):  # a name that the example itself makes
                 names[node.id] = public_name(node.id)
     exec(compile(code, "<example>", "exec"), names)
-    assert isinstance(names.get("pipeline", mathamr.GraphBuilder()), pt.Transformer)
+    if "pipeline" in names:
+        assert isinstance(names["pipeline"], pt.Transformer)
 
 
 def local_release(folder: Path) -> None:
@@ -106,4 +107,6 @@ DOCTESTED = [path for path in MODULES if ">>> " in path.read_text(encoding="utf-
 @pytest.mark.parametrize("path", DOCTESTED, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_doctests(path: Path) -> None:
     module = path.relative_to(PACKAGE.parent).with_suffix("")
-    assert doctest.testmod(importlib.import_module(".".join(module.parts))).failed == 0
+    result = doctest.testmod(importlib.import_module(".".join(module.parts)))
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,4 +1,4 @@
-"""The scripts under examples/ are run as they stand, each in an empty folder."""
+"""The scripts under examples/ run unchanged, each in an empty folder."""
 
 import runpy
 from pathlib import Path

@@ -28,5 +28,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(mathamr, "no_such_thing")
 
 
-def test_java_is_never_started() -> None:
-    assert run("import pyterrier as pt, pyterrier_mathamr as m; m.GraphBuilder(); print(pt.java.started())") == "False"
+def test_a_pipeline_starts_no_java() -> None:
+    code = (
+        "import pyterrier as pt, pyterrier_mathamr as mathamr; "
+        "encode = mathamr.GraphBuilder() >> mathamr.MathAMR.from_pretrained('mathamr-plus-mini').query_encoder(); "
+        "print(len(encode.search('Is $x^2$ convex?')), pt.java.started())"
+    )
+    assert run(code) == "1 False"

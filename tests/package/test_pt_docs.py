@@ -1,6 +1,6 @@
-"""The pages for PyTerrier's site: every code block is run, in the order of the table of contents, as one session.
+"""The pages for PyTerrier's site: every code block runs, in the order of the table of contents, as one session.
 
-A drawing (``.. schematic::``) is no part of it: the site runs each in a session of its own, where only ``pt`` is known.
+Drawings (``.. schematic::``) are not part of it: the site runs each in its own session, with only ``pt`` defined.
 """
 
 import ast
@@ -63,11 +63,11 @@ DRAWINGS = [code for page in contents() for code in blocks(page.read_text(encodi
 
 
 @pytest.mark.parametrize("code", DRAWINGS)
-def test_a_drawing_needs_no_more_than_pyterrier_and_no_index_that_is_there(
+def test_a_drawing_needs_no_more_than_pyterrier_and_no_built_index(
     code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pt.documentation, "url_for_class", lambda _: None)  # asks the site where PyTerrier's own stand
+    monkeypatch.setattr(pt.documentation, "url_for_class", lambda _: None)  # would ask PyTerrier's site
     *body, last = ast.parse(code).body
     assert isinstance(last, ast.Expr)
     names = {"pt": pt}
