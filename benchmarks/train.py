@@ -3,10 +3,10 @@
     python benchmarks/train.py GRAPH_STORE SOURCE [--pairs 1024] [--batch-size 32] [--device cpu] [--set bases=256 …]
     torchrun --nproc-per-node 2 benchmarks/train.py …          several GPUs, or processes on a CPU
 
-GRAPH_STORE holds the graphs of the posts of SOURCE, an ARQMath folder or a pair file, see ``mathamr graphs``. Training
-is one epoch after a warm-up of two batches, on one thread where the device is the CPU; a CPU is also timed in seconds
-of the process, which a busy machine changes less. The paper trains on 45,000 pairs: 455 s an epoch on two GTX 1080 Ti
-with its experiments' settings, batches of 32, and 69 min an epoch in its benchmark run, 256 bases and batches of 16.
+GRAPH_STORE holds the graphs of the posts of SOURCE, an ARQMath folder or a pair file, see ``mathamr graphs``. One epoch
+is trained after a warm-up of two batches, on a CPU with one thread; there CPU time is measured, too, which depends less
+on the load of the machine. The paper trains on 45,000 pairs: 455 s an epoch on two GTX 1080 Ti with its experiments'
+settings, batches of 32, and 69 min an epoch in its benchmark run, 256 bases and batches of 16.
 """
 
 from __future__ import annotations
@@ -22,45 +22,44 @@ import torch
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.devices import choose_device
 from pyterrier_mathamr.model.training.batches import BatchMaker
-from pyterrier_mathamr.model.training.distributed import Ranks, local_device
+from pyterrier_mathamr.model.training.data import TrainingData
+from pyterrier_mathamr.model.training.distributed import ProcessGroup, local_device
+from pyterrier_mathamr.model.training.files import RunFiles
 from pyterrier_mathamr.model.training.history import Unfinished
-from pyterrier_mathamr.model.training.training_data import TrainingData
-from pyterrier_mathamr.model.training.training_files import TrainingFiles
-from pyterrier_mathamr.model.training.training_loop import TrainingRun
+from pyterrier_mathamr.model.training.training_loop import TrainingLoop
 
 PAPER_PAIRS = 45_000
 
 
 def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
     """Train one epoch and print what it took."""
-    device = choose_device(local_device(args.device))
+    device = local_device(args.device)
     graphs = GraphStore(args.graph_store)
     pairs = [pair for pair in read_training_pairs(args.source).train if pair[0] in graphs and pair[1] in graphs]
-    data = TrainingData.read(config, pairs[: args.pairs], [], None, None, None)
+    data = TrainingData.read(config, pairs[: args.pairs], [])
     names = data.posts()
-    with Ranks(device) as ranks, TrainingFiles(None, ranks) as files:
-        vocabulary = ranks.first(
+    with ProcessGroup(device) as group, RunFiles(None, group) as files:
+        vocabulary = group.first(
             lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.min_role_count)
         )
-        tensors = files.tensors(names, graphs, vocabulary, config, verbose=False)
-        run = TrainingRun(config, vocabulary, device, ranks=ranks, verbose=False)
-        maker = BatchMaker(config, vocabulary, tensors)
-        for warm in run._epoch(1, data, maker, Unfinished()):
+        loop = TrainingLoop(config, vocabulary, device, group=group, verbose=False)
+        tensors = files.tensors(names, graphs, vocabulary, config)
+        maker = BatchMaker(config, vocabulary, tensors, data.answers, group.rank, group.size)
+        for warm in loop.epoch(1, data, maker, Unfinished()):
             if warm.batches == 2:
                 break
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        processor = time.process_time()
-        *_, done = run._epoch(2, data, maker, Unfinished())
-        processor = time.process_time() - processor
-        if ranks.rank > 0:
+        start = time.process_time()
+        *_, done = loop.epoch(2, data, maker, Unfinished())
+        seconds = time.process_time() - start
+        if group.rank > 0:
             return
-        print(f"{done.pairs} pairs in batches of {config.batch_size} x {ranks.size}, {vocabulary!r}, on {device}")
+        print(f"{done.pairs} pairs in batches of {config.batch_size} x {group.size}, {vocabulary!r}, on {device}")
         print(f"{done.pairs / done.seconds:8.1f} pairs/s      {100 * done.waited / done.seconds:.1f} % spent waiting")
         if device.type == "cpu":
-            print(f"{done.pairs / processor:8.1f} pairs/s of processor time")
+            print(f"{done.pairs / seconds:8.1f} pairs/s of CPU time")
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         else:
             memory = torch.cuda.max_memory_allocated() / 2**20

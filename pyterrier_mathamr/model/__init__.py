@@ -24,9 +24,8 @@ from .errors import (
 )
 from .identity import vectors_by
 from .mathamr import MathAMR
-from .training.augment import augment, drop_sentences
+from .training.augment import augment
 from .training.distributed import is_first
-from .training.formula_contrast import formula_contrast
 from .training.history import EpochRecord
 from .training.losses import ContrastiveLoss, info_nce, normalise
 from .training.score_weight_fitting import fit_score_weights, kind_sums
@@ -70,10 +69,8 @@ __all__ = [
     "WordBags",
     "augment",
     "best_matches",
-    "drop_sentences",
     "exact_maxsim",
     "fit_score_weights",
-    "formula_contrast",
     "info_nce",
     "is_first",
     "kind_sums",

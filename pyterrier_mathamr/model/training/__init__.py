@@ -1,1 +1,16 @@
-"""Training: pairs and their negatives, batches, losses, the loop, its checkpoints and processes (MathAMR+, 3.4)."""
+"""Contrastive training on question-answer pairs (MathAMR+, 3.4).
+
+::
+
+    data            pairs, split by question; known answers and hard negatives
+      │
+    files           the tensors of the graphs, the training state on disk   (checkpoint, history)
+      │
+    batches         graphs of B questions, B answers, H hard negatives      (augment: noise; subexpression)
+      │
+    training_loop   encode ─▶ losses ─▶ step; an epoch ─▶ validation        (distributed: several processes)
+      │
+    trainer         Trainer.fit: all of it in order ─▶ the model of the best epoch
+      │
+    score_weight_fitting   the weights of a trained model's score
+"""

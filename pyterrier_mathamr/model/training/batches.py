@@ -1,155 +1,171 @@
-"""A training batch: the graphs of its posts, and what their rows are compared by.
+"""A training batch: the graphs of its posts, and which of them this process encodes.
 
 ::
 
-    graphs  [ B questions | B answers | H hard negatives | sub-expressions, see subexpression.Expressions ]
-              └───────── noise: sentences, nodes and edges dropped ──────┘
-    rows    [ rows of each graph, end to end ]  ──▶  β L_MaxSim + (1 - β) L_doc        over B × (B + H) scores
-                                                     + formula_contrast · L_formula
-                                                     + subexpression · L_sub
+    graphs  [ B questions | B answers | H hard negatives | sub-expressions, see subexpression.py ]
+              └────── nodes masked, edges dropped ─────┘
+    work    [ process 0      | process 1      | … ]   runs of graphs of about as many nodes
+              └ parts of at most ``node_budget`` nodes
 
-Validation compares the B questions with the B answers alone, without noise, so that its loss means the same whatever
-is trained beside it.
+Validation batches have neither noise nor sub-expressions, so their loss is comparable whatever is trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from pyterrier_mathamr._common.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, Vocabulary, collate
 from pyterrier_mathamr.model.config import MathAMRConfig
 
-from .augment import augment, drop_sentences
-from .formula_contrast import formula_contrast
-from .formula_trees import formula_keys, formulas_of
-from .losses import ContrastiveLoss
-from .pairs import Answers, Pair
-from .subexpression import draw_expressions, subexpression_contrast
-from .training_files import Tensors
+from .augment import augment
+from .data import Answers, Pair, PairBatch
+from .files import Tensors
+from .subexpression import draw_expressions, formulas_of
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B pairs and what goes with them.
+    """B pairs, H hard negatives and N formulas with their sub-expressions.
 
     Attributes:
-        pairs: the pairs.
-        others: H hard negatives.
-        graphs: all graphs, on the CPU, as the module draws them.
-        keys: int64, which formula each row of the posts stands for; ``None`` where formulas are not compared.
-        expressions: N of the sub-expressions, 0 where there are none.
+        pairs: the pairs of all processes.
+        others: the hard negatives.
+        graphs: all graphs, on the CPU, in the order of the module's drawing.
+        allowed: bool ``[B, B + H]``, which documents may be negatives of which questions.
+        expressions: N, 0 where there are none.
+        parts: the graphs that this process encodes, in order.
+        rows: the number of rows that each process encodes.
     """
 
     pairs: list[Pair]
     others: list[str]
     graphs: GraphBatch
-    keys: Tensor | None = None
-    expressions: int = 0
+    allowed: Tensor
+    expressions: int
+    parts: tuple[GraphBatch, ...]
+    rows: list[int]
 
 
 class BatchMaker:
     """Makes batches under a configuration.
 
     Args:
-        config: noise, and what is compared.
-        vocabulary: that of the arrays.
-        tensors: the arrays of each post.
+        config: noise, ``subexpression`` and ``node_budget``.
+        vocabulary: of the tensors.
+        tensors: the tensors of each post.
+        answers: the known right answers.
+        rank: the number of this process.
+        processes: that train together.
     """
 
-    def __init__(self, config: MathAMRConfig, vocabulary: Vocabulary, tensors: Tensors) -> None:
-        self.config, self.vocabulary, self.tensors = config, vocabulary, tensors
+    def __init__(
+        self,
+        config: MathAMRConfig,
+        vocabulary: Vocabulary,
+        tensors: Tensors,
+        answers: Answers,
+        rank: int = 0,
+        processes: int = 1,
+    ) -> None:
+        self.config, self.vocabulary, self.tensors, self.answers = config, vocabulary, tensors, answers
+        self.rank, self.processes = rank, processes
 
-    def make(self, pairs: list[Pair], others: Sequence[str] = (), noise: torch.Generator | None = None) -> Batch:
-        """Put the graphs of a batch end to end.
+    def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> Batch:
+        """Collate the graphs of a batch and divide the work.
 
         Args:
-            pairs: B pairs.
-            others: H hard negatives.
-            noise: the source of chance in training; ``None`` for validation.
+            batch: B pairs and H hard negatives.
+            noise: draws noise and sub-expressions in training; ``None`` for validation.
         """
+        pairs, others = batch
         names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
         posts = self.tensors.get_many(names)
-        graphs = collate(posts)
-        if noise is None:
-            return Batch(pairs, list(others), graphs)
-        config, keys, expressions = self.config, None, None
-        if config.formula_contrast > 0 or config.subexpression > 0:
-            formulas = [formulas_of(post, self.vocabulary) for post in posts]
-            if config.formula_contrast > 0:
-                keys = torch.from_numpy(np.concatenate(list(map(formula_keys, posts, formulas))))
+        graphs, expressions = collate(posts), None
+        if noise is not None:
+            config = self.config
             if config.subexpression > 0:
-                expressions = draw_expressions(formulas[: 2 * len(pairs)], self.vocabulary, noise)
-        if config.sentence_dropout > 0:
-            graphs, kept = drop_sentences(graphs, config.sentence_dropout, noise)
-            keys = None if keys is None else keys[kept]
-        graphs = augment(graphs, MASK_ID, node_mask=config.node_mask, edge_dropout=config.edge_dropout, generator=noise)
-        if expressions is None:
-            return Batch(pairs, list(others), graphs, keys)
-        return Batch(pairs, list(others), graphs.join(expressions.graphs), keys, expressions.formulas)
+                formulas = [formulas_of(post, self.vocabulary) for post in posts[: 2 * len(pairs)]]
+                expressions = draw_expressions(formulas, self.vocabulary, noise)
+            probabilities = {"node_mask": config.node_mask, "edge_dropout": config.edge_dropout}
+            graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
+            if expressions is not None:
+                graphs = graphs.join(expressions.graphs)
+        parts, rows = divide(graphs, self.config.node_budget, self.rank, self.processes)
+        count = 0 if expressions is None else expressions.formulas
+        return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), count, parts, rows)
 
 
-def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows: Tensor, answers: Answers) -> Tensor:
-    """Compute the loss of a batch.
+def divide(
+    graphs: GraphBatch, budget: int | None, rank: int = 0, processes: int = 1
+) -> tuple[tuple[GraphBatch, ...], list[int]]:
+    """Divide graphs among processes, by nodes, and cut the share of this process into parts.
 
     Args:
-        config: the weights of what is compared beside whole posts.
-        loss: compares whole posts; its temperature is that of the formulas, too.
-        batch: whose rows they are.
-        rows: float32 ``[r, d]``, unit rows of all its graphs.
-        answers: what is known to be right.
+        graphs: of a batch.
+        budget: most nodes of a part, unless it is a single graph; ``None`` for one part.
+        rank: the number of this process.
+        processes: how many there are.
 
     Returns:
-        A scalar.
+        The parts of this process, and the number of rows of each process.
     """
-    posts = _posts(batch, rows, answers)
-    queries, query_spans, documents, spans, allowed = posts
-    middle, end = len(queries), len(queries) + len(documents)
-    total: Tensor = loss(*posts, batch.graphs.kinds[:middle].to(rows.device))
-    if batch.keys is not None:
-        keys = batch.keys.to(rows.device)
-        contrast = formula_contrast(
-            queries, query_spans, keys[:middle], documents, spans, keys[middle:end], loss.temperature, allowed
-        )
-        total = total + config.formula_contrast * contrast
-    if batch.expressions:
-        starts = batch.graphs.offsets[2 * len(batch.pairs) + len(batch.others) :].to(rows.device)
-        drawn = subexpression_contrast(rows[end:], starts - end, batch.expressions)
-        total = total + config.subexpression * drawn
-    return total
+    ends = graphs.node_offsets[1:]  # [m]
+    total = int(ends[-1])
+    cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]
+    rows = [int(graphs.offsets[cuts[i + 1]] - graphs.offsets[cuts[i]]) for i in range(processes)]
+    budget = total if budget is None else budget
+    if processes == 1 and total <= budget:
+        return (graphs,), rows
+    first, last = cuts[rank], cuts[rank + 1]
+    sizes = graphs.node_offsets.diff()[first:last].tolist()
+    return tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget)), rows
 
 
-class ValidationLoss(NamedTuple):
-    """The mean loss of validation pairs.
+class Prefetch(Generic[A, B]):
+    """Iterate over ``make(item)`` for each item in order, made ahead so that the model does not wait.
+
+    Args:
+        make: called in one background thread, in order.
+        items: its arguments.
+        ahead: results held ready.
 
     Attributes:
-        loss: β L_MaxSim + (1 - β) L_doc.
-        maxsim: L_MaxSim, whatever its weight.
-        document: L_doc, likewise; that of the last row where a post has no document vector.
+        waited: seconds that the consumer has waited for results.
     """
 
-    loss: float
-    maxsim: float
-    document: float
+    def __init__(self, make: Callable[[A], B], items: Sequence[A], ahead: int = 2) -> None:
+        self._make, self._items, self._ahead = make, items, ahead
+        self.waited = 0.0
 
+    def __len__(self) -> int:
+        return len(self._items)
 
-def validation_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor, answers: Answers) -> ValidationLoss:
-    """Compare whole posts alone; see :func:`batch_loss`."""
-    posts = _posts(batch, rows, answers)
-    maxsim = loss.maxsim_loss(*posts, batch.graphs.kinds[: len(posts[0])].to(rows.device)).item()
-    document = loss.document_loss(*posts).item()
-    return ValidationLoss(loss.beta * maxsim + (1 - loss.beta) * document, maxsim, document)
+    def __iter__(self) -> Iterator[B]:
+        worker, pending = ThreadPoolExecutor(1), deque[Future[B]]()
+        try:
+            for item in self._items:
+                pending.append(worker.submit(self._make, item))
+                if len(pending) > self._ahead:
+                    yield self._next(pending)
+            while pending:
+                yield self._next(pending)
+        finally:
+            worker.shutdown(cancel_futures=True)  # finishes no more than the item under way
 
-
-def _posts(batch: Batch, rows: Tensor, answers: Answers) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Give the rows of questions and documents, each with its offsets, and who may count against whom."""
-    size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
-    offsets = batch.graphs.offsets.to(rows.device)
-    middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
-    allowed = answers.allowed(batch.pairs, batch.others).to(rows.device)
-    return rows[:middle], offsets[: size + 1], rows[middle:end], offsets[size : posts + 1] - middle, allowed
+    def _next(self, pending: deque[Future[B]]) -> B:
+        start = time.perf_counter()
+        result = pending.popleft().result()
+        self.waited += time.perf_counter() - start
+        return result

@@ -1,21 +1,20 @@
-"""The state of a training run after each epoch, and within long ones: an artifact whose one part is replaced each time.
+"""The training state after each epoch, and within long ones: an artifact whose one part is replaced each time.
 
 ::
 
-    <checkpoint>/state/                 pt_meta.json says what the run is and how far it came
+    <checkpoint>/state/                 pt_meta.json identifies the run and has its history and progress
         part-000007/state.safetensors   the tensors model.*, best.*, optimizer.<moment>.<parameter>
-    <checkpoint>/history.json, .csv     for people
+    <checkpoint>/history.json, .csv     the history for people
 
-Nothing is pickled. Chance is drawn from (seed, epoch, batch), so no state of a random generator is needed to go on to
-the same result.
+Nothing is pickled. Random numbers are drawn by (seed, epoch, batch), so no state of a random generator is needed to
+resume to the same result.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ from pyterrier_mathamr.store import (
     differences,
     map_arrays,
     write_arrays,
-    writer_lock,
     writing,
 )
 
@@ -47,15 +45,15 @@ _PARTS = ("model", "optimizer", "best")
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class TrainingState:
     """Everything that the next batch depends on.
 
     Attributes:
         model: parameters and buffers by name.
         optimizer: AdamW's moments and step counts, ``exp_avg.<parameter>`` and so on.
         best: parameters and buffers of the best epoch.
-        history: one record for each epoch done.
-        unfinished: how far the next epoch came.
+        history: one record for each finished epoch.
+        unfinished: the progress within the next epoch.
     """
 
     model: dict[str, Tensor]
@@ -66,7 +64,7 @@ class Snapshot:
 
 
 class Checkpoint(StoredArtifact):
-    """The state of one run.
+    """The training state of one run.
 
     Args:
         path: the folder ``state`` in the folder of the run.
@@ -90,69 +88,59 @@ class Checkpoint(StoredArtifact):
         """The folder of the run."""
         return self.path.parent
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other runs away for as long as this one trains.
-
-        Raises:
-            LockedError: another run trains there. WriteError: nothing can be written there.
-        """
-        with writer_lock(self.folder.absolute()):
-            yield
-
-    def save(self, run: Mapping[str, Any], snapshot: Snapshot) -> None:
-        """Replace the snapshot, in one step, and the history files.
+    def save(self, run: Mapping[str, Any], state: TrainingState) -> None:
+        """Replace the state, atomically, and the history files.
 
         Args:
             run: what identifies the run, as plain JSON values: its options, vocabulary and pairs.
-            snapshot: the state.
+            state: what to write.
 
         Raises:
-            WriteError: it cannot be written; the snapshot before is still there.
+            WriteError: it cannot be written; the previous state remains.
         """
         arrays = {
             f"{part}.{name}": tensor.detach().to("cpu").numpy()
             for part in _PARTS
-            for name, tensor in getattr(snapshot, part).items()
+            for name, tensor in getattr(state, part).items()
         }
-        said = {  # as text: a loss may be no number, which JSON does not have
-            "history": json.dumps([dataclasses.asdict(record) for record in snapshot.history]),
-            "unfinished": json.dumps(dataclasses.asdict(snapshot.unfinished)),
+        progress = {  # JSON as text: a loss may be NaN, which the manifest refuses
+            "history": json.dumps([dataclasses.asdict(record) for record in state.history]),
+            "unfinished": json.dumps(dataclasses.asdict(state.unfinished)),
         }
         with self.job("overwrite", {}, resume=False) as job:
             scratch = job.scratch(_FILE)
             with writing(self.path):
                 write_arrays(scratch, arrays)
             job.add(Content(files={_FILE: scratch}, count=1))
-            job.commit({"run": dict(run), **said})
+            job.commit({"run": dict(run), **progress})
         with writing(self.folder):
-            write_history(self.folder, snapshot.history)
+            write_history(self.folder, state.history)
 
-    def read(self, run: Mapping[str, Any]) -> Snapshot | None:
-        """Read the snapshot.
+    def read(self, run: Mapping[str, Any]) -> TrainingState | None:
+        """Read the state.
 
         Args:
-            run: what identifies the run that wants to go on.
+            run: what identifies the run that resumes.
 
         Returns:
-            The snapshot, or ``None`` where there is none.
+            The state, or ``None`` if there is none.
 
         Raises:
-            UnfinishedJobError: it belongs to a run with other options, vocabulary or pairs.
-            DamagedError: it was changed. FormatError: an earlier release wrote it.
+            UnfinishedJobError: the state belongs to a run with other options, vocabulary or pairs.
+            DamagedError: the state was changed. FormatError: an earlier release wrote it.
         """
         try:
             found = self.snapshot()
         except NotBuiltError:
             if (self.folder / _FILE).exists():
-                reason = f"the state of training in it is of an earlier release. To discard it, {self.KIND.rebuild}"
+                reason = f"the training state in it is of an earlier release. To discard it, {self.KIND.rebuild}"
                 raise FormatError(self.folder, reason) from None
             return None
         details = found.manifest.details
         if differing := differences(detail(details, "run", dict, self.path), json.loads(json.dumps(run))):
             raise UnfinishedJobError(self.folder, differing)
         if len(found.parts) != 1:
-            raise DamagedError(self.path / META, "it has another number of parts than one")
+            raise DamagedError(self.path / META, f"the training state has {len(found.parts)} parts instead of one")
         parts: dict[str, dict[str, Tensor]] = {part: {} for part in _PARTS}
         try:
             for name, array in map_arrays(found.parts[0].sound(_FILE)).items():
@@ -161,8 +149,8 @@ class Checkpoint(StoredArtifact):
             history = [EpochRecord(**record) for record in json.loads(detail(details, "history", str, self.path))]
             unfinished = Unfinished(**json.loads(detail(details, "unfinished", str, self.path)))
         except (KeyError, TypeError, ValueError) as error:
-            raise DamagedError(self.path, f"it holds no state of training ({error!r:.200})") from error
-        return Snapshot(**parts, history=tuple(history), unfinished=unfinished)
+            raise DamagedError(self.path, f"no training state ({error!r:.200})") from error
+        return TrainingState(**parts, history=tuple(history), unfinished=unfinished)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, Tensor]:
@@ -172,10 +160,10 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, names: list[str]) -> dic
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, names: list[str], tensors: dict[str, Tensor]) -> None:
-    """Put back what :func:`optimizer_tensors` named."""
-    place = {name: i for i, name in enumerate(names)}
+    """Load what :func:`optimizer_tensors` named."""
+    position = {name: i for i, name in enumerate(names)}
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         moment, _, name = key.partition(".")
-        state.setdefault(place[name], {})[moment] = tensor
+        state.setdefault(position[name], {})[moment] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})

@@ -1,8 +1,18 @@
-"""The training objective: InfoNCE over the MaxSim matrix and over document vectors (MathAMR+, 3.6-3.8, 4.1, 4.2)."""
+"""The training objective: InfoNCE over the MaxSim matrix and over document vectors (MathAMR+, 3.6-3.8, 4.1, 4.2).
+
+::
+
+    rows of a batch  [ B questions | B answers | H hard negatives | sub-expressions ]
+                       └──────── β L_MaxSim + (1 - β) L_doc ─────┘   + subexpression · L_sub
+                              over B × (B + H) scores
+
+Validation measures the first sum alone.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
@@ -13,6 +23,9 @@ from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
 from pyterrier_mathamr.model.errors import ShapeError
 from pyterrier_mathamr.model.variants.score_weights import LearnedWeights
 
+from .batches import Batch
+from .subexpression import subexpression_contrast
+
 
 def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:
     """Compute L = -1/B Σᵢ log( exp(S_ii/τ) / Σⱼ exp(S_ij/τ) ) (MathAMR+, eq. 3.6).
@@ -20,8 +33,8 @@ def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None
     Args:
         scores: float ``[B, m]`` with m >= B; document i is the answer of query i.
         temperature: τ, above 0.
-        allowed: bool ``[B, m]``; where false, document j is left out of the sum for query i, because it is not
-            known to be wrong. The diagonal always counts.
+        allowed: bool ``[B, m]``; where false, document j is left out of the sum for query i. The diagonal is always
+            in it.
 
     Returns:
         A scalar.
@@ -37,7 +50,7 @@ def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None
             raise ShapeError("allowed", tuple(allowed.shape), str(tuple(scores.shape)))
         diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
         blocked = blocked | ~(allowed | diagonal)
-    # Divided before it is masked: the temperature's gradient multiplies scores, and infinity times zero is no number.
+    # Divide before masking: the temperature's gradient multiplies scores, and infinity times zero is not a number.
     logits = (scores.masked_fill(blocked, 0.0) / temperature).masked_fill(blocked, -math.inf)
     return F.cross_entropy(logits, torch.arange(scores.size(0), device=scores.device))
 
@@ -56,7 +69,7 @@ class ContrastiveLoss(nn.Module):
     """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
 
     Args:
-        config: ``beta``, ``temperature`` (the first τ), ``normalise_scores``, ``kind_weights``, ``document_blend``.
+        config: ``beta``, ``temperature`` (the initial τ), ``normalise_scores``, ``kind_weights``, ``document_blend``.
     """
 
     def __init__(self, config: MathAMRConfig) -> None:
@@ -87,7 +100,7 @@ class ContrastiveLoss(nn.Module):
             rows: float32 ``[r, d]``, unit rows of their B answers end to end, the document's vector last in each.
             offsets: int64 ``[B + 1]``.
             allowed: bool ``[B, B]``, see :func:`info_nce`.
-            kinds: int64 ``[q_total]``, the kind of each query row; needed where kinds have weights.
+            kinds: int64 ``[q_total]``, the kind of each query row; required if kinds have weights.
 
         Returns:
             A scalar.
@@ -108,7 +121,7 @@ class ContrastiveLoss(nn.Module):
         allowed: Tensor | None = None,
         kinds: Tensor | None = None,
     ) -> Tensor:
-        """Compute L_MaxSim alone, blended with document vectors where that is configured; see :meth:`forward`."""
+        """Compute L_MaxSim alone, with the ``document_blend`` of the configuration; see :meth:`forward`."""
         scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
         if self.weights.blend is not None:
             scores = scores + self.weights.blend * _document_scores(queries, query_offsets, rows, offsets)
@@ -124,5 +137,56 @@ class ContrastiveLoss(nn.Module):
 
 
 def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-    """Multiply the last row of each question with that of each document: float32 ``[B, B]``."""
+    """Multiply the last row of each question by that of each document: float32 ``[B, m]``."""
     return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T
+
+
+def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> Tensor:
+    """Compute the training loss of a batch.
+
+    Args:
+        config: the weight of the sub-expressions.
+        loss: compares posts.
+        batch: the graphs that the rows belong to.
+        rows: float32 ``[r, d]``, unit rows of all its graphs.
+
+    Returns:
+        A scalar.
+    """
+    total: Tensor = loss(*_posts(batch, rows))
+    if batch.expressions:
+        offsets = batch.graphs.offsets[2 * len(batch.pairs) + len(batch.others) :]
+        start = int(offsets[0])
+        drawn = subexpression_contrast(rows[start:], (offsets - start).to(rows.device), batch.expressions)
+        total = total + config.subexpression * drawn
+    return total
+
+
+class ValidationLoss(NamedTuple):
+    """The mean loss of validation pairs.
+
+    Attributes:
+        loss: β L_MaxSim + (1 - β) L_doc.
+        maxsim: L_MaxSim, whatever its weight.
+        document: L_doc, likewise; that of the last row where a post has no document vector.
+    """
+
+    loss: float
+    maxsim: float
+    document: float
+
+
+def validation_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> ValidationLoss:
+    """Compute the validation loss of a batch, of its posts alone; see :func:`batch_loss`."""
+    posts = _posts(batch, rows)
+    maxsim, document = loss.maxsim_loss(*posts).item(), loss.document_loss(*posts[:5]).item()
+    return ValidationLoss(loss.beta * maxsim + (1 - loss.beta) * document, maxsim, document)
+
+
+def _posts(batch: Batch, rows: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Take the arguments of :meth:`ContrastiveLoss.forward` from the rows of a batch."""
+    size, posts = len(batch.pairs), 2 * len(batch.pairs) + len(batch.others)
+    offsets = batch.graphs.offsets.to(rows.device)
+    middle, end = int(batch.graphs.offsets[size]), int(batch.graphs.offsets[posts])
+    allowed, kinds = batch.allowed.to(rows.device), batch.graphs.kinds[:middle].to(rows.device)
+    return rows[:middle], offsets[: size + 1], rows[middle:end], offsets[size : posts + 1] - middle, allowed, kinds

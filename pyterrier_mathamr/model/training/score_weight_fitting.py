@@ -1,17 +1,16 @@
-"""Fitting the score weights of a trained model: a few numbers, by softmax over many answers at once.
+"""Fit the score weights of a trained model: a few numbers, by softmax over many answers at once.
 
-In-batch training sees too few wrong answers at a time to move such scalars. Here the sums of best matches are made once
-for each question, answer and kind of query row; what is left is a convex problem of four numbers.
+In-batch training sees too few wrong answers at a time to move such scalars. Here the sums of best matches are computed
+once for each question, answer and kind of query row; what remains is a convex problem of four numbers.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 from torch import Tensor
 
@@ -20,12 +19,12 @@ from pyterrier_mathamr._common.processes import runs_within
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model.encoder.maxsim import best_matches
-from pyterrier_mathamr.model.errors import MissingGraphError, TrainingError
+from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.mathamr import Embeddings, MathAMR
 from pyterrier_mathamr.model.variants.score_weights import ScoreWeights
 
-from .pairs import Pair, read_pairs
-from .training_files import Graphs
+from .data import Pair, Pairs, read_pairs
+from .files import Graphs, require_graphs
 
 _MATCHES = 1 << 23
 """Best matches held at once: 32 MiB of float32."""
@@ -33,7 +32,7 @@ _MATCHES = 1 << 23
 
 def fit_score_weights(
     model: MathAMR,
-    pairs: Iterable[Pair] | pd.DataFrame,
+    pairs: Pairs,
     graphs: Graphs,
     *,
     blend: bool = True,
@@ -43,29 +42,29 @@ def fit_score_weights(
     device: str | None = None,
     verbose: bool = False,
 ) -> MathAMR:
-    """Find what each kind of query row, and the product of the document vectors, should count.
+    """Fit the weights of the kinds of query rows and of the product of the document vectors.
 
-    A softmax over all answers of the pairs as candidates of each question, whose own other answers are left out. As in
-    training, scores are divided by the question's rows where ``normalise_scores`` is set; that changes no ranking.
-    Memory is 16 bytes for each question and answer, so 192 MB with the limits as they are.
+    The loss is a softmax over all answers of the pairs as candidates of each question; its other own answers are left
+    out. As in training, ``normalise_scores`` divides scores by the question's rows, which changes no ranking. Memory
+    is 16 bytes for each question and answer, 192 MB at the default limits.
 
     Args:
         model: a trained model; its own weights are not used.
-        pairs: (question id, answer id), or a frame with ``qid`` and ``docno``. Pairs that the model was not trained on
-            are best: it fits those it was trained on too well, by the document's vector above all.
+        pairs: (question id, answer id), or a frame with ``qid`` and ``docno``; best those that the model was not
+            trained on, since it fits its training pairs too well, by the document's vector above all.
         graphs: the graph of every id in the pairs.
-        blend: whether the document vectors may count beside MaxSim.
-        max_questions: more are sampled.
-        max_answers: more are sampled; the own answers of the questions are always there.
+        blend: whether the document vectors get a weight beside MaxSim.
+        max_questions: if there are more, they are sampled.
+        max_answers: likewise; the own answers of the questions are always included.
         seed: of the samples.
-        device: where the model encodes.
+        device: that the model encodes on.
         verbose: show progress.
 
     Returns:
         The same model with the weights in its configuration.
 
     Raises:
-        TrainingError: no kind of row tells right answers from wrong ones.
+        TrainingError: no kind of row distinguishes right answers from wrong ones.
         MissingGraphError: posts without a graph.
         NothingToFitError: there are too few answers.
 
@@ -78,22 +77,20 @@ def fit_score_weights(
     known = read_pairs(pairs)
     own = _sample(known, max_questions, seed)
     answers = _candidates(known, own, max_answers, seed)
-    missing = [name for name in dict.fromkeys([*own, *answers]) if name not in graphs]
-    if missing:
-        raise MissingGraphError(missing)
+    require_graphs(dict.fromkeys([*own, *answers]), graphs)
     features = _features(model, [graphs[name] for name in own], [graphs[name] for name in answers], device, verbose)
     if not blend or model.config.virtual_nodes == "none":
         features = features[:, :, :3]
     found = fit_listwise(list(zip(features, _right(own, answers), strict=True)))
     if not found.any():
-        raise TrainingError("no kind of virtual node tells the right answers of these pairs from the wrong ones.")
+        raise TrainingError("no kind of virtual node distinguishes right answers of these pairs from wrong ones.")
     return model.with_score_weights(ScoreWeights(*found.tolist()))
 
 
 def _features(
     model: MathAMR, asked: list[MathAMRGraph], answers: list[MathAMRGraph], device: str | None, verbose: bool
 ) -> Features:
-    """Encode questions and answers and sum up what matched: float32 ``[b, m, 4]``, scaled as in training."""
+    """Encode questions and answers and compute :func:`kind_sums`: float32 ``[b, m, 4]``, scaled as in training."""
     queries = model.encode(asked, device=device, verbose=verbose)
     documents = model.encode(answers, device=device, verbose=verbose)
     kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
@@ -135,7 +132,8 @@ def kind_sums(
     offsets = torch.from_numpy(np.cumsum([0, *map(len, documents)]))
     last = rows[offsets[1:] - 1]  # [m, d]
     sums = np.empty((len(queries), len(documents), 4), np.float32)
-    for part in progress(_parts(queries, len(documents)), "best matches", "part", verbose=verbose):
+    parts = runs_within((len(query) * len(documents) for query in queries), _MATCHES)
+    for part in progress(parts, "best matches", "part", verbose=verbose):
         of_part = torch.from_numpy(np.concatenate([queries[i] for i in part]))
         where = [3 * at + kind for at, i in enumerate(part) for kind in kinds[i]]
         best = best_matches(of_part, rows, offsets)  # [q of the part, m]
@@ -147,20 +145,15 @@ def kind_sums(
     return sums
 
 
-def _parts(queries: Sequence[Embeddings], documents: int) -> list[list[int]]:
-    """Cut queries into parts whose best matches fit the bound, one query at least."""
-    return [list(run) for run in runs_within((len(query) * documents for query in queries), _MATCHES)]
-
-
 def row_kinds(model: MathAMR, graph: MathAMRGraph, rows: int) -> list[int]:
-    """Tell the kind of each row of a query."""
+    """Determine the kind of each row of a query."""
     formulas = graph.n_formulas if model.config.formulas != "none" else 0
     documents = int(model.config.virtual_nodes != "none")
     return [0] * formulas + [1] * (rows - formulas - documents) + [2] * documents
 
 
 def _sample(pairs: Sequence[Pair], limit: int, seed: int) -> dict[str, list[str]]:
-    """Give the answers of some questions, in the order of the pairs."""
+    """Sample questions and return their answers, in the order of the pairs."""
     own: dict[str, list[str]] = {}
     for question, answer in pairs:
         own.setdefault(question, []).append(answer)
@@ -171,7 +164,7 @@ def _sample(pairs: Sequence[Pair], limit: int, seed: int) -> dict[str, list[str]
 
 
 def _candidates(pairs: Sequence[Pair], own: dict[str, list[str]], limit: int, seed: int) -> list[str]:
-    """Give the answers of the chosen questions, and others up to the limit."""
+    """Return the answers of the chosen questions, and others up to the limit."""
     needed = dict.fromkeys(answer for answers in own.values() for answer in answers)
     others = [answer for answer in dict.fromkeys(answer for _, answer in pairs) if answer not in needed]
     room = max(0, limit - len(needed))

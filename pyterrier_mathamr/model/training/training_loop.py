@@ -1,10 +1,20 @@
-"""One training run: epochs of batches, from a snapshot to the next (MathAMR+, section 3.4.5)."""
+"""The training loop: epochs of batches, from one training state to the next (MathAMR+, section 3.4.5).
+
+::
+
+    batch ──encode──▶ rows of this process ──gather──▶ rows of all ──▶ loss ──▶ gradient of the rows
+                 ◀──────────── gradient of the rows of this process, part by part ────────┘
+
+    epoch ──▶ validation loss ──▶ EpochRecord; the weights of the lowest loss are the best ──▶ TrainingState
+"""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import operator
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -14,34 +24,29 @@ from torch import Tensor, nn
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
-from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import NonFiniteLossError
+from pyterrier_mathamr.model.variants.start import first_encoder
 
-from .batches import Batch, BatchMaker, ValidationLoss, batch_loss, validation_loss
-from .checkpoint import Snapshot, optimizer_tensors, restore_optimizer
-from .distributed import Ranks
+from .batches import Batch, BatchMaker, Prefetch
+from .checkpoint import TrainingState, optimizer_tensors, restore_optimizer
+from .data import PairBatch, TrainingData, generator_of
+from .distributed import ProcessGroup
+from .files import Tensors
 from .history import EpochRecord, Unfinished
-from .losses import ContrastiveLoss
-from .memory import return_free_memory
-from .negatives import columns_of
-from .pairs import Answers, Pair, batches_of
-from .prefetch import Prefetch
-from .training_data import TrainingData
-from .training_files import Tensors
-from .work_division import NEGATIVES, Work, divide, noise_of
+from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 
 _LOG = logging.getLogger(__name__)
 
 
-class TrainingRun:
+class TrainingLoop:
     """A model, its loss and its optimizer.
 
     Args:
         config: all options.
         vocabulary: of the labels and relations.
         device: where it computes.
-        weights: of the encoder, where training starts from a model.
-        ranks: the processes that train together; this one alone where not given.
+        weights: of the encoder, to start training from; random ones if not given.
+        group: the processes that train together; this one alone if not given.
         verbose: show progress.
     """
 
@@ -52,14 +57,13 @@ class TrainingRun:
         device: torch.device,
         weights: Mapping[str, Tensor] | None = None,
         *,
-        ranks: Ranks | None = None,
+        group: ProcessGroup | None = None,
         verbose: bool = True,
     ) -> None:
-        self.config, self.vocabulary, self.device, self.verbose = config, vocabulary, device, verbose
-        self.ranks = ranks or Ranks(device)
-        with torch.random.fork_rng(devices=[]):  # the caller's own chance is left alone
-            torch.manual_seed(config.seed)
-            encoder = Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
+        self.config, self.vocabulary, self.device = config, vocabulary, device
+        self.group = group or ProcessGroup(device)
+        self.verbose = verbose and self.group.rank == 0
+        encoder = first_encoder(config, vocabulary)
         if weights is not None:
             encoder.load_state_dict(dict(weights))
         self.encoder, self.loss = encoder.to(device), ContrastiveLoss(config).to(device)
@@ -69,94 +73,99 @@ class TrainingRun:
             self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
         )
 
-    def epochs(
+    def train(
         self,
         data: TrainingData,
         tensors: Callable[[], Tensors],
-        snapshot: Snapshot | None,
-        snapshot_every: float = math.inf,
-    ) -> Iterator[Snapshot]:
-        """Train until the last epoch, or until the validation loss has not fallen for ``patience`` epochs.
+        state: TrainingState | None,
+        save: Callable[[TrainingState], None],
+        save_every: float = math.inf,
+    ) -> TrainingState:
+        """Train until the last epoch, or until the validation loss has not decreased for ``patience`` epochs.
 
         Args:
             data: the pairs; without validation pairs the training loss decides.
-            tensors: gives the arrays of each id; called only where there is something to train.
-            snapshot: where to go on.
-            snapshot_every: seconds between the states within an epoch.
+            tensors: opens the tensors of all posts; called only if there is something to train.
+            state: where to resume.
+            save: called with the state after each epoch, and within a long epoch.
+            save_every: seconds between the states within an epoch.
 
-        Yields:
-            The state after each epoch, and within an epoch where it is long.
+        Returns:
+            The last state.
 
         Raises:
-            NonFiniteLossError: a loss or gradient is no number.
+            NonFiniteLossError: a loss or gradient is NaN or infinite.
         """
-        history: tuple[EpochRecord, ...] = ()
-        best: dict[str, Tensor] = {}
-        done = Unfinished()
-        if snapshot is not None:
-            history, best, done = snapshot.history, snapshot.best, snapshot.unfinished
-            self.model.load_state_dict(snapshot.model)
-            restore_optimizer(self.optimizer, self.names, snapshot.optimizer)
-        if self._finished(history):
-            return
-        maker = BatchMaker(self.config, self.vocabulary, tensors())
-        while not self._finished(history):
-            saved = time.monotonic()
-            for done in self._epoch(len(history) + 1, data, maker, done):  # noqa: B020 - goes on from it
-                if time.monotonic() - saved >= snapshot_every:
-                    yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
+        if state is not None:
+            self.model.load_state_dict(state.model)
+            restore_optimizer(self.optimizer, self.names, state.optimizer)
+            if self._finished(state.history):
+                return state
+        state = state or self._state({}, (), Unfinished())
+        maker = BatchMaker(self.config, self.vocabulary, tensors(), data.answers, self.group.rank, self.group.size)
+        while not self._finished(state.history):
+            epoch, done, saved = len(state.history) + 1, state.unfinished, time.monotonic()
+            for done in self.epoch(epoch, data, maker, done):  # noqa: B020 - continues from it
+                if time.monotonic() - saved >= save_every:
+                    save(self._state(state.best, state.history, done))
                     saved = time.monotonic()
-            record = self._record(len(history) + 1, data, maker, done)
-            if all(record.deciding < earlier.deciding for earlier in history):
-                best = self._state()
-            history, done = (*history, record), Unfinished()
-            return_free_memory()
-            yield Snapshot(self._state(), optimizer_tensors(self.optimizer, self.names), best, history, done)
+            record = self._record(epoch, data, maker, done)
+            is_best = all(record.deciding < earlier.deciding for earlier in state.history)
+            best = self._weights() if is_best else state.best
+            state = self._state(best, (*state.history, record), Unfinished())
+            _return_free_memory()
+            save(state)
+        return state
 
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
-        if len(history) < 1:
-            return False
         losses = [record.deciding for record in history]
-        return len(losses) >= self.config.epochs or len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
+        return bool(losses) and (
+            len(losses) >= self.config.epochs or len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
+        )
 
-    def _state(self) -> dict[str, Tensor]:
+    def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.model.state_dict().items()}
 
-    def _epoch(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> Iterator[Unfinished]:
-        """Train on all pairs once, from the batch where a snapshot left off; give how far it came after each."""
+    def _state(self, best: dict[str, Tensor], history: tuple[EpochRecord, ...], done: Unfinished) -> TrainingState:
+        return TrainingState(self._weights(), optimizer_tensors(self.optimizer, self.names), best, history, done)
+
+    def epoch(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> Iterator[Unfinished]:
+        """Train on all pairs once.
+
+        Args:
+            epoch: from 1.
+            data: the pairs.
+            maker: makes the batches.
+            done: where to resume within the epoch.
+
+        Yields:
+            The progress after each batch.
+        """
         config = self.config
-        pairs = data.of_epoch(epoch, config.first_epochs)
-        drawn = data.draw(pairs, config.hard_negatives, noise_of(config.seed, epoch, NEGATIVES))
-        batches = batches_of(pairs, config.batch_size * self.ranks.size, noise_of(config.seed, epoch, 0))
+        batches = data.batches(config, epoch, self.group.size)
         rest = range(done.batches, len(batches))
-
-        def make(i: int) -> Work:
-            others = columns_of(batches[i], drawn)
-            return self._divide(maker.make(batches[i], others, noise_of(config.seed, epoch, i + 1)))
-
-        loader = Prefetch(make, rest)
-        shown = self.verbose and self.ranks.rank == 0
+        loader = Prefetch(lambda i: maker.make(batches[i], generator_of(config.seed, epoch, i + 1)), rest)
         before, start = done, time.perf_counter()
         self.model.train()
-        for i, work in zip(rest, progress(loader, self._title(epoch), "batch", verbose=shown), strict=True):
+        for i, batch in zip(rest, progress(loader, self._title(epoch), "batch", verbose=self.verbose), strict=True):
             self._set_rate(((epoch - 1) * len(batches) + i) / (config.epochs * len(batches)))
-            loss = self._step(epoch, i + 1, work, data.answers)
+            loss = self._step(epoch, i + 1, batch)
             done = Unfinished(
                 batches=i + 1,
-                pairs=done.pairs + len(work.pairs),
-                loss=done.loss + loss * len(work.pairs),
+                pairs=done.pairs + len(batch.pairs),
+                loss=done.loss + loss * len(batch.pairs),
                 seconds=before.seconds + time.perf_counter() - start,
                 waited=before.waited + loader.waited,
             )
             yield done
 
     def _record(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> EpochRecord:
-        """Measure the validation loss of an epoch and sum it up."""
+        """Measure the validation loss of an epoch and summarise the epoch."""
         start = time.perf_counter()
         mean = done.loss / done.pairs
         validation = ValidationLoss(mean, mean, mean)
         if len(data.held) > 1:
-            validation = self._validate(data.held, maker, data.answers)
+            validation = self._validate(data.validation_batches(self.config, self.group.size), maker)
         seconds = done.seconds + time.perf_counter() - start
         record = EpochRecord(
             epoch=epoch,
@@ -176,41 +185,41 @@ class TrainingRun:
     def _title(self, epoch: int) -> str:
         return f"epoch {epoch} of {self.config.epochs}"
 
-    def _step(self, epoch: int, number: int, work: Work, answers: Answers) -> float:
-        """Make one step of the optimizer."""
+    def _step(self, epoch: int, number: int, batch: Batch) -> float:
+        """Make one step of the optimizer and return the loss."""
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self._gradients(work, answers)
+        loss = self._gradients(batch)
         if not math.isfinite(loss):
-            raise NonFiniteLossError(epoch, number, work.pairs)
+            raise NonFiniteLossError(epoch, number, batch.pairs)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         if not math.isfinite(norm.item()):
-            raise NonFiniteLossError(epoch, number, work.pairs)
+            raise NonFiniteLossError(epoch, number, batch.pairs)
         self.optimizer.step()
         return loss
 
-    def _gradients(self, work: Work, answers: Answers) -> float:
+    def _gradients(self, batch: Batch) -> float:
         """Compute the loss of a batch and the gradients of all parameters.
 
-        The loss needs the rows of all graphs at once, the encoder does not: its backward pass begins at the rows. So
-        where a batch has several parts, each is encoded twice, first for its rows and then for its gradient, and only
-        one part's states are ever held.
+        The loss needs the rows of all graphs at once; the encoder does not, its backward pass begins at the rows. So
+        a batch of several parts is encoded twice, first for the rows and then for the gradients, and the activations
+        of only one part are in memory at a time.
         """
-        whole = len(work.parts) == 1
+        whole = len(batch.parts) == 1
         with torch.set_grad_enabled(whole):
-            own = [self._encode(part) for part in work.parts]
-        rows = self._gather([part.detach() for part in own], work).requires_grad_()
-        loss = self._batch_loss(work.batch, rows, answers)
+            own = [self._encode(part) for part in batch.parts]
+        rows = self._gather([part.detach() for part in own], batch).requires_grad_()
+        loss = self._batch_loss(batch, rows)
         value = loss.item()
         if not math.isfinite(value):
             return value
         loss.backward()  # type: ignore[no-untyped-call]
-        self.ranks.share_gradients(self.model.parameters())
-        first = sum(work.rows[: self.ranks.rank])
-        for part, encoded in zip(work.parts, own, strict=True):
+        self.group.divide_gradients(self.model.parameters())
+        first = sum(batch.rows[: self.group.rank])
+        for part, encoded in zip(batch.parts, own, strict=True):
             again = encoded if whole else self._encode(part)
             again.backward(rows.grad[first : first + len(encoded)])  # type: ignore[index, no-untyped-call]
             first += len(encoded)
-        self.ranks.sum_gradients(self.model.parameters())
+        self.group.sum_gradients(self.model.parameters())
         return value
 
     def _encode(self, graphs: GraphBatch) -> Tensor:
@@ -220,31 +229,25 @@ class TrainingRun:
             rows: Tensor = self.encoder(graphs)
         return rows.float()
 
-    def _gather(self, own: list[Tensor], work: Work) -> Tensor:
-        """Put the rows of all graphs of a batch end to end, those of other processes included: float32 ``[r, d]``."""
+    def _gather(self, own: list[Tensor], batch: Batch) -> Tensor:
+        """Concatenate the rows of all graphs of a batch, those of other processes included: float32 ``[r, d]``."""
         none = torch.zeros(0, self.config.projection, device=self.device)
-        return self.ranks.gather(torch.cat([none, *own]), work.rows)
+        return self.group.gather(torch.cat([none, *own]), batch.rows)
+
+    def _batch_loss(self, batch: Batch, rows: Tensor) -> Tensor:
+        return batch_loss(self.config, self.loss, batch, rows)
 
     @torch.no_grad()
-    def _validate(self, held: Sequence[Pair], maker: BatchMaker, answers: Answers) -> ValidationLoss:
-        """Measure the mean loss of the validation pairs, without noise, always in the same batches."""
+    def _validate(self, batches: Sequence[PairBatch], maker: BatchMaker) -> ValidationLoss:
+        """Measure the mean loss of the validation pairs, without noise."""
         self.model.eval()
         losses = []
-        batches = batches_of(held, self.config.batch_size * self.ranks.size)
-        for work in Prefetch(lambda batch: self._divide(maker.make(batch)), batches):
-            rows = self._gather([self._encode(part) for part in work.parts], work)
-            losses.append(validation_loss(self.loss, work.batch, rows, answers))
-        pairs = [len(batch) for batch in batches]
-        means = (sum(map(operator.mul, part, pairs)) / sum(pairs) for part in zip(*losses, strict=True))
+        for batch in Prefetch(maker.make, batches):
+            rows = self._gather([self._encode(part) for part in batch.parts], batch)
+            losses.append(validation_loss(self.loss, batch, rows))
+        sizes = [len(pairs) for pairs, _ in batches]
+        means = (sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True))
         return ValidationLoss(*means)
-
-    def _batch_loss(self, batch: Batch, rows: Tensor, answers: Answers) -> Tensor:
-        """Compute the loss of a batch from the rows of all its graphs: float32 ``[r, d]`` to a scalar."""
-        return batch_loss(self.config, self.loss, batch, rows, answers)
-
-    def _divide(self, batch: Batch) -> Work:
-        """Say what this process encodes of a batch."""
-        return divide(batch, self.config.node_budget, self.ranks.rank, self.ranks.size)
 
     def _set_rate(self, done: float) -> None:
         """Set the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``; done from 0 to 1."""
@@ -252,3 +255,12 @@ class TrainingRun:
         rate = low + (high - low) * (1 + math.cos(math.pi * done)) / 2
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+
+
+def _return_free_memory() -> None:
+    """Return free pages of the heap to the system, if the C library is glibc.
+
+    Batches have all sizes, so the heap is fragmented after an epoch and the process would grow from epoch to epoch.
+    """
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)

@@ -10,24 +10,24 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import Trainer
-from pyterrier_mathamr.model.training.checkpoint import Checkpoint, Snapshot
+from pyterrier_mathamr.model.training.checkpoint import Checkpoint, TrainingState
 from pyterrier_mathamr.model.training.history import EpochRecord, Unfinished
-from pyterrier_mathamr.model.training.training_loop import TrainingRun
+from pyterrier_mathamr.model.training.training_loop import TrainingLoop
 from pyterrier_mathamr.store import DamagedError, FormatError, LockedError, UnfinishedJobError, WriteError
 
 DATA = Path(__file__).parents[2] / "data"
 RUN = {"beta": 0.5, "pairs": "abc", "number of processes": 1}
 
 
-def state(seed: int) -> Snapshot:
+def state(seed: int) -> TrainingState:
     draw = torch.Generator().manual_seed(seed)
     record = EpochRecord(1, 0.1, math.nan, 0.05, 1e-3, 2.5, 0.1, 0.3, 0.4, math.inf)
     tensors = {"encoder.w": torch.rand(4, 3, generator=draw), "count": torch.tensor(seed), "none": torch.zeros(0, 3)}
     optimizer = {"step.encoder.w": torch.tensor(3.0), "exp_avg.encoder.w": torch.rand(4, 3, generator=draw)}
-    return Snapshot(tensors, optimizer, {"encoder.w": torch.rand(4, 3)}, (record,) * seed, Unfinished(3, 24, 1.5))
+    return TrainingState(tensors, optimizer, {"encoder.w": torch.rand(4, 3)}, (record,) * seed, Unfinished(3, 24, 1.5))
 
 
-def same(one: Snapshot, other: Snapshot) -> bool:
+def same(one: TrainingState, other: TrainingState) -> bool:
     parts = [(getattr(one, part), getattr(other, part)) for part in ("model", "optimizer", "best")]
     tensors = all(a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in parts)
     rows = [json.dumps([dataclasses.asdict(row) for row in found.history]) for found in (one, other)]
@@ -38,7 +38,7 @@ def fit(config, pairs, graphs, folder, **options):
     return Trainer(config, device="cpu").fit(pairs, graphs, checkpoint=folder, verbose=False, **options)
 
 
-def test_the_last_snapshot_comes_back_as_it_was(tmp_path) -> None:
+def test_the_last_state_is_read_as_it_was_saved(tmp_path) -> None:
     checkpoint = Checkpoint.of(tmp_path / "run")
     assert checkpoint.read(RUN) is None
     for seed in (1, 2):
@@ -73,14 +73,14 @@ def test_another_run_is_refused_with_what_differs_and_may_begin_anew(small, pair
 
 def test_one_run_at_a_time(small, pairs, graphs, tmp_path, monkeypatch) -> None:
     config = small.replace(epochs=1)
-    real = TrainingRun._record
+    real = TrainingLoop._record
 
     def record(self, *arguments):
         with pytest.raises(LockedError, match="process"):
             fit(config, pairs, graphs, tmp_path / "run")
         return real(self, *arguments)
 
-    monkeypatch.setattr(TrainingRun, "_record", record)
+    monkeypatch.setattr(TrainingLoop, "_record", record)
     fit(config, pairs, graphs, tmp_path / "run")
 
 
@@ -100,7 +100,7 @@ def test_a_state_that_was_changed_is_found_before_it_is_used(tmp_path, damage) -
         Checkpoint.of(tmp_path / "run").verify()
 
 
-def test_a_full_disk_is_named_and_leaves_the_snapshot_before(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_named_and_leaves_the_previous_state(tmp_path, monkeypatch) -> None:
     checkpoint, kept = Checkpoint.of(tmp_path / "run"), state(1)
     checkpoint.save(RUN, kept)
 

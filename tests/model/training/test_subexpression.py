@@ -1,4 +1,4 @@
-"""Sub-expressions and their contrast, against equations 2 and 3 written as loops."""
+"""Formulas of a graph, their sub-expressions and their contrast, against equations 2 and 3 written as loops."""
 
 import math
 
@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from pyterrier_mathamr.graph import FIRST_VIRTUAL_ID, graph_tensors
-from pyterrier_mathamr.model.training.formula_trees import TreeArrays, formulas_of
-from pyterrier_mathamr.model.training.subexpression import draw_expressions, subexpression, subexpression_contrast
+from pyterrier_mathamr.graph import FIRST_VIRTUAL_ID, MathAMRGraph, Vocabulary, graph_tensors
+from pyterrier_mathamr.model.training.subexpression import (
+    TreeArrays,
+    draw_expressions,
+    formulas_of,
+    subexpression,
+    subexpression_contrast,
+)
 
 #     0 plus          the operator tree of x^{2y} + 1
 #     ├ 1 sup
@@ -102,3 +107,40 @@ def test_the_positive_is_not_in_the_sum_of_the_negatives() -> None:
     rows = torch.eye(4, dtype=torch.float64)[[0, 1, 0, 1]]  # two formulas, each equal to its part, strange to the other
     loss = subexpression_contrast(rows, torch.arange(5), 2, 0.5)
     assert loss.item() == pytest.approx(-2.0, rel=1e-5)  # log(e^0) - 1/0.5
+
+
+POST = """# ::formula_map {"FORMULA_0": "1", "FORMULA_1": "2", "FORMULA_2": "3", "FORMULA_3": "4"}
+(m / multi-sentence
+  :snt1 (s / see-01
+     :ARG1 (f0 / FORMULA_0 :mod (n / new) :opt (a / U!plus :op0 (b / V!x) :op0 (c / N!1)) :slt (d / V!x))
+     :ARG2 (f1 / FORMULA_1 :opt (e / U!plus :op0 (g / V!x) :op0 (h / N!1)) :slt (i / V!x)))
+  :snt2 (t / take-01 :ARG1 (f2 / FORMULA_2 :opt (j / U!plus :op0 (k / V!x :op0 (l / N!1))) :slt (o / V!x))
+     :ARG2 (f3 / FORMULA_3)))"""
+
+
+@pytest.fixture
+def graph() -> MathAMRGraph:
+    return MathAMRGraph.from_penman(POST)
+
+
+def test_formulas_are_the_same_when_their_trees_are_and_differ_in_shape_alone(graph) -> None:
+    vocabulary = Vocabulary.build([graph], min_number_count=1)
+    tensors = graph_tensors(graph, vocabulary)
+    formulas = formulas_of(tensors, vocabulary)
+    keys = [formula.key for formula in formulas]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+    names = [[vocabulary.nodes[i] for i in tree.labels] for tree in formulas[0][:2]]
+    assert names == [["U!plus", "V!x", "N!1"], ["V!x"]]
+    assert formulas[0].opt.parents.tolist() == [-1, 0, 0]
+    assert formulas[2].opt.parents.tolist() == [-1, 0, 1]
+    assert vocabulary.relations[formulas[0].opt.relations[1]] == ":op0"
+    assert (formulas[3].opt, formulas[3].slt) == (None, None)
+
+
+def test_trees_that_the_model_does_not_use_tell_no_formulas_apart(graph) -> None:
+    vocabulary = Vocabulary.build([graph])
+    tensors = graph_tensors(graph, vocabulary, formulas="slt")
+    formulas = formulas_of(tensors, vocabulary)
+    assert len({formula.key for formula in formulas}) == 2
+    assert all(formula.opt is None for formula in formulas)

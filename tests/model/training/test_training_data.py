@@ -1,4 +1,4 @@
-"""What trains beside the pairs: hard negatives, formulas, sub-expressions, dropped sentences, first pairs."""
+"""What trains beside the pairs: hard negatives, sub-expressions and first pairs."""
 
 import math
 
@@ -13,22 +13,17 @@ from pyterrier_mathamr.model import (
     MissingGraphError,
     Trainer,
     TrainingError,
-    formula_contrast,
 )
-from pyterrier_mathamr.model.training.batches import BatchMaker, batch_loss
-from pyterrier_mathamr.model.training.formula_trees import formula_keys, formulas_of
-from pyterrier_mathamr.model.training.negatives import HardNegatives, columns_of
-from pyterrier_mathamr.model.training.pairs import Answers
+from pyterrier_mathamr.model.training.batches import BatchMaker
+from pyterrier_mathamr.model.training.data import Answers, HardNegatives, TrainingData, columns_of
+from pyterrier_mathamr.model.training.losses import batch_loss
 from pyterrier_mathamr.model.training.subexpression import subexpression_contrast
-from pyterrier_mathamr.model.training.training_data import TrainingData
-from pyterrier_mathamr.model.training.training_loop import TrainingRun
+from pyterrier_mathamr.model.training.training_loop import TrainingLoop
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {
     "hard_negatives": 2,
-    "formula_contrast": 0.5,
     "subexpression": 0.1,
-    "sentence_dropout": 0.3,
     "first_epochs": 1,
     "virtual_nodes": "hierarchy",
 }
@@ -70,7 +65,7 @@ def test_hard_negatives_are_drawn_anew_and_never_those_known_to_be_right() -> No
     assert of.documents(pairs) == ["b", "c", "d", "a1"]
     drawn = [of.draw(pairs, 2, torch.Generator().manual_seed(seed)) for seed in range(30)]
     assert {name for epoch in drawn for name in epoch["q0", "a0"]} == {"b", "c", "d"}
-    assert all(len(set(epoch["q0", "a0"])) == 2 and epoch["q1", "a2"] == ("a1",) for epoch in drawn)
+    assert all(len(set(epoch["q0", "a0"])) == 2 and epoch["q1", "a2"] == ["a1"] for epoch in drawn)
     assert drawn[3] == of.draw(pairs, 2, torch.Generator().manual_seed(3))
     assert len({str(epoch) for epoch in drawn}) > 5
 
@@ -98,12 +93,13 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     config = small.replace(hard_negatives=1, beta=0.5, temperature=0.5)
     names = ["q0", "q1", "a0", "a1", "a5", "a8"]
     tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
-    batch = BatchMaker(config, vocabulary, tensors).make([("q0", "a0"), ("q1", "a1")], ["a5", "a8"])
+    answers = Answers([("q0", "a0"), ("q1", "a1")], never={"q0": ["a8"]})
+    maker = BatchMaker(config, vocabulary, tensors, answers)
+    batch = maker.make(([("q0", "a0"), ("q1", "a1")], ["a5", "a8"]))
     assert len(batch.graphs) == 6
     assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
     rows = unit_rows(len(batch.graphs.virtual)).requires_grad_()
-    answers = Answers(batch.pairs, never={"q0": ["a8"]})
-    loss = batch_loss(config, ContrastiveLoss(config), batch, rows, answers)
+    loss = batch_loss(config, ContrastiveLoss(config), batch, rows)
     posts = [rows[a:b] for a, b in zip(batch.graphs.offsets[:-1], batch.graphs.offsets[1:], strict=True)]
     maxsim = [[sum((q @ post.T).max().item() for q in posts[i]) / len(posts[i]) for post in posts[2:]] for i in (0, 1)]
     documents = [[(posts[i][-1] @ post[-1]).item() for post in posts[2:]] for i in (0, 1)]
@@ -114,35 +110,20 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
 
 def test_the_loss_of_a_batch_is_the_weighted_sum_of_its_parts(small, pairs, graphs, vocabulary) -> None:
     plain = small.replace(node_mask=0.0, edge_dropout=0.0)
-    config = plain.replace(formula_contrast=0.7, subexpression=0.2)
+    config = plain.replace(subexpression=0.2)
     tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
-    chosen, answers = pairs[:6], Answers(pairs)
-    made = BatchMaker(config, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
-    alone = BatchMaker(plain, vocabulary, tensors).make(chosen, ["a9"], torch.Generator().manual_seed(0))
+    chosen, answers = (pairs[:6], ["a9"]), Answers(pairs)
+    made = BatchMaker(config, vocabulary, tensors, answers).make(chosen, torch.Generator().manual_seed(0))
+    alone = BatchMaker(plain, vocabulary, tensors, answers).make(chosen, torch.Generator().manual_seed(0))
+    whole = BatchMaker(config, vocabulary, tensors, answers).make(chosen)
     rows = unit_rows(len(made.graphs.virtual))
-    loss = ContrastiveLoss(config)
-    posts = len(alone.graphs.virtual)
-    names = [*(q for q, _ in chosen), *(a for _, a in chosen), "a9"]
-    keys = [formula_keys(tensors[name], formulas_of(tensors[name], vocabulary)) for name in names]
-    assert made.keys.tolist() == [key for of in keys for key in of.tolist()]
-    cut, offsets = int(alone.graphs.offsets[6]), alone.graphs.offsets
-    parts = rows[:cut], offsets[:7], made.keys[:cut], rows[cut:posts], offsets[6:] - cut, made.keys[cut:]
-    formulas = formula_contrast(*parts, loss.temperature, answers.allowed(chosen, ["a9"]))
+    loss, posts = ContrastiveLoss(config), len(alone.graphs.virtual)
     nodes = subexpression_contrast(rows[posts:], made.graphs.offsets[13:] - posts, made.expressions)
-    wanted = batch_loss(plain, loss, alone, rows[:posts], answers) + 0.7 * formulas + 0.2 * nodes
-    assert formulas > 0
+    wanted = batch_loss(plain, loss, alone, rows[:posts]) + 0.2 * nodes
+    assert (alone.expressions, whole.expressions) == (0, 0)  # validation compares posts alone
     assert made.expressions >= 2
-    assert batch_loss(config, loss, made, rows, answers).item() == pytest.approx(wanted.item(), abs=1e-5)
-
-
-def test_keys_stay_with_their_rows_where_sentences_are_dropped(small, pairs, graphs, vocabulary) -> None:
-    config = small.replace(formula_contrast=1.0, sentence_dropout=0.5)
-    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
-    made = BatchMaker(config, vocabulary, tensors).make(pairs[:8], (), torch.Generator().manual_seed(0))
-    whole = BatchMaker(config, vocabulary, tensors).make(pairs[:8])
-    assert len(made.keys) == len(made.graphs.virtual) < len(whole.graphs.virtual)
-    assert torch.equal(made.keys >= 0, made.graphs.kinds == 0)
-    assert (whole.keys, whole.expressions) == (None, 0)  # validation compares whole posts alone
+    assert nodes.abs() > 0.01
+    assert batch_loss(config, loss, made, rows).item() == pytest.approx(wanted.item(), abs=1e-5)
 
 
 def test_all_of_it_trains_gives_the_same_bytes_and_moves_the_result(small, pairs, graphs, everything) -> None:
@@ -151,31 +132,29 @@ def test_all_of_it_trains_gives_the_same_bytes_and_moves_the_result(small, pairs
     again, _ = fit(config, pairs, graphs, **everything)
     assert model == again
     assert all(math.isfinite(record.loss) for record in trainer.history)
-    for option, without in (("hard_negatives", "negatives"), ("first_epochs", "first")):
+    for option, without in (("hard_negatives", "negatives"), ("first_epochs", "first"), ("subexpression", None)):
         fewer = {name: value for name, value in everything.items() if name != without}
-        assert fit(config.replace(**{option: 0}), pairs, graphs, **fewer)[0].weights().keys() == model.weights().keys()
-    for option in ("formula_contrast", "subexpression", "sentence_dropout"):
-        other, _ = fit(config.replace(**{option: 0.0}), pairs, graphs, **everything)
-        assert other != model
+        other = fit(config.replace(**{option: 0}), pairs, graphs, **fewer)[0].weights()
+        assert not torch.equal(other["head.outer.bias"], model.weights()["head.outer.bias"])
 
 
-@pytest.mark.parametrize("snapshot_every", [0.0, 600.0])
+@pytest.mark.parametrize("save_every", [0.0, 600.0])
 def test_a_run_with_all_of_it_that_fails_goes_on_to_the_same_result(
-    small, pairs, graphs, everything, tmp_path, monkeypatch, snapshot_every
+    small, pairs, graphs, everything, tmp_path, monkeypatch, save_every
 ) -> None:
     config = small.replace(**EVERYTHING)
     whole, _ = fit(config, pairs, graphs, **everything)
-    real = TrainingRun._step
+    real = TrainingLoop._step
 
     def dying(self, epoch, number, *rest):
         if (epoch, number) == (2, 2):
             raise KeyboardInterrupt
         return real(self, epoch, number, *rest)
 
-    monkeypatch.setattr(TrainingRun, "_step", dying)
+    monkeypatch.setattr(TrainingLoop, "_step", dying)
     with pytest.raises(KeyboardInterrupt):
-        fit(config, pairs, graphs, checkpoint=tmp_path, snapshot_every=snapshot_every, **everything)
-    monkeypatch.setattr(TrainingRun, "_step", real)
+        fit(config, pairs, graphs, checkpoint=tmp_path, save_every=save_every, **everything)
+    monkeypatch.setattr(TrainingLoop, "_step", real)
     changed = {**everything, "negatives": {**everything["negatives"], "q0": ["a3"]}}
     with pytest.raises(UnfinishedJobError, match="pairs"):
         fit(config, pairs, graphs, checkpoint=tmp_path, **changed)
@@ -192,18 +171,17 @@ def test_a_node_budget_changes_no_loss_of_all_of_it(small, pairs, graphs, everyt
 
 def test_no_known_answer_is_ever_a_negative_in_training(small, pairs, graphs, everything, never, monkeypatch) -> None:
     seen = []
-    real = TrainingRun._batch_loss
+    real = TrainingLoop._batch_loss
 
-    def noting(self, batch, rows, answers):
+    def noting(self, batch, rows):
         documents = [*(answer for _, answer in batch.pairs), *batch.others]
-        allowed = answers.allowed(batch.pairs, batch.others)
-        for (question, answer), row in zip(batch.pairs, allowed.tolist(), strict=True):
+        for (question, answer), row in zip(batch.pairs, batch.allowed.tolist(), strict=True):
             seen.extend(
                 (question, name) for name, wrong in zip(documents, row, strict=True) if wrong and name != answer
             )
-        return real(self, batch, rows, answers)
+        return real(self, batch, rows)
 
-    monkeypatch.setattr(TrainingRun, "_batch_loss", noting)
+    monkeypatch.setattr(TrainingLoop, "_batch_loss", noting)
     fit(small.replace(**EVERYTHING), pairs, graphs, **everything)
     known = {(question, name) for question, names in never.items() for name in names} | set(pairs)
     assert len(set(seen)) > 100
@@ -212,9 +190,9 @@ def test_no_known_answer_is_ever_a_negative_in_training(small, pairs, graphs, ev
 
 def test_the_first_epochs_take_the_first_pairs(small, pairs, graphs, monkeypatch) -> None:
     steps = []
-    real = TrainingRun._step
+    real = TrainingLoop._step
     monkeypatch.setattr(
-        TrainingRun,
+        TrainingLoop,
         "_step",
         lambda self, epoch, n, work, *rest: (steps.append((epoch, work.pairs)), real(self, epoch, n, work, *rest))[1],
     )
@@ -239,17 +217,13 @@ def test_what_is_given_and_what_is_configured_go_together(small, pairs, graphs, 
         fit(small.replace(hard_negatives=1), pairs, graphs, negatives={"q0": ["unheard"], "q99": ["not-asked-for"]})
 
 
-def test_options_about_virtual_nodes_need_them(small) -> None:
-    for option in ("formula_contrast", "subexpression", "sentence_dropout"):
-        with pytest.raises(ConfigError, match=option):
-            small.replace(**{option: 0.5}, virtual_nodes="global")
-    for option in ("formula_contrast", "subexpression"):
-        with pytest.raises(ConfigError, match=option):
-            small.replace(**{option: 0.5}, formulas="none")
+def test_sub_expressions_need_the_virtual_nodes_of_formulas(small) -> None:
+    for changes in ({"virtual_nodes": "global"}, {"formulas": "none"}):
+        with pytest.raises(ConfigError, match="subexpression"):
+            small.replace(subexpression=0.5, **changes)
     with pytest.raises(ConfigError, match="no text"):
         small.replace(subexpression=0.5, features="text")
     assert small.replace(subexpression=0.5, features="text", text_residual=False).subexpression == 0.5
-    assert small.replace(sentence_dropout=0.5, formulas="none").sentence_dropout == 0.5
 
 
 def test_the_data_of_a_run_knows_every_post_it_needs(small, pairs, negatives) -> None:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import TOPICS, post
 
 from pyterrier_mathamr.model import MathAMRConfig, Trainer
-from pyterrier_mathamr.model.training.training_loop import TrainingRun
+from pyterrier_mathamr.model.training.training_loop import TrainingLoop
 
 
 def main(output: Path, options: dict) -> None:
@@ -23,17 +23,17 @@ def main(output: Path, options: dict) -> None:
     rng = random.Random(7)
     graphs = {f"{side}{i}": post(f"{side}{i}", TOPICS[i % 8], rng) for i in range(24) for side in "qa"}
     pairs = [(f"q{i}", f"a{i}") for i in range(24)]
-    real = TrainingRun._step
+    real = TrainingLoop._step
 
     def step(self, epoch, number, *rest):
         if [epoch, number] == options.get("die"):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self, epoch, number, *rest)
 
-    TrainingRun._step = step
+    TrainingLoop._step = step
     trainer = Trainer(MathAMRConfig(**options["config"]), device="cpu")
     negatives = {f"q{i}": [f"a{i - 1}", f"a{i - 2}"] for i in range(2, 24)} if trainer.config.hard_negatives else None
-    where = {"checkpoint": output / "run", "snapshot_every": 0.0, "verbose": False}
+    where = {"checkpoint": output / "run", "save_every": 0.0, "verbose": False}
     model = trainer.fit(pairs, graphs, negatives=negatives, **where)
     if int(os.environ.get("RANK", "0")) == 0:
         model.save(output / "model")

@@ -30,7 +30,7 @@ from pyterrier_mathamr.model import (
     Trainer,
 )
 from pyterrier_mathamr.model.tensors import tensors_of
-from pyterrier_mathamr.model.training.pairs import split_pairs
+from pyterrier_mathamr.model.training.data import split_pairs
 from pyterrier_mathamr.model.variants.start import first_encoder, words_of
 from pyterrier_mathamr.model.variants.text_vectors import moments, principal_directions
 

@@ -1,21 +1,21 @@
-"""The state of a training run: one part, replaced as a whole at each snapshot."""
+"""The state of a training run: one part, replaced as a whole at each save."""
 
 from pathlib import Path
 
 import torch
 
-from pyterrier_mathamr.model.training.checkpoint import Checkpoint, Snapshot
+from pyterrier_mathamr.model.training.checkpoint import Checkpoint, TrainingState
 
 NAME = "training-checkpoint"
-PART = 12  # a snapshot is one part, whatever its size
-MODES = ("create", "overwrite")  # each snapshot replaces the one before
+PART = 12  # a state is one part, whatever its size
+MODES = ("create", "overwrite")  # each state replaces the previous one
 
 _RUN = {"pairs": "x"}
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
     tensors = {f"d{i}": torch.full((4,), float(seed * 1000 + i)) for i in rows}
-    Checkpoint(path).save(_RUN, Snapshot(tensors, {}, {}, ()))
+    Checkpoint(path).save(_RUN, TrainingState(tensors, {}, {}, ()))
 
 
 def read(path: Path) -> object:

@@ -1,0 +1,283 @@
+"""What a run is trained on: question-answer pairs, who may be a negative of whom, and hard negatives.
+
+::
+
+    pairs  ──split by question──▶  validation pairs
+           └─▶  training pairs  ──shuffle by (seed, epoch)──▶  batches of an epoch, with their hard negatives
+
+Hard negatives are wrong answers that look right. They are given for each question, drawn anew for each epoch, and
+become further columns of the score matrix::
+
+                 answers of the batch      hard negatives of the batch, each once
+    question 0   own   a₁    a₂    a₃   |  h₀₁   h₀₂   h₁₁   …       every question meets those of the others, too,
+    question 1   a₀    own   a₂    a₃   |  h₀₁   –     h₁₁   …       but none that is known to answer it (–)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.errors import TrainingError
+
+Pair = tuple[str, str]
+"""Query id and docno of a right answer."""
+
+Pairs = Iterable[Pair] | pd.DataFrame
+
+PairBatch = tuple[list[Pair], list[str]]
+"""The B pairs of a batch, and H hard negatives."""
+
+_NEGATIVES = 10_000_018
+"""In place of a batch's number: the generator that draws an epoch's hard negatives."""
+
+
+def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
+    """Read pairs in any form that ``fit`` accepts.
+
+    Args:
+        pairs: pairs of ids, or a frame with the columns ``qid`` and ``docno``.
+
+    Returns:
+        Distinct pairs of ids as text, in order of first appearance.
+
+    Raises:
+        TrainingError: a frame lacks a column, or an item is no pair.
+    """
+    if isinstance(pairs, pd.DataFrame):
+        missing = {"qid", "docno"} - set(pairs.columns)
+        if missing:
+            raise TrainingError(f"the frame of pairs lacks the column(s) {', '.join(sorted(missing))}.")
+        pairs = zip(pairs["qid"], pairs["docno"], strict=True)
+    found: dict[Pair, None] = {}
+    for item in pairs:
+        if isinstance(item, str) or len(item) != 2:
+            raise TrainingError(f"a pair is (question id, answer id), not {item!r}.")
+        found[str(item[0]), str(item[1])] = None
+    return tuple(found)
+
+
+def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    """Split pairs into training and validation by question, so that no question is in both (MathAMR+, 3.4.5).
+
+    Args:
+        pairs: all pairs.
+        share: part of the questions for validation, 0 to below 1; at least one where there are two and it is not 0.
+        seed: of the shuffle.
+
+    Returns:
+        Training pairs and validation pairs, each in the order given.
+    """
+    questions = sorted(
+        {question for question, _ in pairs}, key=lambda name: hashlib.sha256(f"{seed}\t{name}".encode()).digest()
+    )
+    count = min(max(round(share * len(questions)), int(share > 0)), len(questions) - 1) if questions else 0
+    held = set(questions[:count])
+    return tuple(pair for pair in pairs if pair[0] not in held), tuple(pair for pair in pairs if pair[0] in held)
+
+
+def batches_of(pairs: Sequence[Pair], size: int, generator: torch.Generator | None = None) -> list[list[Pair]]:
+    """Cut pairs into batches, shuffled if a generator is given; a last batch of one pair is left out.
+
+    Args:
+        pairs: all pairs of the epoch.
+        size: pairs in a batch.
+        generator: of the shuffle.
+    """
+    order = range(len(pairs)) if generator is None else torch.randperm(len(pairs), generator=generator).tolist()
+    chosen = [pairs[i] for i in order]
+    batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
+    return [batch for batch in batches if len(batch) > 1]  # one pair has no negative
+
+
+def generator_of(seed: int, epoch: int, batch: int) -> torch.Generator:
+    """Make the random generator of one batch, so that an epoch can begin at any batch.
+
+    Args:
+        seed: of the run.
+        epoch: from 1.
+        batch: from 1; 0 shuffles the epoch.
+    """
+    return torch.Generator().manual_seed((seed * 1_000_003 + epoch) * 10_000_019 + batch & (2**63 - 1))
+
+
+class Answers:
+    """The known right answers of each question, which are never its negatives.
+
+    Args:
+        pairs: questions and right answers.
+        never: further documents by question id, such as the answers of linked questions.
+    """
+
+    def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
+        self._of: defaultdict[str, set[str]] = defaultdict(set)
+        for question, answer in pairs:
+            self._of[question].add(answer)
+        for question, others in (never or {}).items():
+            self._of[str(question)].update(map(str, others))
+
+    def known(self, question: str, document: str) -> bool:
+        """Tell whether a document is known to be right for a question, or is the question itself."""
+        return document == question or document in self._of.get(question, ())
+
+    def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
+        """Tell which documents of a batch may be negatives of which questions.
+
+        Args:
+            batch: B pairs.
+            others: H further documents, such as hard negatives.
+
+        Returns:
+            bool ``[B, B + H]``: the diagonal, and (i, j) where document j is not known to be right for question i. So
+            pairs of the same question, or with the same answer, are never negatives of each other.
+        """
+        columns = [*(answer for _, answer in batch), *others]
+        rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
+        return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)
+
+
+class HardNegatives:
+    """The wrong answers of each question that look right.
+
+    Args:
+        of: documents by question id; a question may have none.
+        answers: the known right answers, which are left out.
+    """
+
+    def __init__(self, of: Mapping[str, Sequence[str]], answers: Answers) -> None:
+        self._of = {
+            question: [name for name in dict.fromkeys(found) if not answers.known(question, name)]
+            for question, found in of.items()
+        }
+
+    def documents(self, pairs: Iterable[Pair]) -> list[str]:
+        """List the documents that may be drawn for some pairs, each once, in order."""
+        questions = dict.fromkeys(question for question, _ in pairs)
+        return list(dict.fromkeys(name for question in questions for name in self._of.get(question, ())))
+
+    def draw(self, pairs: Sequence[Pair], count: int, generator: torch.Generator) -> dict[Pair, list[str]]:
+        """Draw some wrong answers for each pair.
+
+        Args:
+            pairs: all pairs of the epoch, always in the same order.
+            count: documents for a pair; fewer where the question has fewer.
+            generator: draws the same documents for the same seed.
+        """
+        drawn = {}
+        for pair in pairs:
+            found = self._of.get(pair[0], [])
+            drawn[pair] = [found[i] for i in torch.randperm(len(found), generator=generator).tolist()[:count]]
+        return drawn
+
+
+def columns_of(batch: Sequence[Pair], drawn: Mapping[Pair, Sequence[str]]) -> list[str]:
+    """List the hard negatives of a batch, each once; an answer of the batch is a column of its own already.
+
+    Args:
+        batch: B pairs.
+        drawn: the hard negatives of each pair of the epoch.
+
+    Returns:
+        H documents.
+    """
+    answers = {answer for _, answer in batch}
+    names = dict.fromkeys(name for pair in batch for name in drawn.get(pair, ()))
+    return [name for name in names if name not in answers]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """The pairs of a run and who may be a negative of whom.
+
+    Attributes:
+        train: training pairs.
+        held: validation pairs; none of their questions is trained on.
+        first: pairs of the first ``first_epochs`` epochs, in place of ``train``.
+        answers: the known right answers of each question.
+        negatives: hard negatives of the training questions.
+        digest: sha256 of all of it, 64 hexadecimal digits.
+    """
+
+    train: tuple[Pair, ...]
+    held: tuple[Pair, ...]
+    first: tuple[Pair, ...]
+    answers: Answers
+    negatives: HardNegatives
+    digest: str
+
+    @classmethod
+    def read(
+        cls,
+        config: MathAMRConfig,
+        pairs: Pairs,
+        validation: Pairs | None = None,
+        first: Pairs | None = None,
+        negatives: Mapping[str, Sequence[str]] | None = None,
+        never: Mapping[str, Iterable[str]] | None = None,
+    ) -> TrainingData:
+        """Read what ``Trainer.fit`` is given, and check that it fits the configuration.
+
+        Raises:
+            TrainingError: there are too few pairs.
+            ConfigError: ``hard_negatives`` or ``first_epochs`` has no effect, or lacks its data.
+        """
+        for option, what, given in (
+            ("hard_negatives", "negatives", negatives is not None),
+            ("first_epochs", "first pairs", first is not None),
+        ):
+            value = getattr(config, option)
+            if given != (value > 0):
+                raise ConfigError(option, value, f"at least 1 with {what} given to fit(), 0 without")
+        everything = read_pairs(pairs)
+        if validation is None:
+            train, held = split_pairs(everything, config.validation_share, config.seed)
+        else:
+            train, held = everything, read_pairs(validation)
+        hidden = {question for question, _ in held}
+        train, early = (tuple(pair for pair in of if pair[0] not in hidden) for of in (train, read_pairs(first or ())))
+        for part, name in ((train, "training"), (early, "training in the first epochs")):
+            if len(part) < 2 and (part is train or first is not None):
+                raise TrainingError(f"{name} needs at least two pairs, and {len(part)} are left after the split.")
+        answers = Answers((*train, *held, *early), never)
+        wrong = {str(question): list(map(str, found)) for question, found in (negatives or {}).items()}
+        known = {str(question): sorted(map(str, found)) for question, found in (never or {}).items()}
+        content = json.dumps([train, held, early, wrong, known], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        return cls(train, held, early, answers, HardNegatives(wrong, answers), digest)
+
+    def trained(self) -> list[str]:
+        """List the posts of the training pairs, whose labels make the vocabulary, sorted by name."""
+        return sorted({name for pair in (*self.train, *self.first) for name in pair})
+
+    def posts(self) -> list[str]:
+        """List all posts whose graphs are needed, each once."""
+        names = dict.fromkeys(name for pair in (*self.train, *self.held, *self.first) for name in pair)
+        return list(names | dict.fromkeys(self.negatives.documents((*self.train, *self.first))))
+
+    def batches(self, config: MathAMRConfig, epoch: int, processes: int = 1) -> list[PairBatch]:
+        """Shuffle the pairs of an epoch, cut them into batches and draw their hard negatives.
+
+        Args:
+            config: ``seed``, ``batch_size``, ``hard_negatives`` and ``first_epochs``.
+            epoch: from 1.
+            processes: that train together; a batch has ``batch_size`` pairs for each.
+        """
+        pairs = self.first if epoch <= config.first_epochs else self.train
+        drawn: dict[Pair, list[str]] = {}
+        if config.hard_negatives:
+            drawn = self.negatives.draw(pairs, config.hard_negatives, generator_of(config.seed, epoch, _NEGATIVES))
+        batches = batches_of(pairs, config.batch_size * processes, generator_of(config.seed, epoch, 0))
+        return [(batch, columns_of(batch, drawn)) for batch in batches]
+
+    def validation_batches(self, config: MathAMRConfig, processes: int = 1) -> list[PairBatch]:
+        """Cut the validation pairs into batches, always the same."""
+        return [(batch, []) for batch in batches_of(self.held, config.batch_size * processes)]
