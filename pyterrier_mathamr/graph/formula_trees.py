@@ -1,13 +1,13 @@
-"""Formula trees put into an AMR by node, and taken out again.
+"""Formula trees attached to an AMR by node, and detached again.
 
     (f / FORMULA_0)  +  U!eq(V!x, N!2)  +  V!x ─n─ = ─n─ N!2
 
     (f / FORMULA_0 :opt (t0 / U!eq :op0 (t1 / V!x) :op0 (t2 / N!2))
                    :slt (t3 / V!x :slt-n (t4 / = :slt-n (t5 / N!2))))
 
-An operand's role is ``:op`` and the label of its edge, as in MathAMR; a layout edge has the prefix ``slt-``, since AMR
-has roles of its own beside it. Each tree node is a node of the graph, whatever its label, so nothing is ever nested
-by comparing labels. Several nodes may mention one formula: the first carries its trees.
+The role of an operand is ``:op`` and the label of its edge, as in MathAMR; that of a layout edge has the prefix
+``slt-`` to differ from the roles of AMR. Each tree node is a node of the graph, so nothing is nested by comparing
+labels. Where several nodes mention one formula, the first carries its trees.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from pyterrier_mathamr.posts import placeholder
 from .structure import NodeKind, layout_of, placeholder_number
 
 MATH_ROLE = ":math"
-"""Joins the root to a formula that the parser dropped (MathAMR+, section 3.1)."""
+"""The role from the root to a formula that the parser dropped (MathAMR+, section 3.1)."""
 
 _OPERAND, _LAYOUT = ":op", ":slt-"
 
 
 def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
-    """Put the trees of each formula below its placeholder (MathAMR+, section 3.1).
+    """Attach the trees of each formula below its placeholder (MathAMR+, section 3.1).
 
     Args:
         amr: the graph of a post, without trees.
         pairs: the trees of ``FORMULA_0``, ``FORMULA_1``, …; a tree may be ``None``.
-        formulas: which of the two trees are put in; ``none`` still gives each formula its placeholder.
+        formulas: which of the two trees are attached; with ``none`` each formula still has its placeholder.
 
     Returns:
-        The whole graph in writing order. A formula without a node gets one below the root by ``:math``, and a
-        placeholder that was a constant becomes a node with a variable, so that it can carry trees.
+        The whole graph in writing order. A formula without a node gets one below the root by ``:math``; a constant
+        placeholder becomes a node with a variable, so that it can carry trees.
 
     Raises:
         ConfigError: ``formulas`` is no mode.
@@ -74,15 +74,15 @@ def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: Formu
 
 
 def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[FormulaPair, ...]]:
-    """Take the trees out again: the inverse of :func:`attach_formulas` for a graph that had all its placeholders.
+    """Detach the trees: the inverse of :func:`attach_formulas` for a graph that had all its placeholders.
 
     Args:
         amr: the whole graph in writing order.
         formulas: the number of formulas.
 
     Returns:
-        The graph without trees in writing order, and the trees of each formula, ``None`` where there is none. Whether
-        a tree was ``partial`` is not kept in the graph.
+        The graph without trees in writing order, and the trees of each formula, ``None`` where there is none; their
+        ``partial`` is lost.
 
     Raises:
         MissingPlaceholderError: a formula has no node.
@@ -100,7 +100,7 @@ def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[Formu
 
 
 def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
-    """List the trees that the mode wants and the formula has, each with its role and the prefix of its edges' roles."""
+    """List the trees of a formula that the mode includes, each with its role and the prefix of its edges' roles."""
     if formulas in ("both", "opt") and pair.opt is not None:
         yield ":opt", _OPERAND, pair.opt
     if formulas in ("both", "slt") and pair.slt is not None:
@@ -109,7 +109,7 @@ def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str
 
 @lru_cache(maxsize=4096)
 def _role(prefix: str, label: str) -> str:
-    """Make the role of a tree edge; a label that no role can hold (as of a 65th operand) is written in hexadecimal."""
+    """Make the role of a tree edge; a label that no role can contain (as of a 65th operand) is percent-encoded."""
     return prefix + quote(label, safe="").replace("~", "%7E")
 
 
@@ -119,7 +119,7 @@ def _label(prefix: str, role: str) -> str:
 
 
 def _fresh(prefix: str, used: set[str]) -> Iterator[str]:
-    """Give out variables that no node has and no constant looks like."""
+    """Generate variables that differ from those of all nodes and from all labels."""
     return (name for name in map(f"{prefix}{{}}".format, count()) if name not in used)
 
 

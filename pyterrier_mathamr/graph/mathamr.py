@@ -1,10 +1,10 @@
-"""`MathAMRGraph`: the graph of a whole post, AMR and formula trees in one, as object and as Penman text.
+"""`MathAMRGraph`: the graph of a whole post, AMR and formula trees, to and from Penman notation.
 
-In Penman notation, with its metadata::
+::
 
-    # ::id 154
-    # ::formula_map {"FORMULA_0": "9549293"}
-    (e / equal-01 :ARG1 (f / FORMULA_0 :opt (t0 / V!x) :slt (t1 / V!x)) :ARG2 (z / zero))
+# ::id 154
+# ::formula_map {"FORMULA_0": "9549293"}
+(e / equal-01 :ARG1 (f / FORMULA_0 :opt (t0 / V!x) :slt (t1 / V!x)) :ARG2 (z / zero))
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class MathAMRGraph:
     """A post as one rooted graph (MathAMR+, section 3.1).
 
     Attributes:
-        amr: the whole graph in writing order, trees in place.
-        formula_ids: row ``i`` is the collection's id of ``FORMULA_i``, empty where it has none.
+        amr: the whole graph in writing order, with its trees.
+        formula_ids: entry ``i`` is the id of ``FORMULA_i`` in the collection, empty where it has none.
         id: the post's docno or the topic's qid.
-        text: title and body as they were parsed, with placeholders; empty where the graph was not built from text.
-        sentence_texts: row ``i`` is the text behind the ``i``-th sentence's virtual node, with placeholders.
-        latex: row ``i`` is the LaTeX of ``FORMULA_i``.
+        text: title and body with placeholders; empty where the graph was not built from text.
+        sentence_texts: entry ``i`` is the text of sentence ``i``, with placeholders.
+        latex: entry ``i`` is the LaTeX of ``FORMULA_i``.
     """
 
     amr: AmrGraph
@@ -67,11 +67,11 @@ class MathAMRGraph:
         """Write the graph with its metadata.
 
         Args:
-            indent: spaces for each level, or ``None`` for one line; indented text grows with the square of the depth.
+            indent: spaces for each level, or ``None`` for one line; indented text grows quadratically with the depth.
 
         Returns:
-            ``# ::id`` and ``# ::formula_map`` lines, those of the texts as JSON, other metadata, and the graph; no
-            line end after it.
+            The lines ``# ::id`` and ``# ::formula_map``, the texts as JSON, other metadata, and the graph, without a
+            final line end.
         """
         names = {placeholder(i): formula_id for i, formula_id in enumerate(self.formula_ids)}
         head = [(_ID, _plain_or_json(self.id))] if self.id else []
@@ -94,13 +94,13 @@ class MathAMRGraph:
         """Read one graph with its metadata.
 
         Args:
-            text: Penman notation. Without ``formula_map`` the placeholders from ``FORMULA_0`` on have empty ids.
+            text: Penman notation; without ``formula_map`` the placeholders from ``FORMULA_0`` on have empty ids.
 
         Returns:
             The graph; ``from_penman(graph.to_penman())`` equals ``graph``.
 
         Raises:
-            PenmanError: the text is no graph; it says where.
+            PenmanError: the text is no graph; names the position.
             GraphMetadataError: the formula map is no JSON object of placeholders numbered from 0, or a text is no JSON
                 of the form that ``to_penman`` writes.
         """
@@ -108,14 +108,7 @@ class MathAMRGraph:
 
     @classmethod
     def from_amr(cls, amr: AmrGraph) -> MathAMRGraph:
-        """Take id, formula map and texts out of the metadata of a graph; otherwise as :meth:`from_penman`.
-
-        Args:
-            amr: the whole graph with its metadata.
-
-        Raises:
-            GraphMetadataError: a piece of the metadata cannot be read.
-        """
+        """Read id, formula map and texts from the metadata of a graph; otherwise as :meth:`from_penman`."""
         metadata = dict(amr.metadata)
         if _MAP in metadata:
             formula_ids = _read_map(metadata[_MAP], len(amr.labels))
@@ -138,7 +131,7 @@ def _others(amr: AmrGraph) -> tuple[tuple[str, str], ...]:
 
 
 def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
-    """Read ``{"FORMULA_0": "9549293", …}`` as ids in order of the numbers; numbers that are left out have no id."""
+    """Read ``{"FORMULA_0": "9549293", …}`` as ids in order of the numbers; missing numbers have no id."""
     try:
         names = parse_json(text)
     except ValueError as error:
@@ -155,7 +148,7 @@ def _read_map(text: str, nodes: int) -> tuple[FormulaId, ...]:
 
 
 def _read_texts(key: str, metadata: Mapping[str, str]) -> tuple[str, ...]:
-    """Read one text, or a list of texts; none where the record does not have them, as those of earlier releases."""
+    """Read one text, or a list of texts; records of earlier releases have none."""
     written = metadata.get(key, "[]")
     try:
         texts = parse_json(written)
@@ -172,12 +165,12 @@ def _unreadable(key: str, text: str, reason: str) -> GraphMetadataError:
 
 
 def _json(value: object) -> str:
-    """Write JSON in which no ``::`` begins another piece of metadata."""
+    """Write JSON without ``::``, which would begin another piece of metadata."""
     return json.dumps(value).replace("::", ":\\u003a")
 
 
 def _plain_or_json(name: str) -> str:
-    """Write an id as it is, or as a JSON string where a line of metadata could not hold it."""
+    """Write an id unchanged, or as a JSON string where a metadata line could not hold it."""
     plain = name.isprintable() and name == name.strip() and "::" not in name and not name.startswith('"')
     return name if plain else _json(name)
 

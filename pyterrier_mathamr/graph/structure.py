@@ -1,4 +1,4 @@
-"""Where the formulas and the sentences of a graph lie: read once along the edges as written.
+"""`GraphLayout`: where the formulas and sentences of a graph are, found in one pass over its edges as written.
 
     (m / multi-sentence            in no sentence
        :snt1 (e / equal-01         root of sentence 0
@@ -31,7 +31,7 @@ _PREFIX = "FORMULA_"
 
 
 class NodeKind(IntEnum):
-    """What the label of a node is; it decides how the label is normalised and which modes leave the node out."""
+    """What the label of a node is; it decides on the normalisation and on the modes that omit the node."""
 
     CONCEPT = 0
     CONSTANT = 1
@@ -49,8 +49,8 @@ class GraphLayout:
         opts: the nodes of formula ``i``'s operator tree in writing order, root first; empty where it has none.
         slts: those of its symbol layout tree.
         roots: the root of each sentence, in order.
-        numbers: ``i`` of the ``:snti`` of the whole graph's root that each sentence is below, 1 in a graph of one.
-        sentences: the AMR nodes written in each sentence: those defined in it, root first, then those it mentions.
+        numbers: for each sentence the ``i`` of the root's ``:snti`` above it; 1 in a graph of one sentence.
+        sentences: the AMR nodes of each sentence: those defined in it, root first, then those it only mentions.
     """
 
     kinds: list[NodeKind]
@@ -63,7 +63,7 @@ class GraphLayout:
 
 
 def placeholder_number(label: str) -> int:
-    """Read the number of a placeholder's label, or -1 where the label is no placeholder."""
+    """Return the number of a placeholder's label, or -1 for any other label."""
     if not label.startswith(_PREFIX):
         return -1
     digits = label[len(_PREFIX) :]
@@ -77,7 +77,7 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
     Args:
         amr: the whole graph in writing order, with or without trees.
         formulas: the number of formulas; a label ``FORMULA_i`` with a larger number is a plain concept.
-        graph_id: the graph's name for messages.
+        graph_id: for messages.
 
     Returns:
         The parts; a formula without trees has its placeholder only.
@@ -117,12 +117,12 @@ class _Reader:
         self.within: list[int] = []
         self.sentences: list[list[int]] = []
         self.own: list[list[int] | None] = [None] * len(amr.labels)
-        self.joints = {0: 0} if amr.labels[0] == SENTENCES else {}  # each with its number below the root's joint
+        self.joints = {0: 0} if amr.labels[0] == SENTENCES else {}  # multi-sentence nodes with their number in the root
         if not self.joints:
             self._begin_sentence(0, 1)
 
     def read(self) -> bool:
-        """Follow all edges; give back whether each node was written before the edges that leave it."""
+        """Follow all edges; tell whether each node is written before the edges that leave it."""
         placed = bytearray(len(self.own))
         placed[0] = 1
         bare = frozenset(self.amr.mentions)
@@ -149,7 +149,7 @@ class _Reader:
         return all(placed)
 
     def placeholders(self) -> list[int]:
-        """Give the first node of each formula outside the trees, -1 where there is none."""
+        """Find the first node of each formula outside the trees, -1 where there is none."""
         found = [-1] * len(self.opts)
         for node, number in self.numbers.items():
             if found[number] < 0 and self.kinds[node] < NodeKind.OPT:
@@ -164,7 +164,7 @@ class _Reader:
         self.sentences.append(part)
 
     def _begin_part(self, source: int, role: str, target: int) -> None:
-        """Begin a sentence below a joint, or a tree below a placeholder; below a joint all else is in no sentence."""
+        """Begin a sentence below a joint, or a tree below a placeholder; other nodes below a joint have no sentence."""
         if source not in self.joints:
             kind, trees = (NodeKind.OPT, self.opts) if role == ":opt" else (NodeKind.SLT, self.slts)
             part = trees[self.numbers[source]]

@@ -1,11 +1,11 @@
-"""The texts behind a graph: what each retrieval vector stands for, as a text encoder reads it.
+"""Texts: the plain texts of a post's virtual nodes, for a text encoder.
 
 formula    its LaTeX                           x^2 = 2
 sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
 
-A sentence alone says little ("This follows."), and a text encoder reads only the beginning of a long post.
-So a post is also cut into passages, the consecutive sentences around each one.
+A single sentence says little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
+is also cut into passages of consecutive sentences.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from .structure import layout_of
 from .virtual_nodes import VirtualKind
 
 PASSAGE = 900
-"""Most characters of a passage of several sentences: as much mathematics as common text encoders read at once."""
+"""Characters of a passage of several sentences at most: what common text encoders read of mathematics at once."""
 
 
 def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str, ...]:
-    """Find the text behind each sentence of a graph.
+    """Find the text of each sentence of a graph.
 
     Args:
         amr: the graph of a post, with or without trees.
-        texts: what the parser says: the text of each ``:snt1``, ``:snt2``, … of the root, or one text for all.
+        texts: the parser's texts: of each ``:snt1``, ``:snt2``, … of the root, or one text for all.
         whole: the text of the post.
 
     Returns:
-        One text for each sentence of :func:`layout_of`, nested ones each with the text of the ``:snt`` they are below.
-        Where the parser does not say, it is the text of the whole post: too much, but never another sentence's.
+        One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Where the
+        parser has none, it is the text of the whole post: too much, but never another sentence's.
     """
     numbers = layout_of(amr, 0).numbers
     if len(texts) == 1:
@@ -45,7 +45,7 @@ def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str
 
 
 def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
-    """List the text behind each retrieval vector, formulas as ``$latex$`` in sentences and documents.
+    """List the text of each retrieval vector, formulas as ``$latex$`` in sentences and documents.
 
     Args:
         graph: a graph that was built from text.
@@ -55,7 +55,7 @@ def row_texts(graph: MathAMRGraph, kinds: Iterable[int]) -> list[str]:
         One text for each of ``kinds``.
 
     Raises:
-        GraphError: the graph has fewer texts than that; it names the graph and says how to get one that has.
+        GraphError: the graph has fewer texts; names the graph and the remedy.
     """
     counts = [0, 0, 0]
     found = []
@@ -70,8 +70,8 @@ class Passages:
     """A post cut into passages.
 
     Attributes:
-        texts: of the passages, in order; at least one.
-        of_sentence: the number of the passage of each sentence.
+        texts: the text of each passage, in order; at least one.
+        of_sentence: the number of each sentence's passage.
     """
 
     texts: tuple[str, ...]
@@ -79,13 +79,13 @@ class Passages:
 
 
 def passages_of(graph: MathAMRGraph) -> Passages:
-    """Cut a post into passages: consecutive sentences, as many as fit, that do not overlap.
+    """Cut a post into passages of consecutive sentences, as many as fit, without overlap.
 
     Args:
         graph: a graph that was built from text.
 
     Returns:
-        Its passages, with formulas as ``$latex$``; where there is but one, it is the text of the post.
+        Its passages, with formulas as ``$latex$``; a single one is the text of the post.
 
     Raises:
         GraphError: the graph has no texts.
@@ -99,13 +99,13 @@ def passages_of(graph: MathAMRGraph) -> Passages:
 
 
 def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:
-    """Give the text of the vector of one kind with a number."""
+    """Return the text of the vector of one kind with a number."""
     if kind is VirtualKind.FORMULA:
         if number >= len(graph.latex):
             raise _missing(graph, f"LaTeX of FORMULA_{number}")
         return graph.latex[number]
     if kind is VirtualKind.DOCUMENT:
-        if not graph.sentence_texts:  # a post may be empty, but then its one sentence is, too
+        if not graph.sentence_texts:  # an empty post has one empty sentence
             raise _missing(graph, "text of the post")
         return with_latex(graph.text, graph.latex)
     if number >= len(graph.sentence_texts):
@@ -114,7 +114,7 @@ def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:
 
 
 def _missing(graph: MathAMRGraph, what: str) -> GraphError:
-    """Say that a graph lacks a text which a model with text features reads."""
+    """Make the error of a graph without a text that a model with text features reads."""
     return GraphError(
         f"graph {graph.id!r}",
         f"no {what}, which a model with text features reads; build the graph from its post with GraphBuilder (a graph "
@@ -123,5 +123,5 @@ def _missing(graph: MathAMRGraph, what: str) -> GraphError:
 
 
 def with_latex(text: str, latex: Sequence[str]) -> str:
-    """Write ``$latex$`` for each placeholder; one without LaTeX stays as it is."""
+    """Replace each placeholder by ``$latex$`` where there is LaTeX for it."""
     return PLACEHOLDER.sub(lambda match: f"${latex[int(match[1])]}$" if int(match[1]) < len(latex) else match[0], text)

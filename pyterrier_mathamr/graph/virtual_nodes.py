@@ -1,14 +1,14 @@
-"""Virtual nodes: what is added to a graph before it is encoded, and which nodes stand for the post.
+"""Virtual nodes: the nodes added to a graph before it is encoded, and those that represent the post.
 
-The hierarchy of section 3.2, each edge with an inverse besides (``tensors.py`` adds these)::
+The hierarchy of section 3.2 (`graph_tensors` adds an inverse of each edge)::
 
     VIRTUAL_DOCUMENT ──:virtual_document──▶ VIRTUAL_FORMULA  ──:virtual_formula──▶ each OPT and SLT node of the formula
                      ──:virtual_document──▶ VIRTUAL_SENTENCE ──:virtual_sentence──▶ each AMR node of the sentence
                      ──:virtual_document──▶ root of the AMR
 
-A formula without any tree joins its placeholder, so that no virtual node is ever isolated. Two simpler forms are the
-paper's conditions of section 4.3.2: ``none`` adds nothing and takes the placeholders and sentence roots themselves;
-``global`` does so too and adds one node, joined by ``:virtual_document`` to every node, which comes last.
+The virtual node of a formula without trees is joined to its placeholder, so that no virtual node is isolated. Section
+4.3.2 has two simpler conditions: ``none`` adds nothing and uses the placeholders and sentence roots themselves;
+``global`` adds one node to these, the last, which ``:virtual_document`` joins to every node.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pyterrier_mathamr.amr import AmrEdge
 from .structure import GraphLayout
 
 VirtualNodes = Literal["hierarchy", "none", "global"]
-"""Which nodes stand for the post (MathAMR+, section 4.3.2)."""
+"""Which nodes represent the post (MathAMR+, section 4.3.2)."""
 
 Auxiliary = Literal["none", "sequential", "circular", "full"]
 """Edges between formula and sentence virtual nodes (MathAMR+, section 4.3.3)."""
 
 
 class VirtualKind(IntEnum):
-    """What a retrieval vector stands for; in this order the vectors of a post are laid out."""
+    """What a retrieval vector represents; the vectors of a post are in this order."""
 
     FORMULA = 0
     SENTENCE = 1
@@ -46,13 +46,13 @@ _FORMULA, _SENTENCE, _DOCUMENT, _AUXILIARY = VIRTUAL_ROLES
 
 
 class VirtualPart(NamedTuple):
-    """What virtual nodes add to a graph of ``size`` nodes.
+    """The additions of virtual nodes to a graph of ``size`` nodes.
 
     Attributes:
         added: the kinds of the new nodes, numbered from ``size``.
         edges: ``(source, role, target)`` over old and new nodes, inverses not included.
         rows: the node of each retrieval vector: formulas, sentences, document.
-        kinds: what each of ``rows`` stands for.
+        kinds: what each of ``rows`` represents.
     """
 
     added: list[VirtualKind]
@@ -65,7 +65,7 @@ def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
     """Refuse values that are no condition of the paper's experiments.
 
     Raises:
-        ConfigError: an option has an unknown value, or auxiliary edges are wanted where no virtual nodes are.
+        ConfigError: an option has an unknown value, or there are auxiliary edges without virtual nodes.
     """
     options = (
         ("formulas", formulas, FORMULA_MODES),
@@ -82,7 +82,7 @@ def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
 def virtual_part(
     layout: GraphLayout, formulas: FormulaMode, virtual_nodes: VirtualNodes, auxiliary: Auxiliary
 ) -> VirtualPart:
-    """Work out the virtual nodes of a graph and their edges (MathAMR+, sections 3.2, 4.3.2 and 4.3.3).
+    """Compute the virtual nodes of a graph and their edges (MathAMR+, sections 3.2, 4.3.2 and 4.3.3).
 
     Args:
         layout: the parts of the graph.
@@ -92,7 +92,7 @@ def virtual_part(
 
     Returns:
         New nodes, their edges and the rows of the post. With ``none`` and ``global`` edges may touch tree nodes that
-        ``formulas`` leaves out; whoever drops the nodes drops these edges.
+        ``formulas`` omits; they must be dropped with these nodes.
     """
     if virtual_nodes == "hierarchy":
         return _hierarchy(layout, formulas, auxiliary)
@@ -126,7 +126,7 @@ def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary)
 
 
 def _formula_members(layout: GraphLayout, formulas: FormulaMode) -> list[list[int]]:
-    """List the nodes below each formula's virtual node: those of the chosen trees, or the placeholder without any."""
+    """List the nodes below each formula's virtual node: those of the chosen trees, else the placeholder."""
     if formulas == "none":
         return []
     nothing: list[list[int]] = [[]] * len(layout.placeholders)
@@ -136,9 +136,9 @@ def _formula_members(layout: GraphLayout, formulas: FormulaMode) -> list[list[in
 
 
 def document_order(layout: GraphLayout, formulas: int) -> list[int]:
-    """Put formula and sentence virtual nodes in the order of the text: each sentence, then the formulas in it.
+    """Order formula and sentence virtual nodes as in the text: each sentence, then the formulas in it.
 
-    A formula in no sentence (the parser dropped it) follows the formula before it, or begins the document.
+    A formula in no sentence (the parser dropped it) follows the formula before it, or is first.
 
     Args:
         layout: the parts of the graph.

@@ -1,4 +1,10 @@
-"""Posts: HTML or text with formulas to `MathPost`, and its sentences."""
+"""Posts: HTML or text with formulas to `MathPost`, and its sentences.
+
+::
+
+    HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
+    text ─────────────────┘
+"""
 
 from __future__ import annotations
 
@@ -51,8 +57,8 @@ def post_from_html(body: str, title: str = "") -> MathPost:
     r"""Read a post or topic as ARQMath stores it.
 
     Args:
-        body: HTML; formulas are ``<span class="math-container" id="...">`` or stand between dollars, ``\(..\)`` or
-            ``\[..\]``. Malformed HTML and a bare ``<`` inside LaTeX are read as far as they make sense.
+        body: HTML; formulas are ``<span class="math-container" id="...">`` or between dollars, ``\(..\)`` or
+            ``\[..\]``. Malformed HTML and a bare ``<`` in LaTeX are read as far as possible.
         title: HTML of the title, which becomes the first block.
 
     Returns:

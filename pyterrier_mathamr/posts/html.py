@@ -1,8 +1,7 @@
 """HTML of a post to flat text with a mark for each formula.
 
-A formula is the innermost ``<span class="math-container">``. Inside it only spans are tags, so that a bare ``<`` of
-LaTeX is text; an end tag of a block closes spans that were left open. Outside, only the names of HTML are tags, and
-``a<x`` is text.
+A formula is the innermost ``<span class="math-container">``. In it only spans are tags, so that a bare ``<`` of LaTeX
+is text; an end tag of a block closes open spans. Elsewhere only names of HTML are tags, and ``a<x`` is text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _CELLS = frozenset({"td", "th"})
 _CODE = frozenset({"code", "pre", "kbd", "samp", "tt"})
 _HIDDEN = frozenset({"script", "style"})
 _TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split())
-# The bounds keep a hostile text from making each "<" scan all that follows.
+# the bounds keep a hostile text from making each "<" scan the rest of the text
 _TAG = re.compile(
     r"""<(/?)([a-zA-Z][a-zA-Z0-9]{0,11})((?:\s(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,200})?)/?>|<!--"""
 )
@@ -34,7 +33,7 @@ _SPACES = re.compile(r"\s+")
 
 
 class _MathSpan:
-    """An open math-container: its id until a formula takes it, and the LaTeX so far."""
+    """An open math-container: its id until a formula has it, and the LaTeX so far."""
 
     def __init__(self, formula_id: str) -> None:
         self.id = formula_id
@@ -118,7 +117,7 @@ class HtmlFlattener:
         span = _MathSpan(clean(unescape(found[1])) if found else "")
         if self._math:
             outer = self._math[-1]
-            if not span.id and not "".join(outer.latex).strip():  # a mere wrapper passes its id on
+            if not span.id and not "".join(outer.latex).strip():  # a wrapper passes its id on
                 span.id, outer.id = outer.id, ""
             self._emit(outer)
         self._spans.append(span)
@@ -134,7 +133,7 @@ class HtmlFlattener:
             self._close_span()
 
     def _emit(self, span: _MathSpan) -> None:
-        """Turn the LaTeX of a span into a formula, or into text where a span without id holds several."""
+        """Emit the LaTeX of a span as a formula, or as text where a span without id contains several."""
         source = "".join(span.latex)
         span.latex = []
         latex = strip_delimiters(source)

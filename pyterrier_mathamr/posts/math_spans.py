@@ -1,7 +1,7 @@
 r"""Where formulas are in text: ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]`` and environments such as ``\begin{align}``.
 
-A dollar is a currency sign when it is escaped, when nothing closes it in its block, or when what it encloses reads as
-prose after an amount: ``$5 and $10``. Delimiters that do not pair are left as they are.
+A dollar is a currency sign when it is escaped, when nothing closes it in its block, or when the enclosed text reads as
+prose after an amount: ``$5 and $10``. Unpaired delimiters are text.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 
 MARK = "\ue000"
-"""Private-use character that holds the place of a formula already taken out of the text."""
+"""Private-use character in the place of a formula that is already known."""
 
 CODE_DOLLAR, CODE_BACKSLASH = "\ue001", "\ue002"
-"""What stands for a dollar and a backslash inside code, where they delimit nothing."""
+"""Private-use characters for a dollar and a backslash in code, where they delimit nothing."""
 
 LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
@@ -41,14 +41,14 @@ def clean(text: str) -> str:
 
 
 def strip_delimiters(latex: str) -> str:
-    r"""Take the delimiters off LaTeX that has them: ``$x$``, ``$$x$$``, ``\(x\)`` and ``\[x\]`` are ``x``."""
+    r"""Remove the delimiters of LaTeX: ``$x$``, ``$$x$$``, ``\(x\)`` and ``\[x\]`` are ``x``."""
     latex = latex.strip()
     for opening, closing in (("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")):
         if len(latex) >= len(opening + closing) and latex.startswith(opening) and latex.endswith(closing):
             if closing == "$" and latex.endswith("\\$"):
                 continue
             return latex[len(opening) : -len(closing)].strip()
-    opened = latex.lstrip("$")  # a formula that was cut off: its closing dollars are lost
+    opened = latex.lstrip("$")  # a truncated formula without its closing dollars
     return latex if "$" in opened else opened.strip()
 
 
@@ -78,8 +78,7 @@ def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
     """Find the formulas of a text.
 
     Args:
-        text: blocks separated by line ends; display formulas may go over them, inline ones not. No formula spans a
-            `MARK`.
+        text: blocks separated by line ends, which only display formulas may span. No formula spans a `MARK`.
 
     Yields:
         Start, end (delimiters included) and LaTeX (without them) of each, in order and without overlap.
@@ -108,7 +107,7 @@ def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _display_end(text: str, start: int, opener: str, closer: str) -> int:
-    """Where the closer of a display formula is, or -1; the search ends at the next opener, so it is linear in all."""
+    """Find the closer of a display formula, or -1; the search ends at the next opener, so it is linear overall."""
     limit = start + LONGEST_DISPLAY
     if opener != closer:
         following = text.find(opener, start, limit)
@@ -118,7 +117,7 @@ def _display_end(text: str, start: int, opener: str, closer: str) -> int:
 
 
 def _inline_end(text: str, start: int) -> int:
-    """Where the dollar is that closes an inline formula, or -1; dollars inside braces belong to the formula."""
+    """Find the dollar that closes an inline formula, or -1; dollars in braces belong to the formula."""
     depth, inner = 0, []
     for stop in _INLINE_STOP.finditer(text, start, start + LONGEST_INLINE):
         what = stop[0]

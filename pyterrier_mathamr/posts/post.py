@@ -3,7 +3,7 @@
     "Prove that <span class=math-container id=7>x^2</span>&gt;0."   text      "Prove that FORMULA_0>0."
                                                                     formulas  (PostFormula("x^2", "7"),)
 
-A user who types ``FORMULA_3`` is not mistaken for us: in text it becomes ``FORMULA-3``.
+A ``FORMULA_3`` that a user typed becomes ``FORMULA-3``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PostFormula:
 
     Attributes:
         latex: its LaTeX without the delimiting dollars.
-        id: its identifier in the collection, or nothing.
+        id: its identifier in the collection, or empty.
     """
 
     latex: str
@@ -39,7 +39,7 @@ class MathPost:
     """A post as text and formulas (MathAMR+, section 3.1).
 
     Attributes:
-        text: the blocks, one on each line; formula ``i`` stands as the word ``FORMULA_i``, in order.
+        text: the blocks, one on each line; formula ``i`` is the word ``FORMULA_i``, in order.
         formulas: the formulas.
     """
 
@@ -53,7 +53,7 @@ class MathPost:
 
 
 def placeholder(i: int) -> str:
-    """Give the word that stands for formula ``i``."""
+    """Return the word in the place of formula ``i``."""
     return f"FORMULA_{i}"
 
 
@@ -63,7 +63,7 @@ def plain_text(post: MathPost) -> str:
 
 
 def assemble(flat: str, marked: Sequence[PostFormula]) -> MathPost:
-    """Put placeholders into text.
+    """Replace the formulas of a text by placeholders.
 
     Args:
         flat: text with a `MARK` for each formula that is already known; blocks end with a line end.

@@ -1,8 +1,8 @@
-"""Sentences of a post: a few rules over its blocks, made for text in which formulas are single words.
+"""Sentences of a post: a few rules over its blocks, in which formulas are single words.
 
-A sentence ends at ``. ? !`` before white space, unless an abbreviation, a list number or a single capital stands before
-it or a lower-case letter after it. A block of formulas alone, or one that begins in lower case, goes on with the
-sentence that the block before it left open.
+A sentence ends at ``. ? !`` before white space, but not after an abbreviation, a list number or a single capital, nor
+before a lower-case letter. A block of formulas only, or one that begins in lower case, continues an open sentence of
+the block before it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(r"(?<![A-Za-z0-9_])FORMULA_([0-9]{1,9})(?![A-Za-z0-9_])
 """Matches one placeholder as a whole word; group 1 is the formula's number."""
 
 TOKEN = re.compile(r"FORMULA_\d+|[^\W_]+(?:['’][^\W_]+)*|\S")
-"""What counts as one token when sentences and chunks are limited in length."""
+"""Matches one token, in which the lengths of sentences and chunks are limited."""
 
 _END = re.compile(r"(?<![.?!…])[.?!…]+[\"'”’»)\]]*(?=\s|$)|(?<=[a-z][a-z])[.?!](?=[A-Z][a-z])")
 _WORD_BEFORE = re.compile(r"\S{1,20}$")
@@ -33,10 +33,10 @@ _OPEN_WORDS = frozenset({"and", "get", "gives", "hence", "is", "or", "so", "that
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
-    """Cut text into sentences of at most 120 tokens.
+    """Split text into sentences of at most 120 tokens.
 
     Args:
-        text: blocks separated by line ends, formulas as placeholders; a placeholder is never cut.
+        text: blocks separated by line ends, formulas as placeholders, which are never split.
 
     Returns:
         The sentences in order, without white space around them.
@@ -47,7 +47,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 
 def _joined(text: str) -> Iterator[str]:
-    """Join each block with those that go on with its last sentence."""
+    """Join each block with those that continue its last sentence."""
     parts: list[str] = []
     for line in filter(None, map(str.strip, text.split("\n"))):
         if parts:
@@ -90,7 +90,7 @@ def _ends_sentence(block: str, start: int, end: re.Match[str]) -> bool:
 
 
 def _limited(sentence: str) -> Iterator[str]:
-    """Cut what is longer than 120 tokens, at a comma or semicolon of its second half where there is one."""
+    """Split a sentence of more than 120 tokens, if possible at a comma or semicolon of its second half."""
     start = cut = count = 0
     for token in TOKEN.finditer(sentence):
         if count == MAX_TOKENS:

@@ -172,7 +172,7 @@ def test_an_edge_to_a_node_that_is_not_there_is_reported(tmp_path):
 
 
 def test_a_store_of_the_format_before_is_refused_by_name():
-    with pytest.raises(FormatError, match=r"format before 3.*training makes it again"):
+    with pytest.raises(FormatError, match=r"format before 3.*training .* writes it again"):
         len(TensorStore(DATA / "tensor-store-format-2"))
 
 

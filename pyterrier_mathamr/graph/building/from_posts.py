@@ -1,7 +1,7 @@
-"""Posts to graphs, batch by batch: parse, find the trees, attach; a post that fails costs itself and no other.
+"""Posts to graphs, batch by batch: parse, find the trees, attach them.
 
-A parser that fails on a batch is given its halves, and so on down to the post that it fails on (MathAMR+, section 3.1).
-That post gets the graph ``(a / amr-empty)`` with its formulas attached, and a warning that names it.
+Where the parser fails on a batch, the batch is halved until the failing post is alone (MathAMR+, section 3.1). That
+post gets the graph ``(a / amr-empty)`` with its formulas attached, and a warning that names it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyterrier_mathamr.posts import MathPost, PostFormula
 
 _NO_TREES = FormulaPair(slt=None, opt=None)
 
-_trees_of = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repetitions
+_trees_of = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repeated
 
 
 def build_graphs(
@@ -36,13 +36,13 @@ def build_graphs(
     Args:
         ids: the docno or qid of each post.
         posts: the posts.
-        parser: makes the AMR of each.
+        parser: the AMR parser.
         formulas: the trees that are attached.
-        store: official trees by formula id; the others are made from LaTeX.
+        store: official trees by formula id; others are made from LaTeX.
 
     Returns:
-        One graph for each post, in order, with a node for each of its formulas. What failed is named in a
-        ``MathAMRWarning``.
+        One graph for each post, in order, with a node for each of its formulas. A ``MathAMRWarning`` names each
+        failure.
     """
     amrs = parse_posts(ids, posts, parser)
     wanted = {formula.id for post in posts for formula in post.formulas if formula.id}
@@ -53,16 +53,11 @@ def build_graphs(
 def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
     """Parse a batch; where the parser fails, parse its halves until the failing posts are alone.
 
-    Args:
-        ids: the docno or qid of each post.
-        posts: the posts.
-        parser: makes the AMR of each.
-
     Returns:
         One AMR for each post; ``(a / amr-empty)`` for those that fail, each named in a ``MathAMRWarning``.
 
     Raises:
-        ParserUnavailableError: the parser cannot go on at all.
+        ParserUnavailableError: the parser cannot parse anything.
     """
     found: dict[int, AmrGraph] = {}
     ranges = [(0, len(posts))]
@@ -76,8 +71,8 @@ def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser
                 raise ValueError(f"{len(graphs)} graphs for {end - start} posts")
             found.update(enumerate(graphs, start))
         except (ParserUnavailableError, ImportError):
-            raise  # no post is to blame, and no half will do better
-        except Exception as error:  # whatever a parser of any origin raises, the other posts are built
+            raise  # smaller batches would fail as well
+        except Exception as error:  # a foreign parser may raise anything; the other posts are built
             if end - start == 1:
                 warn(ids[start], f"parser {parser.name} failed, its graph has its formulas only", error)
                 found[start] = EMPTY_AMR
@@ -88,7 +83,7 @@ def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser
 
 
 def warn(name: str, outcome: str, error: Exception) -> None:
-    """Tell the user which post failed, what became of it, and why."""
+    """Warn of a post that failed, with the outcome and the reason."""
     reason = str(error).strip().partition("\n")[0][:300]
     warnings.warn(f"post {name!r}: {outcome} ({type(error).__name__}: {reason}).", MathAMRWarning, stacklevel=2)
 
@@ -117,7 +112,7 @@ def _graph(
 def _pair(
     name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
 ) -> FormulaPair:
-    """Take the official trees of a formula, and make from its LaTeX those that there are none of."""
+    """Return the official trees of a formula; make missing ones from its LaTeX."""
     pair = official.get(formula.id, _NO_TREES)
     if formulas == "none" or (pair.slt is not None and pair.opt is not None):
         return pair

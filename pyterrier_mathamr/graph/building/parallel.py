@@ -1,7 +1,7 @@
-"""Documents straight into a :class:`GraphStore`, over all cores: the same bytes for any number of processes.
+"""Documents to a :class:`GraphStore` in several processes: the same bytes for any number of processes.
 
 documents ──batches by position──▶ process: read, parse, attach, pack ──records in order──▶ this process: parts on disk
-                └── batches that an earlier run has done whole: their documents are compared, and that is all
+                └── batches that an earlier run has completed: their documents are only compared
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
@@ -29,19 +32,14 @@ Batch = list[dict[str, Any]]
 
 
 class Built(NamedTuple):
-    """What became of a batch.
-
-    Attributes:
-        records: the packed graphs with their ids.
-        warnings: text and category of what was said of bad posts.
-    """
+    """The packed graphs of a batch, and the warnings (text and category) about its posts."""
 
     records: list[Record]
     warnings: list[tuple[str, type[Warning]]]
 
 
 def build_store(
-    documents: Iterable[dict[str, Any]],
+    documents: pd.DataFrame | Iterable[dict[str, Any]],
     builder: GraphBuilder,
     store: GraphStore,
     *,
@@ -54,10 +52,9 @@ def build_store(
 ) -> GraphStore:
     """Build graphs of documents or queries in several processes and store them.
 
-    The graphs are those of ``(builder >> store.indexer(mode)).index(documents)``, and the store is the same to the byte
-    for any number of processes, also after a kill. A job that goes on after one is given the same documents; it
-    compares them and builds only the graphs that are missing. Memory holds a few batches for each process and the
-    records of one part, whatever the number of documents.
+    The graphs are those of ``(builder >> store.indexer(mode)).index(documents)``; the bytes of the store are the same
+    for any number of processes, also after a kill. A resumed job must get the same documents: it compares them and
+    builds the missing graphs only. Memory holds a few batches for each process and the records of one part.
 
     Example::
 
@@ -65,15 +62,15 @@ def build_store(
             mathamr.graph.build_store(dataset.get_corpus_iter(), mathamr.GraphBuilder(), store, workers=None)
 
     Args:
-        documents: what the builder takes, in batches of ``builder.batch_size``.
+        documents: a DataFrame or dictionaries for the builder, in batches of ``builder.batch_size``.
         builder: makes the graphs; with several workers it is pickled.
-        store: where they go.
-        sources: what documents and formula trees are read from, by name, as plain JSON values such as
-            ``file_fingerprint`` gives; a job that stopped half way is gone on with only where they are the same.
+        store: the store to build.
+        sources: identity of the documents' and trees' sources by name, in plain JSON values such as those of
+            ``file_fingerprint``; an interrupted job resumes only where they are the same.
         mode: see :meth:`GraphStore.indexer`.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
-            may have processes or devices of its own.
-        shard_size: a job that is killed loses at most so many finished graphs.
+            may have its own processes or devices.
+        shard_size: the most finished graphs that a killed job loses.
         verbose: show progress.
         total: the number of documents, for the progress bar.
 
@@ -81,29 +78,29 @@ def build_store(
         The store.
 
     Raises:
-        ConfigError: ``workers`` is no positive number, or more than one with a parser that has processes of its own.
-        UnfinishedJobError: a job that stopped half way had other documents, sources, parser or trees.
-        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. What is stored is kept
-            and the next run goes on after it.
+        ConfigError: ``workers`` is no positive number, or more than one with a parser that has its own processes.
+        UnfinishedJobError: an interrupted job had other documents, sources, parser or trees.
+        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. Stored graphs are kept
+            and the next run resumes.
     """
     parser = get_parser(builder.parser)
     if workers is None:
         workers = usable_cores() if isinstance(parser, DependencyAmrParser) else 1
     if workers > 1 and isinstance(parser, WorkerParser):
-        raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own, one a device")
+        raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own")
     if sources is None:
         sources = {"trees": _trees(builder)}
     indexer = store.indexer(mode, shard_size=shard_size, verbose=verbose, total=total)
     with store.job(mode, {**_made_by(builder, parser), **sources}) as job:
-        batches = _batches(iter(indexer.shown(documents, "building graphs")), builder.batch_size)
-        with closing(map_in_processes(BuildBatch(builder), _pending(job, batches), workers)) as built:
-            indexer.write(job, _told(built))
+        batches = _batches(iter(indexer.shown(rows_of(documents), "building graphs")), builder.batch_size)
+        with closing(map_in_processes(partial(_build_batch, builder), _pending(job, batches), workers)) as built:
+            indexer.write(job, _unpacked(built))
         job.commit({})
     return store
 
 
 def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
-    """What a builder makes graphs with, besides trees: plain JSON values."""
+    """Identify what a builder makes graphs with, besides trees: plain JSON values."""
     made = [parser.model, parser.unit, dict(parser.options)] if isinstance(parser, WorkerParser) else []
     return {
         "release": __version__,
@@ -115,30 +112,20 @@ def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
 
 
 def _trees(builder: GraphBuilder) -> object:
-    """What identifies the official trees of a builder."""
+    """Identify the official trees of a builder."""
     if builder.store is None:
         return None
     path = builder.store.path
     return file_fingerprint(path / META if path.is_dir() else path)
 
 
-class BuildBatch:
-    """Builds and packs the graphs of a batch; runs in a worker process, so it keeps its warnings for the caller.
-
-    Args:
-        builder: makes the graphs.
-    """
-
-    def __init__(self, builder: GraphBuilder) -> None:
-        self.builder = builder
-
-    def __call__(self, batch: Batch) -> Built:
-        """Build the graphs of a batch of documents or queries."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            rows = zip(self.builder.build_rows(batch), batch, strict=True)
-            records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
-        return Built(records, [(str(warning.message), warning.category) for warning in caught])
+def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
+    """Build and pack the graphs of a batch in a worker process; warnings are collected for the caller."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rows = zip(builder.build_rows(batch), batch, strict=True)
+        records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
+    return Built(records, [(str(warning.message), warning.category) for warning in caught])
 
 
 def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
@@ -147,10 +134,10 @@ def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
 
 
 def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Leave out the batches that an earlier run has done whole.
+    """Skip the batches that an earlier run has completed.
 
     Raises:
-        UnfinishedJobError: a document is another than the one that was built at its place.
+        UnfinishedJobError: a document differs from the one that was built at its position.
     """
     sources = np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in job.done.parts)])
     start = 0
@@ -166,8 +153,8 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
             yield batch
 
 
-def _told(batches: Iterable[Built]) -> Iterator[Record]:
-    """Say here what the processes warned of, and go on with their records."""
+def _unpacked(batches: Iterable[Built]) -> Iterator[Record]:
+    """Repeat the warnings of the processes, and yield their records."""
     for built in batches:
         for text, category in built.warnings:
             warnings.warn(text, category, stacklevel=2)

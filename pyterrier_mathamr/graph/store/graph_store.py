@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.progress import progress
@@ -23,14 +24,13 @@ from .import_penman import ImportReport, import_penman
 from .records import GRAPHS, graph_of, packed_records, unpack
 from .transformers import GraphLoader, GraphStoreIndexer
 
-_AT_ONCE = 256  # graphs that are looked up together when all are read
+_AT_ONCE = 256  # graphs that are read together by an iteration
 
 
 class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     """The graphs of posts or topics by id, compressed (MathAMR+, section 3.1).
 
-    A store is cheap to make and opens its files on first use; it can be pickled. A job that builds it can be killed and
-    run again: it goes on after what it has stored.
+    A store opens its files on first use and can be pickled. An interrupted indexing job resumes when it is run again.
 
     Example::
 
@@ -51,52 +51,43 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self.import_report: ImportReport | None = None
-        """What :meth:`from_penman` read, where this object did."""
+        """The report of this object's last :meth:`from_penman`."""
 
     @staticmethod
     def example() -> GraphStore:
-        """Give a store that is not built."""
+        """Return a store that is not built."""
         return GraphStore("graphs.mathamr")
 
     def indexer(
         self, mode: Mode = "create", *, shard_size: int = 1000, verbose: bool = False, total: int | None = None
     ) -> GraphStoreIndexer:
-        """Give the transformer that stores graphs.
+        """Return the indexer of dictionaries ``{docno, graph}`` or ``{qid, query_graph}``.
 
         Args:
-            mode: ``create`` a store where there is none, ``overwrite`` what is there once the new one is whole, or
-                ``append`` to it.
-            shard_size: a job that is killed loses at most so many graphs.
+            mode: ``create`` a new store, ``overwrite`` an existing one when the new one is complete, or ``append``.
+            shard_size: the most graphs that a killed job loses.
             verbose: show progress.
             total: the number of graphs, for the progress bar.
-
-        Returns:
-            An indexer of dicts ``{docno, graph}`` or ``{qid, query_graph}``.
         """
         return GraphStoreIndexer(self, mode, shard_size=shard_size, verbose=verbose, total=total)
 
-    def index(self, iter: Iterable[dict[str, Any]]) -> GraphStore:
+    def index(self, iter: pd.DataFrame | Iterable[dict[str, Any]]) -> GraphStore:
         """Store graphs; the same as ``indexer().index(iter)``."""
         return self.indexer().index(iter)
 
     def index_inputs(self) -> list[list[str]]:
-        """Say what the dicts of :meth:`index` hold."""
+        """List the keys of the dictionaries that :meth:`index` takes."""
         return self.indexer().index_inputs()
 
     def loader(self, *, side: Side = "auto") -> GraphLoader:
-        """Give the transformer that adds the stored graphs to a frame.
-
-        Args:
-            side: ``document`` adds ``graph`` by docno, ``query`` adds ``query_graph`` by qid, ``both`` both; ``auto``
-                by docno where the frame has one, else by qid.
-        """
+        """Return the transformer that adds stored graphs to a frame; see :class:`GraphLoader`."""
         return GraphLoader(self, side=side)
 
     def get(self, id: str) -> MathAMRGraph:
         """Read one graph.
 
         Raises:
-            UnknownIdError: the store does not have it.
+            UnknownIdError: the id is unknown.
         """
         return self.get_many([id])[0]
 
@@ -104,7 +95,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         """Read graphs in the order of ``ids``.
 
         Raises:
-            UnknownIdError: the store does not have some of them; all are named.
+            UnknownIdError: some ids are unknown; names all of them.
             NotBuiltError: there is no finished store.
             DamagedError: a record is no graph.
         """
@@ -118,18 +109,11 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         return iter(self.snapshot())
 
     def ids(self) -> list[str]:
-        """List the ids in the order in which the graphs were stored."""
+        """List the ids in the order of storing."""
         return list(self)
 
     def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """Go through all graphs in the order in which they were stored.
-
-        Args:
-            verbose: show progress.
-
-        Returns:
-            An iterator of ``{docno, graph}``.
-        """
+        """Iterate over all graphs as ``{docno, graph}``, in the order of storing."""
         snapshot = self.snapshot()
         graphs = (
             graph
@@ -140,10 +124,10 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             yield {"docno": graph.id, "graph": graph}
 
     def to_penman(self, file: str | Path) -> None:
-        """Write all graphs as one Penman file, with a blank line after each; compressed where its name ends in .gz.
+        """Write all graphs to a Penman file, with a blank line after each; compressed where its name ends in .gz.
 
         Raises:
-            WriteError: the file cannot be written; one that was there is unchanged.
+            WriteError: the file cannot be written; an existing one is unchanged.
         """
         path = Path(file)
         with replacing(path) as raw, _text_writer(raw, path) as out:
@@ -154,22 +138,21 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         """Build this store from a file of Penman records, in bounded memory.
 
         Args:
-            file: the records, gzipped or not: the published MathAMR+ graphs and those of :meth:`to_penman`, plain
-                ``.amr`` files with ``# ::id``, and MathAMR's own tables of ids and graphs. They are read leniently,
-                see :func:`import_penman`; a warning says what was repaired, and one for each of the first records
-                that had to be left out says why.
+            file: the published MathAMR+ graphs, files of :meth:`to_penman`, plain ``.amr`` files with ``# ::id``, or
+                MathAMR's own tables of ids and graphs, gzipped or not. They are read leniently, with warnings of
+                repairs and of skipped records; see :func:`import_penman`.
             mode: see :meth:`indexer`.
             verbose: show progress.
 
         Returns:
-            The store; its ``import_report`` counts the records, the repairs and the refusals.
+            The store, with the counts of records, repairs and refusals as ``import_report``.
         """
         self.import_report = import_penman(file, self, mode=mode, verbose=verbose)
         return self
 
 
 def _graphs(snapshot: Snapshot, ids: Sequence[str], rows: Rows) -> Iterator[MathAMRGraph]:
-    """Read the graphs of some rows, whose ids are given for messages."""
+    """Read the graphs of some rows; ``ids`` are for messages."""
     for name, record in zip(ids, packed_records(snapshot, rows), strict=True):
         try:
             graph = graph_of(unpack(record))
@@ -180,6 +163,6 @@ def _graphs(snapshot: Snapshot, ids: Sequence[str], rows: Rows) -> Iterator[Math
 
 
 def _text_writer(raw: IO[bytes], path: Path) -> io.TextIOWrapper:
-    """Write text through gzip where the name asks for it, without the date and name that gzip would put in."""
+    """Open a text writer, through gzip for a name in .gz, without the date and name that gzip would add."""
     data = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else raw
     return io.TextIOWrapper(data, encoding="utf-8", errors="surrogatepass", newline="\n")

@@ -1,6 +1,6 @@
-"""Graphs that others made into a :class:`GraphStore`: what can be read is stored, what cannot is counted and said.
+"""Foreign graphs to a :class:`GraphStore`: records are repaired where possible, else skipped and counted.
 
-file ──record_files──▶ one record ──read leniently──▶ graph ──▶ store
+file ──penman_files──▶ one record ──read leniently──▶ graph ──▶ store
                             └── no graph, no id, … ──▶ refused, with its line and the reason
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .graph_store import GraphStore
 
 SHOWN = 20
-"""Refused records that the report names one by one."""
+"""The most refused records that a report names."""
 
 _KNOWN = "an id that came before"
 
@@ -43,12 +43,12 @@ _NO_TREES = FormulaPair(slt=None, opt=None)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that was left out.
+    """A record that was skipped.
 
     Attributes:
         line: number of its first line in the file.
-        reason: why, in a few words that all such records share.
-        detail: what is particular to this one.
+        reason: a few words that are the same for all such records.
+        detail: the details of this record.
     """
 
     line: int
@@ -61,16 +61,16 @@ class Refusal:
 
 @dataclass(frozen=True)
 class ImportReport:
-    """What became of the records of a file.
+    """The outcome of an import.
 
     Attributes:
         records: number of records in the file; each was stored or refused.
-        stored: those that are in the store now.
-        repaired: those of the stored ones that were repaired.
-        refused: those that were left out.
-        repairs: how often each repair was made, by its name; a record may need many.
-        reasons: how many records were refused for each reason.
-        refusals: the first of the refused records, 20 at most.
+        stored: number of stored records.
+        repaired: number of stored records that were repaired.
+        refused: number of skipped records.
+        repairs: number of repairs by name; a record may need many.
+        reasons: number of refused records by reason.
+        refusals: the first 20 refused records.
     """
 
     records: int = 0
@@ -97,28 +97,27 @@ def import_penman(
     allow_empty: bool = True,
     verbose: bool = False,
 ) -> ImportReport:
-    """Store the graphs of a file, repaired where they must be; memory holds the records of one part.
+    """Store the graphs of a file, repaired where necessary; memory holds the records of one part.
 
-    A record that is Penman notation is read as it says, except that the habits of lower-cased files are undone
-    (``:arg0``, ``formula_0``). Where brackets, quotation marks, variables or roles are wrong or missing they are
-    mended; a formula map or texts that cannot be read are left out; a formula of the map that no node stands for is
-    attached to the root. A record is refused where it holds no graph, has no ``# ::id``, or has an id that came before.
+    Valid Penman notation is read literally, except that lower-cased roles and placeholders (``:arg0``, ``formula_0``)
+    are restored. Wrong or missing brackets, quotation marks, variables and roles are repaired; an unreadable formula
+    map or text is dropped; a formula of the map without a node is attached to the root. A record without a graph,
+    without ``# ::id`` or with a repeated id is refused.
 
     Args:
         file: see :meth:`GraphStore.from_penman`.
-        store: where the graphs go.
+        store: the store to build.
         mode: see :meth:`GraphStore.indexer`.
-        allow_empty: of a file without a graph make a store without a graph; else that is an error.
+        allow_empty: make an empty store of a file without a graph, instead of an error.
         verbose: show progress.
 
     Returns:
-        How many records were stored, repaired and refused, and why. The first refused ones and, where any
-        was repaired or none stored, a summary are also given as a ``MathAMRWarning``.
+        How many records were stored, repaired and refused, and why. A ``MathAMRWarning`` names each of the first
+        refused records, and another sums up where any was repaired or none stored.
 
     Raises:
         StoreError: see :meth:`GraphStoreIndexer.index`; OSError: the file cannot be read.
-        GraphError: the file holds no graph, and ``allow_empty`` is false; nothing is written. What is in the
-            file is a reason for no other error.
+        GraphError: the file has no graph, and ``allow_empty`` is false; nothing is written.
     """
     taken = set(store.ids()) if mode == "append" and store.built() else set()
     reader = _Reader(Path(file), taken)
@@ -137,11 +136,11 @@ def import_penman(
 
 
 class _RefusedError(Exception):
-    """A record cannot be stored; carries reason and detail."""
+    """A record cannot be stored: reason and detail."""
 
 
 class _Reader:
-    """One pass over a file, and what it counts."""
+    """One pass over a file, with its counts."""
 
     def __init__(self, path: Path, taken: set[str]) -> None:
         self.path, self.taken = path, taken
@@ -151,7 +150,7 @@ class _Reader:
         self.refusals: list[Refusal] = []
 
     def records(self) -> Iterator[Record]:
-        """Give what can be stored, and count the rest."""
+        """Yield the records that can be stored, and count the others."""
         for raw in iter_raw_records(self.path):
             try:
                 graph, repairs = read_record(raw)
@@ -170,14 +169,14 @@ class _Reader:
                 yield record
 
     def refuse(self, refusal: Refusal) -> None:
-        """Count a refusal, and say the first ones."""
+        """Count a refusal; warn of the first ones."""
         self.reasons[refusal.reason] += 1
         if len(self.refusals) < SHOWN:
             self.refusals.append(refusal)
             warnings.warn(f"{self.path}, {refusal}.", MathAMRWarning, stacklevel=2)
 
     def report(self) -> ImportReport:
-        """Sum up."""
+        """Make the report."""
         refused = self.reasons.total()
         return ImportReport(
             records=self.stored + refused,
@@ -190,7 +189,7 @@ class _Reader:
         )
 
     def nothing(self) -> GraphError:
-        """Say that the file holds no graph that can be stored."""
+        """Make the error of a file without a graph that can be stored."""
         report = self.report()
         reason = f"none of its {report.records:,} records is a graph" if report.records else "it has no record"
         reason += f" ({report.refusals[0]})" if report.refusals else ""
@@ -199,10 +198,10 @@ class _Reader:
 
 
 def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
-    """Read one record leniently; gives the graph and its repairs.
+    """Read one record leniently; return the graph and its repairs.
 
     Raises:
-        MathAMRError, ValueError: it holds no graph; _RefusedError: it cannot be stored for another reason.
+        MathAMRError, ValueError: there is no graph; _RefusedError: it cannot be stored for another reason.
     """
     if raw.damage:
         raise _RefusedError(raw.damage)
@@ -229,7 +228,7 @@ def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
 
 
 def _with_all_formulas(graph: MathAMRGraph, repairs: Counter[str]) -> MathAMRGraph:
-    """Give each formula of the map a node, as a parser's result has."""
+    """Add a node for each formula of the map without one."""
     try:
         layout_of(graph.amr, graph.n_formulas, graph.id)
     except MissingPlaceholderError as error:

@@ -1,4 +1,4 @@
-"""Files of graphs cut into records, one at a time and in bounded memory, compressed or not.
+"""Files of graphs, compressed or not, split into records in bounded memory.
 
 Two forms are told apart by their first lines::
 
@@ -6,8 +6,8 @@ Two forms are told apart by their first lines::
     # ::formula_map {"FORMULA_0": "7"}            :snt1 (c / come-21 :value ""x""))"
     (e / equal-01 …                         A.302<TAB>"(f / find-01 …
 
-Left: Penman, records apart by blank lines, or where one begins although no blank line was written. Right: MathAMR's
-own files, an id and the graph in quotes, in which a quotation mark is doubled.
+Left: Penman, records separated by blank lines, or where another one begins without a blank line. Right: the files of
+MathAMR, an id and the graph in quotes, with doubled quotation marks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 MAX_RECORD = 2_000_000
-"""Characters of the longest record that is read; the longest of a collection's posts have a fourth of it."""
+"""Characters of the longest record that is read; the longest posts of ARQMath have a quarter of that."""
 
 _GZIP = b"\x1f\x8b"
 _ROW = re.compile(r'([^\s:#()"][^\t#()]*)\t("?)(?=\()')
@@ -29,14 +29,14 @@ _ENDS_IN_ROLE = re.compile(r":[^\s()]*\s*$")
 
 
 class RawRecord(NamedTuple):
-    """One record as it stands in the file.
+    """One record of a file.
 
     Attributes:
         line: number of its first line.
         text: its lines.
-        id: the id where it stands beside the text; empty where the text has it.
-        damage: why nothing can be made of it, empty where something may.
-        replaced: bytes that are no UTF-8 were replaced.
+        id: the id next to the text; empty where it is in the text.
+        damage: why the record cannot be read; empty otherwise.
+        replaced: bytes that are not UTF-8 were replaced.
     """
 
     line: int
@@ -49,18 +49,18 @@ class RawRecord(NamedTuple):
 class _Line(NamedTuple):
     number: int
     text: str
-    begins: bool  # not the rest of a line too long to be read at once
+    begins: bool  # false for the later pieces of a very long line
     replaced: bool
 
 
 def iter_raw_records(path: Path) -> Iterator[RawRecord]:
-    """Cut a file into records.
+    """Split a file into records.
 
     Args:
         path: the file, gzipped or not.
 
     Returns:
-        The records in order. A compressed file that is damaged ends with a record that says so.
+        The records in order; a damaged compressed file ends with a record of the damage.
     """
     cutter = _Cutter()
     with open(path, "rb") as raw:
@@ -77,7 +77,7 @@ def iter_raw_records(path: Path) -> Iterator[RawRecord]:
 
 
 def _lines(data: IO[bytes]) -> Iterator[_Line]:
-    """Read lines of bytes as text; one that is very long comes in pieces."""
+    """Decode lines; a very long line is read in pieces."""
     number, begins = 1, True
     while piece := data.readline(MAX_RECORD):
         if number == 1 and begins:
@@ -90,7 +90,7 @@ def _lines(data: IO[bytes]) -> Iterator[_Line]:
 
 
 class _Cutter:
-    """The lines of the record that is being read."""
+    """Collects the lines of a record."""
 
     def __init__(self) -> None:
         self._begin(1)
@@ -102,7 +102,7 @@ class _Cutter:
         self.has_graph = self.replaced = self.quoted = False
 
     def add(self, line: _Line) -> Iterator[RawRecord]:
-        """Take in a line; give the record that ends before it, if one does."""
+        """Add a line; yield the record that ends before it, if any."""
         bare = line.text.strip()
         if line.begins:
             row = _ROW.match(line.text)
@@ -125,13 +125,13 @@ class _Cutter:
             self.lines.append(line.text.rstrip("\r\n"))
 
     def _starts_another(self, text: str) -> bool:
-        """Whether a record begins here although no blank line is before it: an id or a bracket after a graph."""
+        """Whether a record begins here without a blank line before it: an id or a bracket after a graph."""
         if not self.has_graph:
             return False
         return bool(_ID_LINE.match(text)) or (text.startswith("(") and not _ENDS_IN_ROLE.search(self.lines[-1][-200:]))
 
     def end(self) -> Iterator[RawRecord]:
-        """Give the record that was read; comments alone, such as a file's head, are none."""
+        """Yield the collected record, if it has more than comments."""
         if self.has_graph and self.lines:
             if self.size > MAX_RECORD:
                 yield RawRecord(self.line, "", self.id, f"longer than {MAX_RECORD:,} characters", self.replaced)

@@ -1,8 +1,8 @@
-"""A graph as one line of JSON, the form in which a store keeps it, compressed: read ten times faster than Penman text.
+"""The records of a store: each graph is one line of JSON, compressed, which is read ten times faster than Penman text.
 
-Every field of ``MathAMRGraph`` and ``AmrGraph`` is kept by its name, and left out where it has its default, so a field
-that is added with a default changes neither this file nor the records of graphs that do not use it. What every graph
-has much of is written in columns, with small numbers that compress well::
+The fields of ``MathAMRGraph`` and ``AmrGraph`` are stored by name, without those that have their default value. So a
+new field with a default changes neither this file nor existing records. Large fields are stored in columns of small
+numbers, which compress well::
 
     {"amr": {"labels": ["equal-01", "FORMULA_0", "-"],     (e / equal-01
              "variables": "e f ",                             :ARG1 (f / FORMULA_0)
@@ -10,8 +10,8 @@ has much of is written in columns, with small numbers that compress well::
                        [1, 1]]},
      "formula_ids": ["7"], "id": "154"}
 
-Edge ``i`` is written as its length (target − source), its role, and its target − ``i``: the latter is 1 all along a
-tree and falls by one at each mention of a node that is written already.
+Edge ``i`` is stored as its length (target − source), its role, and its target − ``i``, which is 1 throughout a tree
+and decreases by one at each edge to a node that was written before.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _DEEPEST = 8  # lists in lists; a field has three
 
 
 def pack(text: str) -> bytes:
-    """Compress the text of one graph's record; the same bytes each time."""
+    """Compress one graph's record; the same bytes each time."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
 
 
 def unpack(data: bytes) -> str:
-    """Read what :func:`pack` wrote.
+    """Decompress a record: the inverse of :func:`pack`.
 
     Raises:
         zlib.error, ValueError: the bytes are damaged.
@@ -51,7 +51,7 @@ def record_of(graph: MathAMRGraph) -> str:
     """Write a graph with all its fields.
 
     Args:
-        graph: a graph that can be written as Penman text, so no variable holds a space.
+        graph: a graph with a form in Penman notation: no variable contains a space.
 
     Returns:
         JSON, the same text each time; ``graph_of(record_of(graph))`` equals ``graph``.
@@ -65,7 +65,7 @@ def record_of(graph: MathAMRGraph) -> str:
 
 
 def graph_of(record: str) -> MathAMRGraph:
-    """Read what :func:`record_of` wrote.
+    """Read a graph: the inverse of :func:`record_of`.
 
     Raises:
         ValueError, KeyError, TypeError, AmrError: the text is no record.
@@ -80,7 +80,7 @@ def graph_of(record: str) -> MathAMRGraph:
 
 
 def _changed(values: MathAMRGraph | AmrGraph) -> dict[str, Any]:
-    """Give the fields that have not their default by name."""
+    """List the fields without those that have their default value."""
     found = ((field.name, getattr(values, field.name), field.default) for field in fields(values))
     return {name: value for name, value, default in found if value != default}
 
@@ -96,7 +96,7 @@ def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _frozen(value: Any, depth: int = 0) -> Any:
-    """Make tuples of JSON's lists; the fields are a few lists deep, whatever the graph."""
+    """Convert JSON's lists to tuples; fields are nested a few levels deep, whatever the graph."""
     if depth == _DEEPEST:
         raise ValueError("lists deeper than those of any record")
     return tuple(_frozen(part, depth + 1) for part in value) if isinstance(value, list) else value
@@ -104,26 +104,26 @@ def _frozen(value: Any, depth: int = 0) -> Any:
 
 GRAPHS = Kind(
     type="graph_store",
-    version=3,  # 1 kept Penman texts, 2 kept the records in shards of its own form
+    version=3,  # 1: Penman texts; 2: records in shards of another form
     fields=(
         Field("records", "uint8", "r"),
         Field("offsets", "int64", "m+1", cuts="r"),  # record i is records[offsets[i]:offsets[i + 1]]
-        Field("sources", "uint64", "m"),  # fingerprint of the document that a graph was built from; 0: not known
+        Field("sources", "uint64", "m"),  # fingerprint of the document that a graph was built from; 0: unknown
     ),
     merge=merge_ragged,
-    part_bytes=256 << 20,  # a graph is read from its part after the other parts were asked: few, large ones
+    part_bytes=256 << 20,  # few large parts, since an id is looked up in one after another
     rebuild="mathamr graphs SOURCES -o {path}, or write its graphs with to_penman under the release that made it, and "
     "read that file: mathamr import-graphs FILE -o {path} --mode overwrite",
 )
 
 
 class Record(NamedTuple):
-    """A graph as it is stored.
+    """A packed graph.
 
     Attributes:
         name: its id.
-        data: what :func:`pack` made of it.
-        source: fingerprint of the document that it was built from; 0: not known.
+        data: the result of :func:`pack`.
+        source: fingerprint of the document that it was built from; 0: unknown.
     """
 
     name: str
@@ -132,7 +132,7 @@ class Record(NamedTuple):
 
 
 def content_of(records: Sequence[Record]) -> Content:
-    """Lay records end to end, as one part."""
+    """Concatenate records to one part."""
     data = b"".join(record.data for record in records)
     return Content(
         [record.name for record in records],
@@ -145,7 +145,7 @@ def content_of(records: Sequence[Record]) -> Content:
 
 
 def packed_records(parts: Parts, rows: Rows) -> list[bytes]:
-    """Read what :func:`pack` made of some rows' graphs, in the order of the rows."""
+    """Read the packed graphs of some rows, in the order of the rows."""
     found = [b""] * len(rows)
     for part, places, local in parts.by_part(rows):
         records, offsets = part["records"], part["offsets"]

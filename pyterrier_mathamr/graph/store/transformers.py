@@ -1,4 +1,4 @@
-"""Graphs into a :class:`GraphStore`: the indexer."""
+"""The indexer and the loader of a :class:`GraphStore`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, join_values
+from pyterrier_mathamr._common.parameters import COUNT, one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Indexer, Transformer
 from pyterrier_mathamr.graph.building.columns import Side
@@ -34,17 +34,14 @@ class GraphStoreIndexer(Indexer):
         (mathamr.GraphBuilder() >> store.indexer(verbose=True)).index(dataset.get_corpus_iter())
 
     Args:
-        store: where the graphs go.
-        mode: ``create``, ``overwrite`` or ``append``.
-        shard_size: a job that is killed loses at most so many graphs.
-        verbose: show progress.
-        total: the number of graphs, for the progress bar.
+        store, mode, shard_size, verbose, total: see :meth:`GraphStore.indexer`.
 
     Raises:
-        ConfigError: ``mode`` is none of these, or ``shard_size`` is not positive.
+        ConfigError: an option has no such value.
     """
 
     label = "GraphStore indexer"
+    checks = {"mode": one_of(*get_args(Mode)), "shard_size": COUNT}  # noqa: RUF012
 
     def __init__(
         self,
@@ -56,10 +53,6 @@ class GraphStoreIndexer(Indexer):
         total: int | None = None,
     ) -> None:
         super().__init__()
-        if mode not in get_args(Mode):
-            raise ConfigError("mode", mode, "one of " + ", ".join(map(repr, get_args(Mode))))
-        if shard_size < 1:
-            raise ConfigError("shard_size", shard_size, "a positive number")
         self.store = store
         self.mode: Mode = mode
         self.shard_size = shard_size
@@ -67,32 +60,32 @@ class GraphStoreIndexer(Indexer):
         self.total = total
 
     def index_inputs(self) -> list[list[str]]:
-        """Say what the dicts of :meth:`index` hold."""
+        """List the keys of the dictionaries that :meth:`index` takes."""
         return [list(names) for names in _INPUTS]
 
-    def index(self, iter: Iterable[dict[str, Any]]) -> GraphStore:
-        """Store graphs. A job of this mode that stopped half way is gone on with, and must be given the same graphs.
+    def index(self, iter: pd.DataFrame | Iterable[dict[str, Any]]) -> GraphStore:
+        """Store graphs, or resume an interrupted job of this mode, which must get the same graphs.
 
         Args:
-            iter: a DataFrame or dicts with an id and a graph.
+            iter: a DataFrame, or dictionaries with an id and a graph.
 
         Returns:
-            The store, which then holds all of them.
+            The store, with all graphs.
 
         Raises:
-            ExistsError: there is a store already and the mode is ``create``.
-            DuplicateIdError: an id came twice.
-            UnfinishedJobError: what lies beside the store was made from something else.
+            ExistsError: the store exists and the mode is ``create``.
+            DuplicateIdError: an id occurs twice.
+            UnfinishedJobError: the unfinished job had other graphs.
             StoreError: the store cannot be written.
         """
         return self.index_records(self._records(self.shown(documents(iter), "storing graphs")), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
-        """Store graphs that are packed already; otherwise as :meth:`index`.
+        """Store packed graphs; otherwise as :meth:`index`.
 
         Args:
-            records: what :func:`record_of_row` made of the graphs.
-            sources: what they are made from, as plain JSON values; see :func:`~pyterrier_mathamr.store.open_job`.
+            records: the results of :func:`record_of_row`.
+            sources: identity of their sources, in plain JSON values; see :func:`~pyterrier_mathamr.store.open_job`.
         """
         with self.store.job(self.mode, sources) as job:
             self.write(job, records)
@@ -100,10 +93,10 @@ class GraphStoreIndexer(Indexer):
         return self.store
 
     def write(self, job: Job, records: Iterable[Record]) -> None:
-        """Write the records that an earlier run of the job has not written, in parts of ``shard_size`` at most.
+        """Write the records that an earlier run of the job has not written, in parts of at most ``shard_size``.
 
         Raises:
-            UnfinishedJobError: a record is another than that of the earlier run.
+            UnfinishedJobError: a record differs from that of the earlier run.
         """
         part: list[Record] = []
         size = 0
@@ -122,11 +115,11 @@ class GraphStoreIndexer(Indexer):
             job.add(content_of(part))
 
     def shown(self, items: Iterable[dict[str, Any]], what: str) -> Iterable[dict[str, Any]]:
-        """Show the progress through some documents or graphs, where that is wanted."""
+        """Wrap documents or graphs in a progress bar, if ``verbose``."""
         return progress(items, what, "graph", verbose=self.verbose, total=self.total)
 
     def _records(self, iter: Iterable[dict[str, Any]]) -> Iterator[Record]:
-        """Check the first row and pack all, one at a time."""
+        """Check the first row, and pack all rows one at a time."""
         rows = pt.utils.peekable(iter)
         with pt.validate.any_iter(rows, context=self) as check:
             check.empty()
@@ -136,7 +129,7 @@ class GraphStoreIndexer(Indexer):
 
 
 def _is_done(job: Job, record: Record) -> bool:
-    """Whether an earlier run has stored a record; it must have been the same."""
+    """Whether an earlier run has stored the record; raises where it stored another one under this id."""
     row = job.rows_done([record.name])
     if row[0] < 0:
         return False
@@ -146,15 +139,15 @@ def _is_done(job: Job, record: Record) -> bool:
 
 
 def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
-    """Make the record of a dict with an id and a graph; the same bytes each time.
+    """Make the record of a row with an id and a graph; the same bytes each time.
 
     Args:
-        row: the dict.
+        row: the row.
         source: fingerprint of the document that the graph was built from.
 
     Raises:
         GraphError: there is no id with a graph.
-        AmrError: the graph has no form in Penman notation, so it could never be written to a file again.
+        AmrError: the graph has no form in Penman notation.
     """
     name, graph = _id_and_graph(row)
     graph = graph if graph.id == name else replace(graph, id=name)
@@ -163,7 +156,7 @@ def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
 
 
 def _id_and_graph(row: Mapping[str, Any]) -> tuple[str, MathAMRGraph]:
-    """Take the id and the graph out of one dict."""
+    """Find the id and the graph of a row."""
     for id_name, graph_name in _INPUTS:
         name, graph = row.get(id_name), row.get(graph_name)
         if isinstance(graph, MathAMRGraph) and not is_missing(name):
@@ -180,19 +173,19 @@ class GraphLoader(Transformer):
         bm25 >> document_graphs.loader() >> topic_graphs.loader(side="query") >> model.text_scorer()
 
     Args:
-        store: where the graphs are.
-        side: by docno (``document``), by qid (``query``), ``both``; ``auto``: by docno where there is one, else by qid.
+        store: the store.
+        side: ``document`` adds ``graph`` by docno, ``query`` adds ``query_graph`` by qid, ``both`` both; ``auto`` by
+            docno where the frame has one, else by qid.
 
     Raises:
         ConfigError: ``side`` is none of these.
     """
 
     label = "GraphStore loader"
+    checks = {"side": one_of(*get_args(Side))}  # noqa: RUF012
 
     def __init__(self, store: GraphStore, *, side: Side = "auto") -> None:
         super().__init__()
-        if side not in get_args(Side):
-            raise ConfigError("side", side, "one of " + ", ".join(map(repr, get_args(Side))))
         self.store = store
         self.side: Side = side
 
@@ -206,7 +199,7 @@ class GraphLoader(Transformer):
             The frame with ``graph``, ``query_graph`` or both.
 
         Raises:
-            UnknownIdError: the store does not have some of the ids; they are named.
+            UnknownIdError: some ids are unknown; names them.
         """
         with pt.validate.any(inp, context=self) as check:
             if self.side in ("auto", "document"):

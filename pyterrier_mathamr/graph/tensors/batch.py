@@ -19,7 +19,7 @@ from .vocabulary import FIRST_VIRTUAL_ID
 
 @dataclass(eq=False)
 class GraphBatch:
-    """The graphs of a batch end to end; node numbers are those of the batch.
+    """The graphs of a batch, concatenated; node numbers are those of the batch.
 
     Attributes:
         nodes: int64 ``[N]``, vocabulary id of each node.
@@ -28,7 +28,7 @@ class GraphBatch:
         virtual: int64 ``[r]``, the node of each retrieval vector.
         kinds: int64 ``[r]``, the :class:`VirtualKind` of each.
         offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
-        is_virtual: bool ``[N]``, nodes that were added to the graphs: never masked, their edges never dropped.
+        is_virtual: bool ``[N]``, virtual nodes: never masked, their edges never dropped.
         node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
         features: float16 ``[r, d_text]``, the text features of each row of ``virtual``, or ``None``.
     """
@@ -47,16 +47,11 @@ class GraphBatch:
         return len(self.offsets) - 1
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> GraphBatch:
-        """Copy the batch to a device.
-
-        Args:
-            device: such as ``cuda`` or ``cpu``.
-            non_blocking: do not wait for copies from pinned memory.
-        """
+        """Copy the batch to a device; with ``non_blocking`` without waiting for copies from pinned memory."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def part(self, first: int, last: int) -> GraphBatch:
-        """Cut out the graphs from number ``first`` to before ``last`` as a batch of their own."""
+        """Return the graphs ``first`` to ``last - 1`` as a batch."""
         node, end = self.node_offsets[first], self.node_offsets[last]
         row, stop = self.offsets[first], self.offsets[last]
         inside = (self.edge_index[0] >= node) & (self.edge_index[0] < end)
@@ -73,7 +68,7 @@ class GraphBatch:
         )
 
     def join(self, other: GraphBatch) -> GraphBatch:
-        """Put the graphs of another batch after these; without text features they get zeros where these have some."""
+        """Append the graphs of another batch; where only these have text features, the others get zeros."""
         features = other.features
         if self.features is not None and features is None:
             features = self.features.new_zeros(len(other.virtual), self.features.size(1))
@@ -91,17 +86,17 @@ class GraphBatch:
         )
 
     def pin_memory(self) -> GraphBatch:
-        """Copy the batch to pinned memory, from where it goes to a GPU beside the computation."""
+        """Copy the batch to pinned memory, for asynchronous copies to a GPU."""
         return self._each(Tensor.pin_memory)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> GraphBatch:
-        """Copy the batch with each tensor that it has changed."""
+        """Copy the batch with ``change`` applied to each tensor."""
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         return replace(self, **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None})
 
 
 def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
-    """Put graphs end to end, node numbers shifted so that no edge crosses graphs.
+    """Concatenate graphs, with node numbers shifted so that no edge crosses graphs.
 
     Args:
         graphs: at least one graph.
@@ -113,7 +108,7 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
         GraphError: there are no graphs, or some have text features and others none or wider ones.
     """
     if not graphs:
-        raise GraphError("collate", "a batch of no graphs; leave it out")
+        raise GraphError("collate", "a batch of no graphs")
     first = _starts([len(graph.nodes) for graph in graphs])
     offsets = _starts([len(graph.virtual) for graph in graphs])
     edges = [len(graph.relations) for graph in graphs]
@@ -136,15 +131,18 @@ def collate(graphs: Sequence[GraphTensors]) -> GraphBatch:
 
 
 def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
-    """Put the text features of all graphs end to end, where they have any."""
+    """Concatenate the text features of all graphs, if any."""
     found = [graph.features for graph in graphs if graph.features is not None]
     if not found:
         return None
     if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
-        raise GraphError("collate", "graphs with text features of different width, or some without; encode all alike")
+        raise GraphError(
+            "collate",
+            "text features of different widths, or some without; encode all with one text encoder",
+        )
     return torch.from_numpy(np.concatenate(found))
 
 
 def _starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Compute where each piece begins and the last one ends: int64 ``[m + 1]``."""
+    """Compute the offsets of pieces of these lengths: int64 ``[m + 1]``."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

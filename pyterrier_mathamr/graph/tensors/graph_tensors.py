@@ -1,9 +1,9 @@
 """`GraphTensors`: one graph as arrays of vocabulary ids, with inverse edges and virtual nodes.
 
-The order within each array::
+The order in each array::
 
     nodes      [ AMR and tree nodes in writing order | formula nodes | sentence nodes | document node ]
-    edges      [ e/2 edges as in the triples, then those of virtual nodes | the same e/2 turned round ]
+    edges      [ e/2 edges as in the triples, then those of virtual nodes | the same e/2 reversed     ]
     relations  [ their relations                                          | each plus one             ]
 """
 
@@ -36,7 +36,7 @@ _DROPPED: dict[FormulaMode, tuple[NodeKind, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphTensors:
-    """What the encoder reads of one graph.
+    """One graph as the arrays that the encoder reads.
 
     Attributes:
         nodes: int32 ``[N]``, vocabulary id of each node, virtual nodes last.
@@ -44,7 +44,7 @@ class GraphTensors:
         relations: int16 ``[e]``, relation id of each edge.
         virtual: int32 ``[n]``, the node of each retrieval vector: formulas, sentences, document.
         kinds: int8 ``[n]``, the :class:`VirtualKind` of each.
-        features: float16 ``[n, d_text]``, what a text encoder makes of the text of each; ``None`` for a model without.
+        features: float16 ``[n, d_text]``, the vectors of their texts; ``None`` for a model without a text encoder.
     """
 
     nodes: npt.NDArray[np.int32]
@@ -72,12 +72,12 @@ class GraphTensors:
         return hash((self.nodes.tobytes(), self.edges.tobytes(), self.relations.tobytes()))
 
     def to_pyg(self) -> Data:
-        """Copy the arrays into PyTorch Geometric's form, for any of its convolutions and loaders.
+        """Convert the arrays to PyTorch Geometric's form, for its convolutions and loaders.
 
         Returns:
             ``x`` int64 ``[N]``, ``edge_index`` int64 ``[2, e]``, ``edge_type`` int64 ``[e]``, ``kinds`` int64 ``[n]``,
-            ``virtual_index`` int64 ``[n]``, which PyTorch Geometric shifts as it batches graphs, and where there are
-            any, ``features`` float16 ``[n, d_text]``.
+            ``virtual_index`` int64 ``[n]``, which PyTorch Geometric shifts in a batch, and ``features`` float16
+            ``[n, d_text]``, if any.
         """
         import torch
         from torch_geometric.data import Data
@@ -105,13 +105,13 @@ def graph_tensors(
     virtual_nodes: VirtualNodes = "hierarchy",
     auxiliary: Auxiliary = "none",
 ) -> GraphTensors:
-    """Turn a graph into arrays: labels to ids, roles to typed edges with inverses, virtual nodes added.
+    """Convert a graph to arrays: labels to ids, roles to typed edges with inverses, virtual nodes added.
 
     Args:
         graph: the graph of a post.
-        vocabulary: gives ids to labels and roles; what it does not know becomes ``[UNK]`` or the unknown relation.
-        formulas: the trees that are used of those in the graph; ``none`` has no formula vectors (section 4.3.1).
-        virtual_nodes: which nodes stand for the post (sections 3.2 and 4.3.2).
+        vocabulary: the ids of labels and roles; unknown ones become ``[UNK]`` or the unknown relation.
+        formulas: which trees of the graph are used; ``none`` has no formula vectors (section 4.3.1).
+        virtual_nodes: which nodes represent the post (sections 3.2 and 4.3.2).
         auxiliary: extra edges between formula and sentence virtual nodes (section 4.3.3).
 
     Returns:

@@ -1,4 +1,4 @@
-"""Labels of nodes made uniform before they meet the vocabulary (MathAMR+, section 3.3.1).
+"""Normalisation of node labels for the vocabulary (MathAMR+, section 3.3.1).
 
 One example of each rule::
 
@@ -20,7 +20,7 @@ from snowballstemmer.porter_stemmer import PorterStemmer
 from pyterrier_mathamr.graph.structure import NodeKind, placeholder_number
 
 NORMALISATION_VERSION = 1
-"""Counts the changes of these rules; part of the vocabulary's hash, since ids mean another thing after a change."""
+"""The version of these rules, part of the vocabulary's hash: a change alters the meaning of ids."""
 
 URL, FORMULA = "[URL]", "[FORMULA]"
 UNKNUM_INT, UNKNUM_DEC, UNKNUM_RAT = "[UNKNUM_INT]", "[UNKNUM_DEC]", "[UNKNUM_RAT]"
@@ -37,14 +37,14 @@ _LONGEST_WORD = 64
 
 
 def normalise(label: str, kind: NodeKind) -> str:
-    """Bring the variants of a label to one form; numbers stay as they are.
+    """Map the variants of a label to one form; numbers are unchanged.
 
     Args:
         label: the label of a node.
         kind: what the node is; concepts are stemmed, formula symbols are never placeholders.
 
     Returns:
-        The form that the vocabulary counts and looks up.
+        The form that is counted and looked up.
     """
     text = unicodedata.normalize("NFKC", label)
     folded = text.casefold()
@@ -56,18 +56,15 @@ def normalise(label: str, kind: NodeKind) -> str:
         return FORMULA
     if kind is not NodeKind.CONCEPT or len(text) > _LONGEST_WORD or _FRAME.fullmatch(text):
         return text
-    stem: str = PorterStemmer().stemWord(text)  # a new one each time: stemmers keep the word in themselves
+    stem: str = PorterStemmer().stemWord(text)  # a new one each time: a stemmer stores the word in itself
     return stem
 
 
 def number_token(text: str) -> str | None:
-    """Tell the type of a number.
+    """Return the token of rare numbers of the type of a number, or ``None`` where the text is no number.
 
     Args:
         text: a normalised label, of an AMR constant (``3.14``) or a formula's number (``N!3.14``).
-
-    Returns:
-        The token that stands for a rare number of this type, or ``None`` where the text is no number.
     """
     digits = text.removeprefix("N!").replace("&comma;", ",")
     if not digits[-1:].isascii() or not (digits[-1:].isdigit() or digits[-1:] == "."):

@@ -1,7 +1,7 @@
 """`TensorStore`: the tensors of many graphs in ragged, memory-mapped arrays on disk.
 
-Where the second half of a graph's edges is the first turned round, with relations one higher, as ``graph_tensors``
-makes them, only the first half is kept. A part keeps numbers in two bytes where all of them fit.
+Where the second half of a graph's edges is the first reversed, with relations one higher (as of ``graph_tensors``),
+only the first half is stored. A part stores numbers in two bytes where all of them fit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TENSORS = Kind(
         Field("mirrored", "uint8", "m"),  # 1: half of the edges are kept
     ),
     merge=merge_ragged,
-    rebuild="remove {path}; training makes it again, and so does TensorStore.build",
+    rebuild="remove {path}; training or TensorStore.build writes it again",
 )
 
 _OLD_META = "meta.json"  # of formats 1 and 2
@@ -56,7 +56,7 @@ _OFFSETS = {"node_offsets": "nodes", "edge_offsets": "relations", "virtual_offse
 
 
 class TensorStore(StoredArtifact):
-    """Tensors by row or by id, read from disk as they are asked for.
+    """Tensors by row or by id, read from disk on demand.
 
     Args:
         path: a folder that :meth:`build` made.
@@ -70,18 +70,17 @@ class TensorStore(StoredArtifact):
     def build(
         cls, path: str | Path, items: Iterable[tuple[str, GraphTensors]], *, mode: Mode = "create"
     ) -> TensorStore:
-        """Write tensors in the order in which they come; the store appears when it is whole.
+        """Write tensors in the order of ``items``; the store appears when it is complete.
 
         Args:
             path: the folder to make.
-            items: ids and tensors, in a stream.
-            mode: ``create`` a store where there is none, ``overwrite`` what is there once the new one is whole, or
-                ``append`` to it.
+            items: ids and tensors.
+            mode: ``create`` a new store, ``overwrite`` an existing one when the new one is complete, or ``append``.
 
         Raises:
-            ExistsError: there is a store at ``path``, and the mode is ``create``.
-            OtherArtifactError: what is there is no such store. WriteError: nothing can be written there.
-            DuplicateIdError: an id came twice.
+            ExistsError: the store exists, and the mode is ``create``.
+            OtherArtifactError: ``path`` is something else. WriteError: nothing can be written there.
+            DuplicateIdError: an id occurs twice.
             GraphError: some graphs have text features and others none, or wider ones.
         """
         store = cls(path)
@@ -93,7 +92,7 @@ class TensorStore(StoredArtifact):
         return store
 
     def open_snapshot(self) -> Snapshot:
-        """Open the store; one of an earlier format is named as such."""
+        """Open the store; name an earlier format."""
         try:
             return super().open_snapshot()
         except OtherArtifactError as error:
@@ -110,7 +109,7 @@ class TensorStore(StoredArtifact):
         Raises:
             IndexError: no such row.
             UnknownIdError: no such id.
-            DamagedError: an array is not what it must be.
+            DamagedError: an array is damaged.
         """
         if isinstance(key, str):
             return self.get_many([key])[0]
@@ -120,11 +119,11 @@ class TensorStore(StoredArtifact):
         return _read(snapshot, int(snapshot.live[key]))
 
     def get_many(self, ids: Sequence[str]) -> list[GraphTensors]:
-        """Read graphs in the order of ``ids``, which are looked up together.
+        """Read graphs in the order of ``ids``.
 
         Raises:
-            UnknownIdError: the store does not have some of them; all are named.
-            DamagedError: an array is not what it must be.
+            UnknownIdError: some ids are unknown; names all of them.
+            DamagedError: an array is damaged.
         """
         snapshot = self.snapshot()
         return [_read(snapshot, row) for row in snapshot.find(ids).tolist()]
@@ -179,13 +178,13 @@ def _read(snapshot: Snapshot, row: int) -> GraphTensors:
         features=np.array(features[virtual]) if features.shape[1] else None,
     )
     for named in (found.edges, found.virtual):
-        if named.size and int(named.view(np.uint32).max()) >= len(found.nodes):  # so a negative one is too large
+        if named.size and int(named.view(np.uint32).max()) >= len(found.nodes):  # a negative one is too large
             raise DamagedError(part.path, f"graph {row} of it names nodes that it does not have")
     return found
 
 
 def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]], widths: set[int]) -> Iterator[Content]:
-    """Lay tensors end to end, in parts that are bounded in bytes; all must have text features of one width."""
+    """Concatenate tensors to parts of bounded size; all must have text features of one width."""
     ids: list[str] = []
     rows: list[Mapping[str, npt.NDArray[Any]]] = []
     size = 0
@@ -206,7 +205,7 @@ def _contents(path: Path, items: Iterable[tuple[str, GraphTensors]], widths: set
 
 
 def _row(graph: GraphTensors) -> dict[str, npt.NDArray[Any]]:
-    """What is stored of a graph, by the name of the array."""
+    """Make the arrays that are stored of a graph, by name."""
     mirrored = _is_mirrored(graph)
     kept = len(graph.relations) >> mirrored
     sources, targets = graph.edges[:, :kept]
@@ -224,7 +223,7 @@ def _row(graph: GraphTensors) -> dict[str, npt.NDArray[Any]]:
 
 
 def _narrow(values: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
-    """Numbers in two bytes where all of them fit, else in four; numpy joins both kinds to the wider one."""
+    """Convert numbers to two bytes where all of them fit, else to four; numpy joins both types to the wider one."""
     fits = not values.size or (values.min() >= 0 and values.max() <= 0xFFFF)
     return values.astype(np.uint16 if fits else np.int32)
 
@@ -237,7 +236,7 @@ def _content(ids: list[str], rows: list[Mapping[str, npt.NDArray[Any]]]) -> Cont
 
 
 def _is_mirrored(graph: GraphTensors) -> bool:
-    """Tell whether the second half of the edges is the first turned round, with relations one higher."""
+    """Tell whether the second half of the edges is the first reversed, with relations one higher."""
     half, odd = divmod(len(graph.relations), 2)
     return (
         not odd

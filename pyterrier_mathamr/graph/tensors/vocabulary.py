@@ -5,8 +5,8 @@
     relation ids  0 :unknown   2 :virtual_formula   4 :virtual_sentence   6 :virtual_document   8 :auxiliary_vn
                   10… roles in alphabetical order; the odd number after each is its inverse, written with a star
 
-The first ids are the same in every vocabulary. Names of the first five never come from a graph: a post that says
-VIRTUAL_DOCUMENT has an ordinary concept of that name.
+The first ids are the same in every vocabulary. A label of a graph never has the id of one of the first five names: the
+word VIRTUAL_DOCUMENT in a post is an ordinary concept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyterrier_mathamr.graph.virtual_nodes import VIRTUAL_ROLES, VirtualKind
 from .normalise import FORMULA, NORMALISATION_VERSION, UNKNUM_DEC, UNKNUM_INT, UNKNUM_RAT, URL, normalise, number_token
 
 VOCABULARY_FORMAT = 1
-"""Counts the changes of the file's form."""
+"""The version of the file format."""
 
 UNK_ID, MASK_ID = 0, 1
 FIRST_VIRTUAL_ID = 2
@@ -53,7 +53,7 @@ class Vocabulary:
     Attributes:
         nodes: label of each node id.
         relations: name of each relation id, ``role`` at even and ``role*`` at odd ones.
-        hash: sha256 of all that gives the ids their meaning, 64 hexadecimal digits.
+        hash: sha256 of the content and the versions, 64 hexadecimal digits.
     """
 
     nodes: tuple[str, ...]
@@ -96,14 +96,14 @@ class Vocabulary:
         min_number_count: int = 5,
         min_role_count: int = 1,
     ) -> Vocabulary:
-        """Count the labels and roles of graphs and number them; the same graphs in any order give the same numbers.
+        """Count and number the labels and roles of graphs, independently of the order of the graphs.
 
         Args:
             graphs: the training graphs, read once.
-            size: most node ids, special tokens included; the most frequent labels stay, ties in alphabetical order.
-            min_number_count: numbers seen fewer times have no id of their own but one of the three UNKNUM.
-            min_role_count: roles seen fewer times are unknown ones. The paper keeps every role (1); a few long posts
-                and wide matrices have hundreds of roles of their own, such as ``:snt200``.
+            size: the most node ids, special tokens included, for the most frequent labels, ties in alphabetical order.
+            min_number_count: less frequent numbers share the three UNKNUM ids.
+            min_role_count: less frequent roles are unknown. The paper keeps every role (1); a few long posts and wide
+                matrices add hundreds of rare roles, such as ``:snt200``.
         """
         labels, roles = count_labels(graphs)
         counts: Counter[str] = Counter()
@@ -123,12 +123,7 @@ class Vocabulary:
         return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), relations)
 
     def node_id(self, label: str, kind: NodeKind) -> int:
-        """Look up a label: its own id, else that of its type of number, else that of ``[UNK]``.
-
-        Args:
-            label: the label as it is in the graph.
-            kind: what the node is.
-        """
+        """Look up a label of a kind of node: its id, else that of its type of number, else that of ``[UNK]``."""
         known = self._known[kind]
         found = known.get(label)
         if found is None:
@@ -150,11 +145,7 @@ class Vocabulary:
         return found
 
     def relation_id(self, role: str) -> int:
-        """Look up a role, or with a star at its end the inverse; unknown roles share one id and one inverse.
-
-        Args:
-            role: such as ``:ARG0`` or ``:ARG0*``.
-        """
+        """Look up a role (``:ARG0``) or an inverse (``:ARG0*``); unknown roles share one id and one inverse."""
         base = role.removesuffix("*")
         return self._roles.get(base, 0) + (base != role)
 
@@ -164,20 +155,20 @@ class Vocabulary:
         return [known.get(role, 0) for role in roles]
 
     def coverage(self, graphs: Iterable[MathAMRGraph]) -> float:
-        """Compute the share of nodes that do not become ``[UNK]``, from 0 to 1; 1 without graphs."""
+        """Compute the share of nodes with an id other than ``[UNK]``, from 0 to 1; 1 without graphs."""
         labels, _ = count_labels(graphs)
         unknown = sum(count for (label, kind), count in labels.items() if self.node_id(label, kind) == UNK_ID)
         total = sum(labels.values())
         return 1 - unknown / total if total else 1.0
 
     def spellings(self, graphs: Iterable[MathAMRGraph]) -> list[str]:
-        """Find how graphs write each label: ids of stemmed concepts and of rare numbers stand for several.
+        """Find the most frequent label of each id: stemmed concepts and rare numbers share ids.
 
         Args:
             graphs: read once.
 
         Returns:
-            The most frequent label for each id, ties in alphabetical order; empty for ids that no graph has.
+            One label for each id, ties in alphabetical order; empty for ids that no graph has.
         """
         labels, _ = count_labels(graphs)
         counts: Counter[tuple[int, str]] = Counter()
@@ -186,11 +177,11 @@ class Vocabulary:
         found = [""] * len(self.nodes)
         for (number, label), _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             found[number] = found[number] or label
-        found[UNK_ID] = ""  # it stands for all others, so no word of them is its own
+        found[UNK_ID] = ""  # it has no label of its own
         return found
 
     def save(self, path: str | Path) -> None:
-        """Write the vocabulary as JSON, compressed where the name ends in ``.gz``; the same bytes each time."""
+        """Write the vocabulary as JSON, compressed for a name in ``.gz``; the same bytes each time."""
         path = Path(path)
         data = (json.dumps(self._content(), indent=0, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
         path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
@@ -200,7 +191,7 @@ class Vocabulary:
         """Read a vocabulary that :meth:`save` wrote.
 
         Raises:
-            GraphError: the file is damaged, or of a format or normalisation that this release does not know.
+            GraphError: the file is damaged, or has an unknown format or normalisation.
         """
         path = Path(path)
         try:
@@ -230,7 +221,7 @@ def _unreadable(path: Path, reason: str) -> GraphError:
 
 
 def _unpacked(data: bytes) -> bytes:
-    """Unpack a file, unless it grows as no list of words does."""
+    """Decompress a file, unless it grows more than a list of words could."""
     most = _MOST_UNPACKED + _MOST_GROWTH * len(data)
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         text = file.read(most + 1)
@@ -240,7 +231,7 @@ def _unpacked(data: bytes) -> bytes:
 
 
 def count_labels(graphs: Iterable[MathAMRGraph]) -> tuple[Counter[tuple[str, NodeKind]], Counter[str]]:
-    """Count the labels, by kind of node, and the de-inverted roles of graphs; roles that end in a star are left out."""
+    """Count the labels, by kind of node, and the de-inverted roles of graphs, without roles that end in a star."""
     labels: Counter[tuple[str, NodeKind]] = Counter()
     roles: Counter[str] = Counter()
     for graph in graphs:
