@@ -45,7 +45,7 @@ def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") 
         FormulaError: no converter accepts the formula; it points to the position.
         ConfigError: an option has no such value.
     """
-    check("lines", lines, Lines)
+    check(lines=lines)
     root, repaired = _read(latex, macros)
     atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, repaired)
     return slt_tree(atom.symbol, latex, partial=partial)
@@ -77,7 +77,7 @@ def opt_from_latex(
     Raises:
         FormulaError, ConfigError: as in :func:`slt_from_latex`.
     """
-    _check(chains, applications, lines)
+    check(chains=chains, applications=applications, lines=lines)
     root, repaired = _read(latex, macros)
     kind: LineRules = "first" if lines == "reference" else "operators"
     atom, partial = _atom(root, rules(applications == "function", kind), latex, repaired)
@@ -107,7 +107,7 @@ def trees_from_latex(
     Raises:
         ConfigError: an option has no such value.
     """
-    _check(chains, applications, lines)
+    check(chains=chains, applications=applications, lines=lines)
     functions = applications == "function"
     try:
         root, repaired = _read(latex, macros)
@@ -120,13 +120,6 @@ def trees_from_latex(
     except FormulaError:
         return FormulaPair(None, None)
     return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
-
-
-def _check(chains: str, applications: str, lines: str) -> None:
-    """Refuse a value that an option does not have."""
-    check("chains", chains, Chains)
-    check("applications", applications, Applications)
-    check("lines", lines, Lines)
 
 
 def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> FormulaTree:

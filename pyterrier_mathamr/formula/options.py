@@ -5,7 +5,7 @@ The default of each is the reference's form, since the published graphs have it.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from pyterrier_mathamr._common.errors import ConfigError
 
@@ -19,7 +19,9 @@ Lines = Literal["reference", "all"]
 """How much of a derivation in lines is read: its first cell, or all of it."""
 
 
-def check(option: str, value: str, allowed: Any) -> None:
-    """Raise a ConfigError where ``value`` is not in the ``Literal`` of the option's values."""
-    if value not in get_args(allowed):
-        raise ConfigError(option, value, " or ".join(map(repr, get_args(allowed))))
+def check(**options: str) -> None:
+    """Raise a ConfigError where an option has none of its values."""
+    for option, value in options.items():
+        allowed = get_args({"chains": Chains, "applications": Applications, "lines": Lines}[option])
+        if value not in allowed:
+            raise ConfigError(option, value, " or ".join(map(repr, allowed)))

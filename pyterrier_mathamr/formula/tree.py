@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from .drawing import drawing, indented
+
 TreeKind = Literal["slt", "opt", ""]
 """Which of the two forms a tree has; the empty string lets the edge labels tell."""
 
@@ -71,11 +73,46 @@ class FormulaTree:
         Returns:
             The pairs in the order of Tangent-S; a pair of more than 200 characters is dropped, as there.
         """
-        return _symbol_pairs(self, window, eob)
+        slt, children, nodes = self.is_slt, self.children(), self.nodes
+        pairs: list[SymbolPair] = []
+
+        def add(ancestor: int, descendant: str, path: str, place: _Place) -> None:
+            if place.closed is not None:
+                pair = (nodes[ancestor], descendant, path, str(place))
+                if sum(map(len, pair)) + 3 <= _LONGEST:
+                    pairs.append(pair)
+
+        stack = [(0, _Place(), iter(children[0]))] if nodes else []
+        while stack:
+            node, place, rest = stack[-1]
+            edge = next(rest, None)
+            if edge is None:
+                stack.pop()
+                if eob and slt and all(label != "n" for label, _ in children[node]):
+                    add(node, "0!", "n", place)
+                elif eob and not slt and not children[node]:
+                    add(node, "0!", "0", place)
+                continue
+            label, child = edge
+            for below, path in _descendants(children, child, label, window, slt):
+                add(node, nodes[below], _encode(path), place)
+            stack.append((child, place.below(label), iter(children[child])))
+        return tuple(pairs)
 
     def leaf_paths(self) -> tuple[tuple[str, ...], ...]:
         """Compute the leaf-to-root paths of Approach Zero: the labels from each leaf up to the root."""
-        return _leaf_paths(self)
+        parent = {child: above for above, child, _ in self.edges}
+        inner = {above for above, _, _ in self.edges}
+        paths = []
+        for leaf in range(len(self.nodes)):
+            if leaf in inner:
+                continue
+            path, node = [self.nodes[leaf]], leaf
+            while node in parent:
+                node = parent[node]
+                path.append(self.nodes[node])
+            paths.append(tuple(path))
+        return tuple(paths)
 
     def unified(self) -> FormulaTree:
         """Return the tree with types as labels: ``V!x`` becomes ``V!``, an operator without type stays."""
@@ -88,13 +125,9 @@ class FormulaTree:
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def __str__(self) -> str:
-        from .drawing import indented
-
         return indented(self)
 
     def _repr_html_(self) -> str:
-        from .drawing import drawing
-
         return drawing(self)
 
 
@@ -161,48 +194,3 @@ def _descendants(children: Children, start: int, label: str, window: int, slt: b
         if children[node] and (not window or len(path) < window):
             below = sorted(children[node], key=lambda pair: _PUSHED[pair[0]]) if slt else children[node]
             stack.extend((child, path + edge) for edge, child in below)
-
-
-def _symbol_pairs(tree: FormulaTree, window: int, eob: bool) -> tuple[SymbolPair, ...]:
-    """Compute :meth:`FormulaTree.tuples`."""
-    slt, children, nodes = tree.is_slt, tree.children(), tree.nodes
-    pairs: list[SymbolPair] = []
-
-    def add(ancestor: int, descendant: str, path: str, place: _Place) -> None:
-        if place.closed is not None:
-            pair = (nodes[ancestor], descendant, path, str(place))
-            if sum(map(len, pair)) + 3 <= _LONGEST:
-                pairs.append(pair)
-
-    stack = [(0, _Place(), iter(children[0]))] if nodes else []
-    while stack:
-        node, place, rest = stack[-1]
-        edge = next(rest, None)
-        if edge is None:
-            stack.pop()
-            if eob and slt and all(label != "n" for label, _ in children[node]):
-                add(node, "0!", "n", place)
-            elif eob and not slt and not children[node]:
-                add(node, "0!", "0", place)
-            continue
-        label, child = edge
-        for below, path in _descendants(children, child, label, window, slt):
-            add(node, nodes[below], _encode(path), place)
-        stack.append((child, place.below(label), iter(children[child])))
-    return tuple(pairs)
-
-
-def _leaf_paths(tree: FormulaTree) -> tuple[tuple[str, ...], ...]:
-    """Compute :meth:`FormulaTree.leaf_paths`."""
-    parent = {child: above for above, child, _ in tree.edges}
-    inner = {above for above, _, _ in tree.edges}
-    paths = []
-    for leaf in range(len(tree.nodes)):
-        if leaf in inner:
-            continue
-        path, node = [tree.nodes[leaf]], leaf
-        while node in parent:
-            node = parent[node]
-            path.append(tree.nodes[node])
-        paths.append(tuple(path))
-    return tuple(paths)

@@ -150,8 +150,7 @@ def opt_from_mathml(
         FormulaError: there is no MathML in it.
         ConfigError: an option has no such value.
     """
-    check("chains", chains, Chains)
-    check("applications", applications, Applications)
+    check(chains=chains, applications=applications)
     node, known = mathml.fold(mathml.parse(source), _RULES, _unknown)
     if node is None:
         raise FormulaError("the MathML is empty", source)

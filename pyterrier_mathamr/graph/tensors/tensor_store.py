@@ -7,7 +7,7 @@ only the first half is stored. A part stores numbers in two bytes where all of t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from pyterrier_mathamr.store import (
     Kind,
     Mode,
     OtherArtifactError,
-    Part,
     Snapshot,
     StoredArtifact,
     merge_ragged,
@@ -136,26 +135,6 @@ class TensorStore(StoredArtifact):
     def ids(self) -> list[str]:
         """The ids in the order of the rows."""
         return list(self.snapshot())
-
-    @property
-    def node_counts(self) -> npt.NDArray[np.int64]:
-        """Nodes of each graph, virtual ones included: int64 ``[m]``."""
-        return self._joined(lambda part: np.diff(part["node_offsets"]))
-
-    @property
-    def edge_counts(self) -> npt.NDArray[np.int64]:
-        """Edges of each graph, inverse ones included: int64 ``[m]``."""
-        return self._joined(lambda part: np.diff(part["edge_offsets"]) * np.where(part["mirrored"], 2, 1))
-
-    @property
-    def virtual_counts(self) -> npt.NDArray[np.int64]:
-        """Retrieval vectors of each graph: int64 ``[m]``."""
-        return self._joined(lambda part: np.diff(part["virtual_offsets"]))
-
-    def _joined(self, values: Callable[[Part], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-        """Join a number of each graph over the parts, without those of deleted graphs."""
-        parts = self.snapshot().parts
-        return np.concatenate([np.zeros(0, dtype=np.int64), *(values(part)[part.alive] for part in parts)])
 
 
 def _read(snapshot: Snapshot, row: int) -> GraphTensors:

@@ -40,7 +40,6 @@ def read(path: Path) -> object:
         "ids": store.ids,
         "graphs": [_shown(graph) for graph in store],
         "found": [_shown(graph) for graph in store.get_many(store.ids)],
-        "counts": [store.node_counts.tolist(), store.edge_counts.tolist(), store.virtual_counts.tolist()],
     }
 
 
