@@ -52,7 +52,6 @@ TASK2_NOTES = (
     "few formulas are judged, a system can be below it.",
 )
 
-DEMO_MODEL = "mathamr-plus-mini"
 DEMO_DATASET = "arqmath:sample/task1"
 DEMO_CANDIDATES = 50
 
@@ -247,25 +246,26 @@ def _marked(table: pd.DataFrame, year: str, kind: str) -> pd.DataFrame:
     return table
 
 
-def run_demo(*, verbose: bool = False) -> pd.DataFrame:
-    """Build, index and search the bundled sample with the bundled model, and compare the systems.
+def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.DataFrame:
+    """Build, index and search the bundled sample with a bundled model, and compare the systems.
 
     Everything is built in a temporary folder; nothing is downloaded.
 
     Args:
+        model: name or folder of the model.
         verbose: show progress bars.
 
     Returns:
         The table of :func:`~pyterrier_mathamr.experiments.measure` over the measures of Task 1.
     """
     dataset = pt.get_dataset(DEMO_DATASET)
-    model = MathAMR.from_pretrained(DEMO_MODEL)
+    encoder = MathAMR.from_pretrained(model)
     graphs = GraphBuilder()  # without a bar: that of the corpus shows the progress
     with tempfile.TemporaryDirectory(prefix="mathamr-demo-") as folder:
         index = MathAMRIndex(Path(folder) / "sample.mathamr")
-        (graphs >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
+        (graphs >> encoder.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter(verbose=verbose))
         bm25 = BM25Index(Path(folder) / "sample.bm25").index(dataset.get_corpus_iter(verbose=verbose))
-        topics = (graphs >> model.query_encoder())(dataset.get_topics("text"))
+        topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
         systems = search_systems(bm25.retriever(), pt.Transformer.identity(), index, candidates=DEMO_CANDIDATES)
         rankings, _ = run_systems(systems, topics)
     return measure(rankings, topics, dataset.get_qrels())

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import ir_measures
 import numpy as np
@@ -12,6 +13,7 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_i
 from pyterrier_mathamr.experiments import (
     KNOWN_ITEM_MEASURES,
     evaluate_known_item,
+    markdown_table,
     measure,
     measure_by_topic,
     run_systems,
@@ -32,6 +34,27 @@ def test_unjudged_answers_do_not_count_and_topics_without_judgements_are_left_ou
     assert table[MAP].tolist() == [1.0, 0.25, 0.5]
     assert table[P10].tolist() == pytest.approx([0.1, 0.05, 0.05])
     assert {f"{MAP} reject", "Bpref(rel=2) p-value corrected"} <= set(table.columns)
+
+
+def test_tables_come_in_one_order_whatever_the_hash_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pt.Experiment has measures, and the topics that a system does not find, in the order of a set."""
+    rankings, real = {"good": GOOD, "bad": BAD}, pt.Experiment
+    qrels = pd.concat([QRELS, QRELS.assign(qid=QRELS.qid + "0")])
+    topics, names = qrels[["qid"]].drop_duplicates(), list(map(str, TASK1_MEASURES))
+    table, by_topic = measure(rankings, topics, qrels), measure_by_topic(rankings, topics, qrels)
+    blocks = [column for name in reversed(names) for column in table.columns if column.startswith(f"{name} ")]
+
+    def reordered(*arguments: Any, **options: Any) -> pd.DataFrame:
+        found = real(*arguments, **options)
+        return found.iloc[::-1] if options.get("perquery") else found[["name", *reversed(names), *blocks]]
+
+    monkeypatch.setattr(pt, "Experiment", reordered)
+    pd.testing.assert_frame_equal(measure(rankings, topics, qrels), table)
+    pd.testing.assert_frame_equal(measure_by_topic(rankings, topics, qrels), by_topic)
+    assert table.columns.tolist()[:5] == ["name", *names]
+    assert by_topic.measure.tolist() == names * 8
+    assert by_topic.qid.tolist()[::4] == topics.qid.tolist() * 2
+    assert markdown_table(table[["name", *reversed(names), *blocks]]) == markdown_table(table)
 
 
 def test_values_by_topic_average_to_the_table() -> None:

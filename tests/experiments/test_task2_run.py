@@ -35,7 +35,7 @@ def test_both_systems_stand_in_one_table_with_what_chance_gives(report: Report) 
     assert set(table["judged"]) == {"formula ids"}  # the sample has no judgements by visual id
     assert table["topics"].tolist() == [20] * 5
     values = table.set_index("name")[NDCG]
-    assert (values.drop(FLOOR) > values[FLOOR]).all()
+    assert values.tolist() == pytest.approx([0.8829, 0.9183, 0.9183, 0.9106, 0.7935], abs=0.01)
     assert {f"{NDCG} p-value", f"{NDCG} reject"} <= set(table.columns)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pyterrier_mathamr import experiments
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.studies import (
     PRESETS,
@@ -94,6 +95,12 @@ def test_a_study_refuses_rows_of_conditions_it_does_not_have() -> None:
     with pytest.raises(ConfigError, match="conditions"):
         Study("s", "t", (one, one), (Row("one"),))
     assert Study("s", "t", (one,), (Row("one"),)).strategies[0] == "BM25"
+
+
+def test_nothing_but_the_face_of_the_experiments_imports_the_studies() -> None:
+    folder = Path(experiments.__file__).parent
+    importing = [file.name for file in folder.glob("*.py") if "studies import" in file.read_text(encoding="utf-8")]
+    assert importing == ["__init__.py"]
 
 
 def test_an_unknown_study_is_an_error_that_names_those_there_are() -> None:
