@@ -1,0 +1,306 @@
+"""PyTerrier's rules for a plugin, as 25 checks: each on every public transformer, indexer or artifact it concerns."""
+
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr as mathamr
+from pyterrier_mathamr.arqmath import VisualIdDeduplication
+from pyterrier_mathamr.systems import LinearBlend, ZScoreFusion
+
+Lab = SimpleNamespace
+QUERY = r"Why does $\sum_{n=1}^{\infty} 1/n$ diverge?"
+FORMULA = r"$\sum_{n=1}^{\infty} \frac{1}{n}$"
+
+# Each public transformer: how it is made, and which of the frames below it takes.
+RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
+    "single vector": (lambda lab: lab.index.single_vector(), "encoded"),
+    "doc-VN": (lambda lab: lab.index.doc_vn(candidates=50), "encoded"),
+    "ColBERT": (lambda lab: lab.index.colbert(), "encoded"),
+    "ColBERT by HNSW": (lambda lab: lab.index.colbert(exact=False), "encoded"),
+    "formulas": (lambda lab: lab.formulas.retriever(), "encoded formulas"),
+    "Qdrant single vector": (lambda lab: lab.qdrant.single_vector(), "encoded"),
+    "Qdrant doc-VN": (lambda lab: lab.qdrant.doc_vn(candidates=50), "encoded"),
+    "Qdrant ColBERT": (lambda lab: lab.qdrant.colbert(), "encoded"),
+    "Qdrant formulas": (lambda lab: lab.qdrant_formulas.retriever(), "encoded formulas"),
+    "BM25": (lambda lab: lab.bm25.retriever(), "topics"),
+    "Tangent": (lambda lab: lab.tangent.retriever(), "formula topics"),
+    "fusion": (lambda lab: ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert()), "topics"),
+}
+RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
+    "scorer": (lambda lab: lab.index.scorer(), "encoded ranking"),
+    "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "encoded ranking"),
+    "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
+    "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
+    "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
+    "visual ids": (lambda lab: VisualIdDeduplication(lab.visual_ids), "formula ranking"),
+}
+OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
+    "graph builder": (lambda lab: mathamr.GraphBuilder(), "topics"),
+    "graph builder of documents": (lambda lab: mathamr.GraphBuilder(), "documents"),
+    "graph loader": (lambda lab: lab.store.loader(), "documents"),
+    "document encoder": (lambda lab: lab.model.doc_encoder(), "document graphs"),
+    "query encoder": (lambda lab: lab.model.query_encoder(), "query graphs"),
+    "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
+    "Qdrant vector loader": (lambda lab: lab.qdrant.vec_loader(), "ranking"),
+}
+TRANSFORMERS = RETRIEVERS | RERANKERS | OTHERS
+INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "graphs": (mathamr.GraphStore, "document graphs"),
+    "vectors": (mathamr.MathAMRIndex, "document vectors"),
+    "formulas": (mathamr.MathAMRFormulaIndex, "document vectors"),
+    "BM25": (mathamr.BM25Index, "documents"),
+    "Tangent": (mathamr.TangentIndex, "documents"),
+    "Qdrant": (lambda path: mathamr.QdrantIndex(path, "documents"), "document vectors"),
+    "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
+}
+ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent")
+
+
+@pytest.fixture(scope="module")
+def lab(sample: SimpleNamespace) -> Lab:
+    """The sample, its first posts in Qdrant, and one frame for each kind of input."""
+    lab = Lab(**vars(sample))
+    lab.qdrant = mathamr.QdrantIndex(lab.folder / "qdrant", "documents")
+    lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "qdrant formulas", "formulas")
+    lab.frames = {"documents": lab.answers.head(40)[["docno", "body"]]}
+    lab.frames["document graphs"] = lab.store.loader()(lab.frames["documents"])
+    lab.frames["document vectors"] = lab.model.doc_encoder()(lab.frames["document graphs"])
+    for index in (lab.qdrant, lab.qdrant_formulas):
+        index.index(lab.frames["document vectors"].to_dict("records"))
+    topics = lab.topics.head(3).assign(lang="en")
+    formula_topics = lab.task2.get_topics().head(3)[["qid", "title", "body", "latex", "formula_id"]].assign(lang="en")
+    ranking = lab.bm25.retriever(num_results=200)(topics)
+    ranking = ranking[ranking["docno"].isin(lab.frames["documents"]["docno"])].reset_index(drop=True)
+    assert ranking.groupby("qid").size().min() >= 3
+    lab.frames |= {
+        "topics": topics,
+        "query graphs": lab.graphs(topics),
+        "encoded": lab.encode(topics),
+        "ranking": ranking,
+        "encoded ranking": lab.encode(ranking),
+        "graph ranking": lab.store.loader()(lab.graphs(ranking)),
+        "formula topics": formula_topics,
+        "encoded formulas": lab.encode(formula_topics),
+        "formula ranking": lab.tangent.retriever(num_results=10)(formula_topics),
+    }
+    return lab
+
+
+def make(lab: Lab, name: str) -> tuple[Any, pd.DataFrame]:
+    if "Qdrant" in name:
+        pytest.importorskip("qdrant_client", reason="the extra qdrant is not installed")
+    factory, frame = TRANSFORMERS[name]
+    return factory(lab), lab.frames[frame]
+
+
+def assert_same(left: pd.DataFrame, right: pd.DataFrame) -> None:
+    """Compare two results; vectors and scores may differ in the last bits, as their batches do."""
+    assert list(left.columns) == list(right.columns)
+    assert len(left) == len(right)
+    for column in left.columns:
+        for one, other in zip(left[column], right[column], strict=True):
+            if isinstance(one, (float, np.ndarray)):
+                np.testing.assert_allclose(one, other, atol=1e-5)
+            else:
+                assert one == other
+
+
+def compiled(pipeline: pt.Transformer) -> list[str]:
+    """The classes of the stages that are left of a pipeline after fusion."""
+    fused = pipeline.compile()
+    return [type(stage).__name__ for stage in getattr(fused, "_transformers", [fused])]
+
+
+# --- The basics -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+def test_01_an_artifact_loads_by_its_entry_point_also_from_its_package(lab: Lab, tmp_path: Path, name: str) -> None:
+    lz4 = pytest.importorskip("lz4.frame")
+    index = INDEXERS[name][0](tmp_path / "index")
+    index.index(lab.frames[INDEXERS[name][1]].to_dict("records"))
+    assert pt.Artifact.load(tmp_path / "index") == index
+    package = index.build_package(str(tmp_path / "index.tar.lz4"), verbose=False)
+    with lz4.open(package) as content, tarfile.open(fileobj=content) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    again = pt.Artifact.load(tmp_path / "unpacked")
+    assert type(again) is type(index)
+    assert len(again) == len(index) > 0
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_03_a_transformer_s_repr_rebuilds_its_equal(lab: Lab, name: str) -> None:
+    transformer, _ = make(lab, name)
+    rooms = (
+        mathamr,
+        *(getattr(mathamr, room) for room in ("arqmath", "formula", "graph", "index", "model", "systems")),
+    )
+    names = {public: getattr(room, public) for room in rooms for public in room.__all__}
+    again = eval(repr(transformer), {**names, type(transformer).__name__: type(transformer)})
+    assert again == transformer
+    assert hash(again) == hash(transformer)
+    assert again != pt.Transformer.identity()
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_04_a_transformer_is_pickled_with_all_that_it_does(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    again = pickle.loads(pickle.dumps(transformer))
+    assert again == transformer
+    if "Qdrant" not in name:  # a local folder of Qdrant serves one client at a time
+        assert_same(again(frame), transformer(frame))
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_05_inspection_loads_no_model_and_opens_no_index(
+    lab: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **options: object) -> None:
+        raise AssertionError("inspection computes something")
+
+    unbuilt = Lab(**vars(lab))
+    unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
+    unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
+    unbuilt.store = mathamr.GraphStore(tmp_path / "5")
+    unbuilt.qdrant = mathamr.QdrantIndex("http://localhost:1", "documents")
+    unbuilt.qdrant_formulas = mathamr.QdrantFormulaIndex("http://localhost:1", "formulas")
+    monkeypatch.setattr(mathamr.MathAMR, "encode", refuse)
+    monkeypatch.setattr(mathamr.amr.DependencyAmrParser, "parse_sentences", refuse)
+    transformer, frame = make(unbuilt, name)
+    for columns in (*pt.inspect.transformer_inputs(transformer), list(frame.columns)):
+        pt.inspect.transformer_outputs(transformer, columns)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_06_a_schematic_is_drawn_offline(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    schematic = pt.schematic.transformer_schematic(transformer, input_columns=list(frame.columns))
+    assert len(schematic.get("label") or "") <= 20
+    assert "<" in pt.schematic.draw(schematic)  # pytest-socket refuses every connection
+
+
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_07_a_fused_rank_cutoff_gives_what_an_unfused_one_gives(lab: Lab, name: str) -> None:
+    retriever, frame = make(lab, name)
+    everything = retriever(frame)
+    for k in (3, 1, 0):
+        cut = retriever % k
+        expected = everything[everything["rank"] < k].reset_index(drop=True)
+        assert_same(cut(frame), expected)
+        assert_same(cut.compile()(frame), expected)
+    assert compiled(retriever % 3) == [type(retriever).__name__]
+    assert retriever.fuse_rank_cutoff(10_000) is retriever
+
+
+def test_08_an_experiment_says_the_same_in_a_tree_in_batches_and_validated(lab: Lab) -> None:
+    first = lab.bm25.retriever() % 20
+    systems = [
+        first,
+        lab.encode >> lab.index.colbert(),
+        first >> lab.encode >> lab.index.scorer(),
+        first >> lab.encode >> LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)),
+        first >> lab.graphs >> lab.store.loader() >> lab.model.text_scorer(),
+        ZScoreFusion(first, lab.encode >> lab.index.single_vector()),
+    ]
+
+    def experiment(**options: Any) -> pd.DataFrame:
+        given = {"names": list("abcdef"), "filter_by_qrels": True, "validate": "error", **options}
+        return pt.Experiment(systems, lab.topics.head(6), lab.qrels, mathamr.TASK1_MEASURES, **given)
+
+    expected = experiment().set_index("name")
+    assert expected.notna().all(axis=None)
+    for options in ({"plan": "tree"}, {"batch_size": 2}, {"plan": "tree", "batch_size": 2}):
+        found = experiment(**options).set_index("name")
+        pd.testing.assert_frame_equal(found[expected.columns], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_09_rows_that_stream_in_become_the_rows_of_the_frame(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    streamed = list(transformer.transform_iter(frame.to_dict("records")))
+    assert_same(pd.DataFrame(streamed), transformer(frame))
+
+
+# --- What PyTerrier's operators, experiments and users rely on ---------------------------------------------------
+
+
+def test_10_a_fusion_takes_every_input_that_all_of_its_parts_take(lab: Lab) -> None:
+    fusion = ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert())
+    formula_topics = lab.frames["formula topics"]
+    for columns in (["qid", "query"], ["qid", "title", "body"]):
+        assert columns in pt.inspect.transformer_inputs(fusion)
+    found = fusion(formula_topics[["qid", "title", "body"]])
+    assert list(found.columns) == ["qid", "title", "body", "docno", "score", "rank"]
+    assert set(found["qid"]) == set(formula_topics["qid"])
+    with pytest.raises(pt.validate.InputValidationError):
+        fusion(pd.DataFrame({"qid": ["1"], "visual_id": ["v"]}))
+
+
+def test_11_a_fusion_of_any_number_keeps_shared_columns_and_serves_task_2(lab: Lab) -> None:
+    formulas = lab.encode >> lab.formulas.retriever()
+    document = lab.encode >> lab.formulas.retriever(num_results=50)
+    fusion = ZScoreFusion(lab.tangent.retriever(), formulas, document)
+    found = fusion(lab.task2.get_topics().head(3))
+    assert {"post_id", "visual_id"} <= set(found.columns)
+    assert found["post_id"].notna().all()
+    distinct = (fusion >> VisualIdDeduplication())(lab.task2.get_topics().head(3))
+    assert set(distinct["qid"]) == set(found["qid"])
+
+
+@pytest.mark.parametrize("name", INDEXERS)
+def test_12_a_frame_is_indexed_as_its_rows_are(lab: Lab, tmp_path: Path, name: str) -> None:
+    if "Qdrant" in name:
+        pytest.importorskip("qdrant_client", reason="the extra qdrant is not installed")
+    kind, frame = INDEXERS[name][0], lab.frames[INDEXERS[name][1]].head(10)
+    of_rows = kind(tmp_path / "rows").index(frame.to_dict("records"))
+    assert len(kind(tmp_path / "frame").indexer().index(frame)) == len(of_rows)
+    assert len(kind(tmp_path / "direct").index(frame)) == len(of_rows) > 0
+    if name == "vectors":
+        pipeline = lab.graphs >> lab.model.doc_encoder() >> kind(tmp_path / "pipeline").indexer()
+        assert len(pipeline.index(lab.frames["documents"].head(10))) == len(of_rows)
+
+
+def test_13_validation_sees_what_a_blend_needs(lab: Lab) -> None:
+    blend = LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5))
+    assert all("query_embs" in columns for columns in pt.inspect.transformer_inputs(blend))
+    options = {"filter_by_qrels": True, "validate": "error"}
+    with pytest.raises(ValueError, match="failed validation"):
+        pt.Experiment([lab.bm25.retriever() >> blend], lab.topics, lab.qrels, mathamr.TASK1_MEASURES, **options)
+
+
+def test_14_equal_objects_hash_equally(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lab.folder)
+    pairs = [
+        (mathamr.MathAMRIndex("index"), lab.index),
+        (mathamr.BM25Index("bm25"), lab.bm25),
+        (mathamr.BM25Index("bm25").retriever(), lab.bm25.retriever()),
+        (mathamr.MathAMRIndex("index").colbert(), lab.index.colbert()),
+        (mathamr.GraphStore("graphs").loader(), lab.store.loader()),
+        (lab.index.colbert(num_results=np.int64(5)), lab.index.colbert(num_results=5)),
+        (lab.bm25.retriever(num_results=np.int64(5)), lab.bm25.retriever(num_results=5)),
+        (lab.tangent.retriever(num_results=np.int64(5)), lab.tangent.retriever(num_results=5)),
+        (lab.index.scorer(num_results=np.int64(5)), lab.index.scorer(num_results=5)),
+    ]
+    for one, other in pairs:
+        assert one == other
+        assert hash(one) == hash(other)
+    assert lab.index.colbert(num_results=6) != lab.index.colbert(num_results=5)
+
+
+@pytest.mark.parametrize("name", [*RETRIEVERS, "graph builder", "query encoder"])
+def test_23_a_qid_that_comes_twice_is_searched_for_once(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    found = transformer(pd.concat([frame, frame.iloc[:2]], ignore_index=True))
+    if name in RETRIEVERS:
+        assert_same(found, transformer(frame))
+    else:
+        assert len(found) == len(frame) + 2
