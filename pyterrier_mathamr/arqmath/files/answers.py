@@ -1,12 +1,12 @@
-"""Answers of Task 3, in and out: one text for each topic, where the other tasks have a ranking of ids.
+"""Submissions to Task 3: one text for each topic, where the other tasks have a ranking of ids.
 
-The form of a submission, one line for each topic, its columns separated by tabs and quoted as in CSV::
+A submission has one line for each topic, with columns separated by tabs and quoted as in CSV::
 
     topic  rank  score  name of the run  sources  answer
     A.301  1     12.5   mathamr          1859     Both norms are …      rank is 1; at most 1,200 characters
 
-Answers were given ids of their own (``d_1``) when they were judged. The organisers' list of these ids, three columns
-``name of the run  topic  id`` (``teams_answer_id.tsv``), leads from a submission to its judgements.
+For judging, answers got ids (``d_1``). The organisers' list of these ids, with three columns ``name of the run  topic
+id`` (``teams_answer_id.tsv``), connects a submission with its judgements.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from pyterrier_mathamr._common.types import QueryId
 from pyterrier_mathamr.arqmath.errors import FileFormatError
 from pyterrier_mathamr.store import replace_file, writing
 
-from .rows import open_binary
+from .rows import open_text
 from .rules import BadRows
 from .runs import column_error, number_of
 
 ANSWER_LIMIT = 1200
-"""Unicode characters that an answer of Task 3 may have."""
+"""Limit of an answer of Task 3 in Unicode characters."""
 
 
 class _Answer(NamedTuple):
@@ -49,8 +49,8 @@ def read_answers(path: str | Path) -> pd.DataFrame:
         path: the file, plain or gzipped.
 
     Returns:
-        ``qid``, ``qanswer`` (the text, named as readers of pyterrier-rag name it), ``score``, ``run`` (the run's name)
-        and ``sources``, in the order of the file.
+        ``qid``, ``qanswer`` (the text, named as in pyterrier-rag), ``score``, ``run`` (the run's name) and ``sources``,
+        in the order of the file.
 
     Raises:
         FileFormatError: a quotation mark that opens an answer is never closed.
@@ -61,18 +61,18 @@ def read_answers(path: str | Path) -> pd.DataFrame:
 
 
 def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "mathamr") -> None:
-    """Write a submission to Task 3; it is there whole or not at all.
+    """Write a submission to Task 3 atomically.
 
     Args:
-        answers: ``qid`` and ``qanswer``, each topic once; ``score``, 1 where not given, and ``sources``, what an answer
-            was made of, the run's name where not given.
-        path: a file of that name is replaced.
-        name: of the run; its spaces become underscores.
+        answers: ``qid`` and ``qanswer``, each topic once; optionally ``score`` (1 by default) and ``sources``, what an
+            answer was made of (the run's name by default).
+        path: the file; an existing one is replaced.
+        name: name of the run; its spaces become underscores.
 
     Raises:
-        ARQMathError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, is
-            beyond :data:`ANSWER_LIMIT` or holds half a character (a lone surrogate), which no file can hold.
-        WriteError: it cannot be written; a file that was there is unchanged.
+        ARQMathError: a column is missing, a topic has two answers, a score is no number, or an answer is empty, longer
+            than :data:`ANSWER_LIMIT` or has a lone surrogate.
+        WriteError: it cannot be written; an existing file is unchanged.
 
     Example::
 
@@ -82,7 +82,7 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
     """
     for column in ("qid", "qanswer"):
         if column not in answers.columns:
-            raise column_error(column, "task3", "the run does not have it")
+            raise column_error(column, "task3", "it is missing")
     run = "_".join(name.split()) or "mathamr"
     complete = answers.assign(**{key: value for key, value in (("score", 1.0), ("sources", run)) if key not in answers})
     complete = complete.fillna({"sources": run})
@@ -97,22 +97,22 @@ def write_answers(answers: pd.DataFrame, path: str | Path, *, name: str = "matha
 
 
 def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
-    """Read under which ids the answers of a run were judged.
+    """Read the ids under which the answers of a run were judged.
 
     Args:
         path: the organisers' list, plain or gzipped.
-        run: the run's name there, which is that of its file without ``.tsv``.
+        run: the name of the run: that of its file without ``.tsv``.
 
     Returns:
-        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` that ``task3_scores`` asks for. Lines that
-        break rule L401 are reported and left out.
+        Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` for ``task3_scores``. Lines that break rule
+        L401 are reported and skipped.
 
     Raises:
         OSError: the file cannot be read.
     """
     path = Path(path)
     ids: dict[QueryId, str] = {}
-    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+    with BadRows(path) as report, open_text(path) as stream:
         for line, text in enumerate(stream, 1):
             cells = [cell.strip() for cell in text.split("\t")]
             if len(cells) == 3 and all(cells):
@@ -127,7 +127,7 @@ def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
 def _answers(path: Path) -> Iterator[_Answer]:
     """Read the good lines in the order of the file."""
     seen: set[QueryId] = set()
-    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace", newline="") as stream:
+    with BadRows(path) as report, open_text(path, newline="") as stream:
         rows = csv.reader(stream, delimiter="\t")
         try:
             for cells in rows:
@@ -154,17 +154,17 @@ def _answers(path: Path) -> Iterator[_Answer]:
 
 
 def _check(answers: pd.DataFrame) -> None:
-    """Refuse what no reader of the form would take."""
+    """Check answers before they are written."""
     twice = answers["qid"][answers["qid"].duplicated()]
     if len(twice):
         raise column_error("qid", "task3", f"topic {twice.iloc[0]} has more than one answer")
     if pd.to_numeric(answers["score"], errors="coerce").isna().any():
-        raise column_error("score", "task3", "it has no value in some row, or none that is a number")
+        raise column_error("score", "task3", "a value is missing or no number")
     for row in answers.itertuples(index=False):
         if not isinstance(row.qanswer, str) or not row.qanswer.strip():
             raise column_error("qanswer", "task3", f"topic {row.qid} has none")
         if len(row.qanswer) > ANSWER_LIMIT:
-            what = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab takes {ANSWER_LIMIT:,}"
-            raise column_error("qanswer", "task3", what)
+            reason = f"topic {row.qid} has {len(row.qanswer):,} characters; the lab allows {ANSWER_LIMIT:,}"
+            raise column_error("qanswer", "task3", reason)
         if any("\ud800" <= character <= "\udfff" for character in row.qanswer):
-            raise column_error("qanswer", "task3", f"topic {row.qid} holds half a character (a lone surrogate)")
+            raise column_error("qanswer", "task3", f"topic {row.qid} has a lone surrogate")

@@ -1,8 +1,7 @@
-"""Pairs of question and answer, and links between questions."""
+"""Pairs of question and answer (``pairs.tsv``), and links between questions (``links.tsv``, ``PostLinks.xml``)."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,7 +9,7 @@ from typing import Literal, NamedTuple
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.arqmath.errors import FileFormatError
 
-from .rows import open_binary, read_rows
+from .rows import open_text, read_rows
 from .rules import BadRows
 
 LinkKind = Literal["duplicate", "related"]
@@ -31,7 +30,7 @@ class Link(NamedTuple):
     question_id: DocNo
     related_id: DocNo
     kind: LinkKind
-    title: str  # of the question linked to, formulas as $…$; "" where the file does not say
+    title: str  # of the question linked to, formulas as $…$; "" if unknown
 
 
 def read_pairs(path: str | Path) -> Iterator[Pair]:
@@ -41,7 +40,7 @@ def read_pairs(path: str | Path) -> Iterator[Pair]:
         path: the file, plain or gzipped.
 
     Yields:
-        The pairs in the order of the file. Lines that break rule L401 are reported and left out.
+        The pairs in the order of the file. Lines that break rule L401 are reported and skipped.
 
     Raises:
         FileFormatError: the header is not ``question_id  answer_id``.
@@ -63,7 +62,7 @@ def read_links(path: str | Path) -> Iterator[Link]:
         path: the file, plain or gzipped.
 
     Yields:
-        The links in the order of the file. Rows that break a rule (L401, L402) are reported and left out.
+        The links in the order of the file. Rows that break a rule (L401, L402) are reported and skipped.
 
     Raises:
         FileFormatError: the file is no list of links.
@@ -83,7 +82,7 @@ def read_links(path: str | Path) -> Iterator[Link]:
 
 def _xml_links(path: Path, report: BadRows) -> Iterator[tuple[int, str, str, str, str]]:
     for line, row in read_rows(path, report):
-        # The organisers' description says PostLinkTypeId, the file says LinkTypeId.
+        # PostLinkTypeId in the organisers' description, LinkTypeId in the file
         kind = row.get("LinkTypeId") or row.get("PostLinkTypeId") or ""
         yield line, row.get("PostId", "").strip(), row.get("RelatedPostId", "").strip(), kind.strip(), ""
 
@@ -95,8 +94,8 @@ def _tsv_links(path: Path) -> Iterator[tuple[int, str, str, str, str]]:
 
 
 def _table(path: Path, header: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and columns of a tab-separated file below its header; blank lines are passed over."""
-    with io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+    """Yield line number and columns of each line of a tab-separated file below its header; skip blank lines."""
+    with open_text(path) as stream:
         found = tuple(stream.readline().rstrip("\r\n").split("\t"))
         if found[: len(header)] != header:
             raise FileFormatError(f"the header is {found[:6]}, expected {header}", path, 1)

@@ -1,4 +1,4 @@
-"""The posts of the release: ``Posts.V1.3.xml``, read row by row in constant memory."""
+"""The posts of the release: ``Posts.V1.3.xml``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAG = re.compile(r"[^<>|,\s]+")
 
 
 class Post(NamedTuple):
-    """A question or an answer as the dump has it; all but ``id`` and ``kind`` may be absent there."""
+    """A question or an answer; all but ``id`` and ``kind`` may be missing in the dump."""
 
     id: DocNo
     kind: PostKind
@@ -35,11 +35,10 @@ class Post(NamedTuple):
 
 
 def read_posts(path: str | Path) -> Iterator[Post]:
-    """Read the questions and answers of a dump.
+    """Read the questions and answers of a dump; other kinds of post, such as wikis, are skipped.
 
     Rows that break a rule (P101 to P108 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that name
-    file and line, and the rest is read; a file that is cut short gives a warning after its last whole post. Other kinds
-    of post (wikis and the like) are passed over.
+    file and line, and the rest is read; a truncated file causes a warning after its last complete post.
 
     Args:
         path: ``Posts.V1.3.xml`` or an earlier version, plain or gzipped.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,20 +10,20 @@ from typing import Literal, NamedTuple
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import QueryId
 
-from .rows import open_binary
+from .rows import open_text
 from .rules import BadRows
 
 NO_GRADES = {"5": "system failure", "6": "do not know"}
-"""Codes that stand in the column of the grade and are none: counted as grades they would be the best of all."""
+"""Codes in the column of the grade that are no grades; read as such they would be the best of all."""
 
 Failures = Literal["drop", "zero"]
-"""What becomes of the lines with these codes: dropped, so that the answer is unjudged, or read as grade 0."""
+"""How lines with these codes are read: dropped, so that the answer is unjudged, or as grade 0."""
 
 _GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
 
 class Qrel(NamedTuple):
-    """One judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+    """A judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
 
     query_id: QueryId
     doc_id: str
@@ -40,14 +39,14 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
 
     Args:
         path: the file, plain or gzipped.
-        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 instead, without a warning: the organisers' program
-            for Task 3 does so, since an answer that nobody can judge is of no use to anybody.
+        failures: ``"zero"`` reads the codes 5 and 6 as grade 0 without a warning, as the organisers' program for
+            Task 3 does.
 
     Yields:
         The judgements in the order of the file, each pair of topic and id once.
 
     Raises:
-        ConfigError: ``failures`` is neither.
+        ConfigError: ``failures`` has another value.
         OSError: the file cannot be read.
     """
     if failures not in ("drop", "zero"):
@@ -58,7 +57,7 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
 def _read_qrels(path: Path, grades: Mapping[str, int]) -> Iterator[Qrel]:
     seen: set[tuple[str, str]] = set()
     dropped: Counter[str] = Counter()
-    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+    with BadRows(path) as report, open_text(path) as stream:
         number = 0
         for number, line in enumerate(stream, 1):
             columns = line.split()

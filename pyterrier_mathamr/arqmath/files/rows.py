@@ -1,13 +1,13 @@
-"""Rows of an XML dump, one at a time: constant memory, and a bad row costs one row.
+"""Rows of an XML dump, one at a time, in constant memory; a bad row costs only that row.
 
-An incremental XML parser stops for good at the first malformed byte, perhaps two million posts before the end. The
-dump is therefore cut where a row begins, which is safe because a bare ``<`` cannot stand inside an attribute, and each
-piece is parsed on its own::
+An incremental XML parser stops at the first malformed byte, perhaps two million posts before the end. So the dump is
+split where a row begins, which is safe because an attribute cannot contain a bare ``<``, and each piece is parsed
+separately::
 
     <posts>            │ header: ignored
       <row Id="1" …/>⏎ │ piece 1
       <row Id="2" …/>⏎ │ piece 2, of any number of lines
-    </posts>           │ tail: its absence means that the file is cut short
+    </posts>           │ tail: its absence means that the file is truncated
 """
 
 from __future__ import annotations
@@ -39,41 +39,42 @@ _PARSER = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=Tru
 
 
 def open_binary(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    """Open a file for reading bytes, unpacking it where its name ends in ``.gz``."""
+    """Open a file for reading bytes, unpacked where its name ends in ``.gz``."""
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
+def open_text(path: Path, newline: str | None = None) -> io.TextIOWrapper:
+    """Open a file for reading UTF-8, unpacked where its name ends in ``.gz``; other bytes are replaced."""
+    return io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace", newline=newline)
+
+
 def clean(piece: bytes) -> bytes:
-    """Drop what XML 1.0 forbids (control characters and references to them) and replace bytes that are not UTF-8."""
+    """Remove what XML 1.0 forbids (control characters and references to them) and replace bytes that are not UTF-8."""
     piece = _FORBIDDEN_REFERENCE.sub(b"", piece.translate(None, _FORBIDDEN))
     return piece.decode("utf-8", "replace").replace("\ufffe", "").replace("\uffff", "").encode()
 
 
-def parse_piece(piece: bytes, mend: Callable[[bytes], bytes]) -> tuple[etree._Element | None, bool]:
-    """Parse one element, a second time after ``mend`` where it is malformed.
-
-    Args:
-        piece: the element, UTF-8.
-        mend: makes a malformed piece well-formed where it can.
+def parse_piece(piece: bytes, repair: Callable[[bytes], bytes]) -> tuple[etree._Element | None, bool]:
+    """Parse one element; if it is malformed, parse it again after ``repair``.
 
     Returns:
-        The element, or ``None`` where even the mended piece is malformed; and whether it had to be mended.
+        The element, or ``None`` where the repaired piece is malformed, too; and whether it was repaired.
     """
     try:
         return etree.fromstring(piece, _PARSER), False
     except etree.XMLSyntaxError:
         try:
-            return etree.fromstring(mend(piece), _PARSER), True
+            return etree.fromstring(repair(piece), _PARSER), True
         except etree.XMLSyntaxError:
             return None, True
 
 
 def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element]]:
-    """Read each ``<row …/>`` of a dump of Stack Exchange's form.
+    """Read each ``<row …/>`` of a Stack Exchange dump.
 
     Args:
         path: the dump, plain or gzipped.
-        report: told of the rows that break a rule.
+        report: receives the rows that break a rule.
 
     Yields:
         The number of the row's first line, and the row.
@@ -82,16 +83,16 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
         FileFormatError: the file has neither a row nor the root of an empty dump.
         OSError: the file cannot be read.
     """
-    hidden = False  # in a comment
+    hidden = False  # whether in a comment
     for line, piece, last in _pieces(path, report):
         tag, cut = _TAG.match(piece), last and not _TAIL.search(piece)
         if hidden:
             hidden = b"-->" not in piece
         else:
             # A row has no content: its start tag is all of it.
-            row, mended = parse_piece(tag[0].rstrip(b"/>") + b"/>" if tag else piece, clean)
+            row, repaired = parse_piece(tag[0].rstrip(b"/>") + b"/>" if tag else piece, clean)
             if row is not None:
-                if mended:
+                if repaired:
                     report("P105", line, f"row {row.get('Id', '')}")
                 yield line, row
             elif not cut:
@@ -103,22 +104,22 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it was cut.
+    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it is truncated.
 
     Raises:
-        FileFormatError: the file is called ``.gz`` and is none.
+        FileFormatError: the file is named ``.gz`` and is not gzipped.
         OSError: the file cannot be read.
     """
     chunk = bytearray()
     with open_binary(path) as stream:
         try:
-            while some := stream.read1(CHUNK):  # read would lose what comes before the end of a cut gzip file
+            while some := stream.read1(CHUNK):  # read() would lose the end of a truncated gzip file
                 chunk += some
                 if len(chunk) >= CHUNK:
                     yield bytes(chunk)
                     chunk.clear()
         except EOFError:
-            pass  # the missing tail is noticed, and reported, by the reader of the rows
+            pass  # the reader of the rows reports the missing tail
         except (gzip.BadGzipFile, zlib.error) as error:
             raise FileFormatError(f"this is no gzip file ({error})", path, 1) from error
     if chunk:
@@ -139,7 +140,7 @@ def _pieces(path: Path, report: BadRows) -> Iterator[tuple[int, bytes, bool]]:
             piece = data[start:end]
             yield line, piece, False
             line += piece.count(b"\n")
-        # Before the first row only what may begin one, or end an empty dump, is kept.
+        # Before the first row, keep only what may begin one or end an empty dump.
         rest = data[starts[-1] :] if starts else data if found else data[-64:]
         line += 0 if found else data.count(b"\n", 0, len(data) - len(rest))
         if len(rest) > MAX_ROW:
@@ -159,9 +160,9 @@ def _excerpt(piece: bytes) -> str:
 
 
 class SeenIds:
-    """A set of ids that stays small: whole numbers of at most 8 digits take a bit each (12 MiB at most).
+    """A compact set of ids: numbers of at most 8 digits take a bit each (12 MiB at most), others a set's entry.
 
-    Other ids take a set's entry. The 2.4 million posts of the release take half a megabyte.
+    The 2.4 million posts of the release take half a megabyte.
     """
 
     def __init__(self) -> None:
@@ -169,7 +170,7 @@ class SeenIds:
         self._others: set[str] = set()
 
     def add(self, item: str) -> bool:
-        """Put an id in; returns whether it is new."""
+        """Add an id; return whether it is new."""
         if item in self:
             return False
         place = _place(item)
@@ -194,7 +195,7 @@ class SeenIds:
 
 
 def _place(item: str) -> int | None:
-    """Return the id's bit, or ``None`` for one that is not a number written as Python writes it."""
+    """Return the bit of an id, or ``None`` for one that is not a number in canonical form."""
     if not item.isascii() or not item.isdigit() or len(item) > 8 or (item[0] == "0" and item != "0"):
         return None
     return int(item)

@@ -1,7 +1,7 @@
-"""The rules for bad rows: what each reader tolerates, and what becomes of such a row.
+"""The rules for bad rows: what each reader tolerates, and how it handles such a row.
 
-A bad row costs that row and nothing else. It is reported as a :class:`BadRowWarning` that names file and line, and the
-rest of the file is read. Each rule has a code; the fixture that shows it bears the code as its name.
+A bad row costs only that row. It is reported as a :class:`BadRowWarning` that names file and line, and the rest of the
+file is read. Each rule has a code, which is also the name of its test fixture.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 RULES = {
     "P101": "the row is not well-formed XML; it is skipped",
     "P102": "the row has no Id; it is skipped",
-    "P103": "the row's PostTypeId is absent or not a number; it is skipped",
+    "P103": "the row's PostTypeId is missing or not a number; it is skipped",
     "P104": "the Score is not a whole number; the post is kept without one",
-    "P105": "the row holds characters that XML forbids, or bytes that are not UTF-8; they are dropped, the row is kept",
-    "P106": "the file ends in the middle; what came before is kept. Download it again",
+    "P105": "the row has characters that XML forbids, or bytes that are not UTF-8; they are dropped, the row is kept",
+    "P106": "the file is truncated; the rows before are kept. Download it again",
     "P107": "the row is longer than 64 MiB; it is skipped",
-    "P108": "the Id came before; the first row stands, this one is skipped",
+    "P108": "the Id is a duplicate; the first row is kept, this one is skipped",
     "T201": "the topic has no number; it is skipped",
     "T202": "the topic is not well-formed XML; it is skipped",
-    "T203": "the topic's number came before; the first one stands, this one is skipped",
+    "T203": "the topic's number is a duplicate; the first topic is kept, this one is skipped",
     "T204": "the topic has neither title nor question; it is skipped",
-    "T205": "the file ends in the middle; the topics before are kept. Download it again",
+    "T205": "the file is truncated; the topics before are kept. Download it again",
     "Q301": "the line does not have the four columns topic, iteration, id, grade; it is skipped",
     "Q302": "the grade is not 0, 1, 2 or 3; the line is skipped",
     "Q303": "5 (system failure) and 6 (do not know) are no grades; these lines are dropped",
-    "Q304": "the id was judged for this topic before; the first judgement stands, this one is skipped",
+    "Q304": "the id is judged twice for this topic; the first judgement is kept, this one is skipped",
     "L401": "the line lacks a column or an id; it is skipped",
     "L402": "the type of the link is neither duplicate (3) nor related (1); it is skipped",
     "R501": "the line does not have the columns of its run; it is skipped",
     "R502": "the score is not a number; the line is skipped",
-    "R503": "the id was ranked for this topic before; the first line stands, this one is skipped",
-    "R504": "the topic has an answer before, and Task 3 takes one; the first stands, this one is skipped",
-    "R505": "the answer is longer than the 1,200 characters that Task 3 allows; it is kept whole",
+    "R503": "the id is ranked twice for this topic; the first line is kept, this one is skipped",
+    "R504": "the topic has two answers, and Task 3 takes one; the first is kept, this one is skipped",
+    "R505": "the answer is longer than the 1,200 characters that Task 3 allows; it is kept",
 }
-"""Code of each rule and what it says. P: posts, T: topics, Q: judgements (qrels), L: links and pairs, R: runs."""
+"""The rules by code. P: posts, T: topics, Q: judgements (qrels), L: links and pairs, R: runs."""
 
 
 class BadRowWarning(MathAMRWarning):
-    """One row of a file of the release broke a rule; says where, which rule, and what became of the row."""
+    """A row of an official file broke a rule; the message says where, which rule, and how the row is handled."""
 
     def __init__(self, path: Path, line: int, code: str, what: str) -> None:
         super().__init__(path, line, code, what)
@@ -53,17 +53,15 @@ class BadRowWarning(MathAMRWarning):
 
 
 class BadRows:
-    """Reports the bad rows of one file: the first ``limit`` one by one, the others as one number at the end.
+    """Reports the bad rows of one file: the first twenty one by one, the number of others at the end.
 
-    The cap keeps a long file of nothing but bad rows from filling Python's memory of warnings.
-
-    Args:
-        path: the file, named in each report.
-        limit: how many rows are reported one by one.
+    The limit keeps a long file of bad rows from filling Python's registry of warnings.
     """
 
-    def __init__(self, path: Path, limit: int = 20) -> None:
-        self.path, self.limit, self.count = path, limit, 0
+    limit = 20
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.count = path, 0
 
     def __call__(self, code: str, line: int, what: str) -> None:
         """Report one row.
@@ -71,7 +69,7 @@ class BadRows:
         Args:
             code: a key of :data:`RULES`.
             line: number of the row's first line, from 1.
-            what: the row as its reader knows it (``post 154``), or the text that is wrong.
+            what: the row as its reader identifies it (``post 154``), or the invalid text.
         """
         self.count += 1
         if self.count <= self.limit:
@@ -83,4 +81,4 @@ class BadRows:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is None and self.count > self.limit:
             more = self.count - self.limit
-            warnings.warn(MathAMRWarning(f"{self.path}: {more} more bad rows were left out or mended"), stacklevel=3)
+            warnings.warn(MathAMRWarning(f"{self.path}: {more} more bad rows were skipped or repaired"), stacklevel=3)

@@ -1,4 +1,4 @@
-"""Rankings as run files, in and out, in the three forms that ARQMath meets.
+"""Run files: rankings in the three formats that ARQMath uses.
 
 ========  =======================================  ====================================================
 format    columns, separated by tabs or spaces     used for
@@ -8,13 +8,12 @@ task1     topic  post  rank  score  name           submissions to Task 1
 task2     topic  formula  post  rank  score  name  submissions to Task 2
 ========  =======================================  ====================================================
 
-Ranks are counted from 1 in the files and from 0 in frames, as PyTerrier does. A submission to Task 3 has texts in place
-of ids and is no ranking: see ``answers.py``.
+Ranks start at 1 in the files and at 0 in frames, as in PyTerrier. Submissions to Task 3 are no rankings but texts: see
+``answers.py``.
 """
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath.errors import ARQMathError, FileFormatError
 from pyterrier_mathamr.store import replace_file, writing
 
-from .rows import open_binary
+from .rows import open_text
 from .rules import BadRows
 
 RunFormat = Literal["trec", "task1", "task2"]
@@ -36,7 +35,7 @@ _COLUMNS: dict[RunFormat, tuple[str, ...]] = {
     "task1": ("qid", "docno", "rank", "score", "run"),
     "task2": ("qid", "docno", "post_id", "rank", "score", "run"),
 }
-_ITERATIONS = {"q0", "0", "_", "-", "iter"}  # what people write into TREC's second column; no id of a formula
+_ITERATIONS = {"q0", "0", "_", "-", "iter"}  # in TREC's second column; no formula ids
 
 
 class _Line(NamedTuple):
@@ -54,13 +53,13 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
     name file and line, and the rest is read.
 
     Args:
-        path: the file, plain or packed.
-        format: its form; told from the first line where not given: five columns are of Task 1, six are TREC's if the
-            second is ``Q0`` or ``0``, else of Task 2.
+        path: the file, plain or gzipped.
+        format: its format, by default that of its first line: five columns are Task 1's, six are TREC's if the second
+            is ``Q0`` or ``0``, else Task 2's.
 
     Returns:
-        ``qid``, ``docno``, ``score``, ``rank``, ``run`` (the run's name) and, of Task 2, ``post_id``: topics in the
-        order of the file, the answers to each by score, those of equal score in the order of the file.
+        ``qid``, ``docno``, ``score``, ``rank``, ``run`` (the run's name) and, for Task 2, ``post_id``: topics in the
+        order of the file, the answers to each by score, ties in the order of the file.
 
     Raises:
         ConfigError: there is no such format.
@@ -81,31 +80,31 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
 
 
 def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *, name: str = "mathamr") -> None:
-    """Write a run file; it is there whole or not at all.
+    """Write a run file atomically.
 
     Args:
-        run: ``qid``, ``docno`` and ``score``, and ``post_id`` for Task 2. Answers are written by score, those of equal
-            score in the order of the frame.
-        path: a file of that name is replaced.
-        format: the form.
-        name: of the run; its spaces become underscores.
+        run: ``qid``, ``docno`` and ``score``, and ``post_id`` for Task 2. Answers are written by score, ties in the
+            order of the frame.
+        path: the file; an existing one is replaced.
+        format: its format.
+        name: name of the run; its spaces become underscores.
 
     Raises:
         ConfigError: there is no such format.
-        ARQMathError: the frame lacks a column, or has a value that would break the lines or is no score.
-        WriteError: it cannot be written; a file that was there is unchanged.
+        ARQMathError: the frame lacks a column, or has a value with white space or a score that is no number.
+        WriteError: it cannot be written; an existing file is unchanged.
     """
     _check(format)
     needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
     for column in needed:
         if column not in run.columns:
-            raise column_error(column, format, "the run does not have it")
+            raise column_error(column, format, "it is missing")
     scores = pd.to_numeric(run["score"], errors="coerce")
     for column in needed:
         bad = scores.isna() if column == "score" else ~run[column].astype(str).str.fullmatch(r"\S+")
         if bad.any():
             value = run[column][bad].iloc[0]
-            raise column_error(column, format, f"{value!r} cannot stand in a line of a run")
+            raise column_error(column, format, f"{value!r} cannot be written to a run file")
     ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
     ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
     ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
@@ -119,7 +118,7 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
 def _lines(path: Path, format: RunFormat | None) -> Iterator[_Line]:
     """Read the good lines in the order of the file."""
     seen: set[tuple[str, str]] = set()
-    with BadRows(path) as report, io.TextIOWrapper(open_binary(path), "utf-8-sig", "replace") as stream:
+    with BadRows(path) as report, open_text(path) as stream:
         for number, text in enumerate(stream, 1):
             cells = text.split()
             if not cells:
@@ -150,7 +149,7 @@ def _format_of(cells: list[str]) -> RunFormat | None:
 
 
 def _has_answers(line: str) -> bool:
-    """Say whether a line is one of Task 3: the last of six columns is a text of several words."""
+    """Return whether a line is one of Task 3: the last of six columns is a text of several words."""
     columns = line.split("\t")
     return len(columns) == 6 and columns[1].strip() == "1" and " " in columns[-1].strip()
 
@@ -161,7 +160,7 @@ def column_error(column: str, format: str, reason: str) -> ARQMathError:
 
 
 def number_of(text: str) -> float | None:
-    """Read a score; ``None`` where it is not a number."""
+    """Return a score, or ``None`` if it is not a number."""
     try:
         score = float(text)
     except ValueError:

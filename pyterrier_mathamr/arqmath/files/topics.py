@@ -1,8 +1,8 @@
-"""The topics of tasks 1 to 3: ``Topics_Task1_2022_V0.1.xml`` and its like.
+"""The topics of tasks 1 to 3: ``Topics_Task1_2022_V0.1.xml`` and so on.
 
-Title and question are HTML escaped once as XML, a formula is ``<span class="math-container" id="q_7">$…$</span>``. The
-``<`` of a formula is HTML-escaped there in 2020 and bare in 2022, which is for the reader of the HTML to bear. A bare
-``<`` or ``&`` in the XML itself is borne here.
+Title and question are HTML, escaped once as XML; a formula is ``<span class="math-container" id="q_7">$…$</span>``. The
+``<`` of a formula is HTML-escaped in 2020 and bare in 2022, which the reader of the HTML handles. A bare ``<`` or ``&``
+in the XML itself is handled here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BARE_AND = re.compile(rb"&(?!(?:lt|gt|amp|quot|apos|#\d+|#x[0-9a-fA-F]+);)")
 
 
 class Topic(NamedTuple):
-    """A question posed to the systems, and for Task 2 the formula in it that is looked for."""
+    """A question, and for Task 2 the formula in it that is searched for."""
 
     id: QueryId  # A.301 in tasks 1 and 3, B.301 in Task 2
     title: str  # HTML
@@ -40,7 +40,7 @@ class Topic(NamedTuple):
 
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
-    """Read a file of topics; whether it is of Task 1 or 2 shows in it.
+    """Read a file of topics of Task 1 or 2.
 
     Topics that break a rule (T201 to T205 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
     name file and line, and the rest is read.
@@ -79,7 +79,7 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
 
 def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
     whole, end, _ = piece.partition(_END)
-    element = parse_piece(whole + _END, _mend)[0] if end else None
+    element = parse_piece(whole + _END, _repair)[0] if end else None
     if element is None:
         report("T202", line, repr(piece[:60].decode("utf-8", "replace")))
         return None
@@ -103,6 +103,6 @@ def _topic(piece: bytes, line: int, report: BadRows) -> Topic | None:
     )
 
 
-def _mend(piece: bytes) -> bytes:
-    """Escape each ``<`` and ``&`` that is no mark-up of a topic."""
+def _repair(piece: bytes) -> bytes:
+    """Escape each ``<`` and ``&`` that is not markup."""
     return _BARE_AND.sub(b"&amp;", _BARE_LESS.sub(b"&lt;", clean(piece)))

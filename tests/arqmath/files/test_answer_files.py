@@ -75,10 +75,10 @@ def test_what_is_written_is_read_back(tmp_path: Path, answers: dict[str, tuple[s
         ({"qanswer": ["yes", " "]}, "A.2 has none"),
         ({"qanswer": ["yes", None]}, "A.2 has none"),
         ({"qanswer": ["x" * (ANSWER_LIMIT + 1), "no"]}, "1,201 characters"),
-        ({"score": [1.0, float("nan")]}, "no value"),
-        ({"score": [1.0, "best"]}, "none that is a number"),
-        ({"qanswer": ["yes", "half \udcff"]}, "A.2 holds half a character"),
-        ({"qanswer": None}, "does not have it"),
+        ({"score": [1.0, float("nan")]}, "missing or no number"),
+        ({"score": [1.0, "best"]}, "missing or no number"),
+        ({"qanswer": ["yes", "half \udcff"]}, "A.2 has a lone surrogate"),
+        ({"qanswer": None}, "it is missing"),
     ],
 )
 def test_what_the_lab_would_not_take_is_refused_and_the_old_file_stays(
