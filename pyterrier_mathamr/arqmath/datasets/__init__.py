@@ -1,1 +1,11 @@
-"""ARQMath as datasets of ir_datasets and PyTerrier."""
+"""ARQMath as datasets of ir_datasets (``arqmath/2022/task1``) and PyTerrier (``irds:…``, ``arqmath:…``).
+
+autoregister   registers the datasets once ir_datasets is imported
+│
+definitions    the datasets, and what each consists of
+│
+handlers       documents, queries, judgements and pairs as records; docstore: documents by id
+│
+home           the local copy: register_arqmath, ARQMATH_HOME, or ir_datasets' home
+provider       PyTerrier's ``pt.get_dataset('arqmath:2022/task1')``
+"""

@@ -1,7 +1,7 @@
-"""Registers the datasets when somebody imports ir_datasets, so that importing this package need not import it.
+"""Register the datasets once ir_datasets is imported, so that importing this package need not import it.
 
-Importing ir_datasets takes some 0.4 s. Until somebody does, nobody can ask it for ``arqmath/…``; so a finder waits for
-that import, steps aside, and imports the module that registers them as soon as ir_datasets is there.
+Importing ir_datasets takes 0.4 s, and without it nobody can ask for ``arqmath/…``. So a finder waits for that import,
+removes itself, and imports the module that registers the datasets after ir_datasets.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 
 class _AfterIrDatasets:
-    """A finder on ``sys.meta_path`` that answers for ``ir_datasets`` alone, once."""
+    """A finder on ``sys.meta_path`` that finds ``ir_datasets`` only, once."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Find ir_datasets as Python would, and have it followed by the registration."""
+        """Find ir_datasets as Python does, and add the registration to its loader."""
         if name != "ir_datasets":
             return None
         sys.meta_path.remove(self)
@@ -29,7 +29,7 @@ class _AfterIrDatasets:
 
 
 class _ThenRegister:
-    """The module's own loader, but for a step after the module has run."""
+    """The module's own loader, with a step after the module has run."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -49,7 +49,7 @@ class _ThenRegister:
 
 
 def register_when_needed() -> None:
-    """Register now where ir_datasets is loaded already, else as soon as it is."""
+    """Register now if ir_datasets is imported already, else once it is."""
     if "ir_datasets" in sys.modules:
         importlib.import_module(".definitions", __package__)
     elif not any(isinstance(finder, _AfterIrDatasets) for finder in sys.meta_path):

@@ -1,4 +1,4 @@
-"""ARQMath in ir_datasets: which datasets there are, and what each is made of.
+"""The datasets of ARQMath in ir_datasets.
 
 =========================  =============================  ==========================  ==================================
 dataset                    documents                      queries                     judged ids
@@ -8,36 +8,90 @@ dataset                    documents                      queries               
 ``arqmath/answers``        the answers
 ``arqmath/formulas``       the formulas
 ``arqmath/2022/task1``     the answers                    questions                   answers (documents)
-``arqmath/2022/task2``     all posts, where the formulas  formulas, each within its   formulas (documents of
-                           stand                          question                    ``arqmath/formulas``)
+``arqmath/2022/task2``     all posts, which have the      formulas, each within its   formulas (documents of
+                           formulas                       question                    ``arqmath/formulas``)
 ``…/task2/visual``         the same                       the same                    visual ids
 ``arqmath/2022/task3``     the answers                    questions, as in Task 1     submitted answers, no documents
 =========================  =============================  ==========================  ==================================
 
-2020, 2021 and 2022 are the years of the lab; ``arqmath/sample/…`` comes with the package. ``arqmath`` also gives out
-training pairs and links: ``ir_datasets.load("arqmath").pairs_iter()`` and ``links_iter()``.
+2020, 2021 and 2022 are the years of the lab; ``arqmath/sample/…`` is bundled. ``arqmath`` also has training pairs and
+links: ``ir_datasets.load("arqmath").pairs_iter()`` and ``links_iter()``.
 
-Importing this module registers them, which reads nothing.
+Importing this module registers the datasets, which reads no file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import ir_datasets
 from ir_datasets.util import MetadataComponent
 
 from pyterrier_mathamr.arqmath.release.file_names import Judged, Task
-from pyterrier_mathamr.arqmath.release.published import Documentation, PublishedMetadata
+from pyterrier_mathamr.arqmath.release.published import DOCUMENT_COUNTS, JUDGEMENT_COUNTS, TOPIC_COUNTS
 
 from .handlers import ARQMathDocs, ARQMathQrels, ARQMathQueries, ARQMathTraining, DocumentKind
 
 YEARS = ("2020", "2021", "2022", "sample")
 
 
+CITATION = """@inproceedings{Mansouri2022ARQMath3,
+  author    = {Behrooz Mansouri and V{\\'i}t Novotn{\\'y} and Anurag Agarwal and Douglas W. Oard and Richard Zanibbi},
+  title     = {Overview of {ARQMath-3} (2022): Third {CLEF} Lab on Answer Retrieval for Questions on Math
+               (Working Notes Version)},
+  booktitle = {Working Notes of CLEF 2022},
+  series    = {CEUR Workshop Proceedings},
+  volume    = {3180},
+  pages     = {1--27},
+  year      = {2022},
+  url       = {https://ceur-ws.org/Vol-3180/paper-01.pdf}
+}"""
+"""BibTeX of the paper that the organisers ask users to cite."""
+
+
+class PublishedMetadata:
+    """The counts of the complete release for ir_datasets; the datasets count a local copy themselves."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def get_metadata(self, dataset: str, entity: Any) -> dict[str, Any]:
+        """Return ``{"count": …}`` for ``docs``, ``queries`` or ``qrels`` of a dataset, where a count is published."""
+        if dataset.startswith("arqmath/sample"):
+            return {}
+        name = dataset.removeprefix("arqmath/")
+        counts: Mapping[str, Mapping[str, int]] = {
+            "docs": {name: DOCUMENT_COUNTS.get(self._kind, 0)},
+            "queries": {**TOPIC_COUNTS, "2022/task2/visual": TOPIC_COUNTS["2022/task2"]},
+            "qrels": JUDGEMENT_COUNTS,
+        }
+        count = counts.get(getattr(entity, "value", entity), {}).get(name)
+        return {"count": count} if count else {}
+
+
+class Documentation:
+    """``dataset.documentation()`` and ``dataset.citation()`` of a dataset described in one sentence."""
+
+    def __init__(self, description: str) -> None:
+        self._description = description
+
+    def documentation(self) -> dict[str, Any]:
+        """Return name, description and citation, with ir_datasets' keys."""
+        return {
+            "pretty_name": "ARQMath",
+            "desc": self._description,
+            "bibtex_ids": ["Mansouri2022ARQMath3"],
+            "bibtex": CITATION,
+        }
+
+    def citation(self) -> str:
+        """Return BibTeX of the paper to cite."""
+        return CITATION
+
+
 class _Definition(NamedTuple):
-    """What one dataset is made of; ``task`` is 0 for documents alone."""
+    """The parts of a dataset; ``task`` is 0 for documents only."""
 
     kind: DocumentKind
     about: str
@@ -71,7 +125,7 @@ DATASETS: tuple[str, ...] = tuple(_DEFINITIONS)
 
 
 def register() -> None:
-    """Make ``arqmath/…`` known to ir_datasets. Reads and downloads nothing; a second call changes nothing."""
+    """Register ``arqmath/…`` with ir_datasets; idempotent, without reading or downloading anything."""
     known = set(ir_datasets.registry)
     for name, definition in _DEFINITIONS.items():
         if name not in known:

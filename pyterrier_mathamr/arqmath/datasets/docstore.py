@@ -1,12 +1,12 @@
-"""The random-access store of documents behind ``docs_store()``: one SQLite file, filled when first needed.
+"""The random-access store of documents behind ``docs_store()``: one SQLite file, built when first used.
 
 ::
 
     doc   number ── id ── record      one row for each document, numbered in the order of the release
                           └ zlib(JSON list of the fields)
 
-Each batch of rows is committed on its own, and the last step of all marks the file as whole. A build that was stopped,
-killed or ran out of disk goes on after its last batch when the store is used again; nothing reads a part as a whole.
+Each batch of rows is committed separately, and the last step marks the file as complete. An interrupted build continues
+after its last batch when the store is used again; an incomplete store is never read.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.arqmath.errors import ARQMathError
 
 BATCH = 5000
-"""Documents that one commit writes: what a killed build has to read again."""
+"""Documents of one commit."""
 
-_WHOLE = 1  # the file's user_version once everything is in it
+_WHOLE = 1  # the file's user_version when it is complete
 _ASKED_AT_ONCE = 900  # SQLite's smallest limit of parameters is 999
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT NOT NULL, record BLOB NOT NULL)"
 
 
 class DocumentStore(Docstore):  # type: ignore[misc]
-    """Looks documents up by id or by place.
+    """Looks documents up by id or position.
 
     Args:
-        path: the SQLite file; it and its folder are made when the store is first used.
-        read: reads all documents, in the same order each time.
-        record: the named tuple that a document is; its fields are text, whole numbers or ``None``.
+        path: the SQLite file; it and its folder are created when the store is first used.
+        read: reads all documents, always in the same order.
+        record: the named tuple of a document; its fields are text, integers or ``None``.
         count_hint: counts them, for the progress bar.
     """
 
@@ -59,7 +59,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
 
     def built(self) -> bool:
-        """Say whether the store is whole."""
+        """Return whether the store is complete."""
         if _here() in self._connections:
             return True
         if not self.path.is_file():
@@ -68,10 +68,10 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _WHOLE)
 
     def build(self) -> None:
-        """Fill the store; one that is whole is left alone, one that was begun is gone on with.
+        """Fill the store, or the rest of it after an interrupted build; a complete one is left unchanged.
 
         Raises:
-            DocumentStoreError: the file cannot be written, or is no store.
+            ARQMathError: the file cannot be written, or is no store.
         """
         if self.built():
             return
@@ -84,21 +84,21 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             rows = enumerate(itertools.islice(documents, done, None), done)
             packed = ((number, doc.doc_id, _pack(doc)) for number, doc in rows)
             while batch := list(itertools.islice(packed, BATCH)):
-                with connection:  # two processes that build at once write the same rows
+                with connection:  # concurrent builds write the same rows
                     connection.executemany("INSERT OR IGNORE INTO doc VALUES (?, ?, ?)", batch)
             with connection:
                 connection.execute("CREATE UNIQUE INDEX IF NOT EXISTS doc_by_id ON doc (id)")
                 connection.execute(f"PRAGMA user_version = {_WHOLE}")
 
     def get_many_iter(self, doc_ids: Iterable[str]) -> Iterator[Any]:
-        """Read the documents of some ids; unknown ids are passed over."""
+        """Read the documents of some ids; unknown ids are skipped."""
         wanted = iter(dict.fromkeys(doc_ids))
         while some := list(itertools.islice(wanted, _ASKED_AT_ONCE)):
             marks = ",".join("?" * len(some))
             yield from self._select(f"SELECT record FROM doc WHERE id IN ({marks}) ORDER BY number", some)
 
     def read_places(self, places: range) -> Iterator[Any]:
-        """Read the documents at some places, in the order of these."""
+        """Read the documents at some positions, in that order."""
         if not places:
             return
         order = "DESC" if places.step < 0 else "ASC"
@@ -114,12 +114,12 @@ class DocumentStore(Docstore):  # type: ignore[misc]
         return _count(self._reading())
 
     def clear_cache(self) -> None:
-        """Delete the file; it is made again when it is needed."""
+        """Delete the file; it is built again when needed."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is opened again when needed."""
         connection = self._connections.pop(_here(), None)
         if connection is not None:
             connection.close()
@@ -135,7 +135,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             raise self._broken(error) from error
 
     def _reading(self) -> sqlite3.Connection:
-        """Return this thread's connection to the whole store; it is kept, since opening costs more than a look-up."""
+        """Return this thread's connection to the complete store; it is kept, as opening costs more than a look-up."""
         if _here() not in self._connections:
             self.build()
             self._connections[_here()] = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
@@ -143,25 +143,20 @@ class DocumentStore(Docstore):  # type: ignore[misc]
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """Open the file to look at its state or to fill it."""
+        """Open the file to read its state or to fill it."""
         try:
             with contextlib.closing(sqlite3.connect(self.path, timeout=600)) as connection:
                 yield connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where its message quotes damaged bytes
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter if the message quotes damaged bytes
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> ARQMathError:
-        advice = "Free some disk space or delete this file; it is built again when it is needed"
+        advice = "Free some disk space or delete this file; it is built again when needed"
         return ARQMathError(f"{self.path}: {error}. {advice}")
 
 
 class StoredDocuments:
-    """The documents of a store in order; sliced like a list, and by parts such as ``[:1/3]`` as ir_datasets allows.
-
-    Args:
-        store: where they are.
-        places: which of them.
-    """
+    """The documents of a store in order, sliced like a list, or by fractions such as ``[:1/3]`` as in ir_datasets."""
 
     def __init__(self, store: DocumentStore, places: range) -> None:
         self._store, self._places = store, places
@@ -184,7 +179,7 @@ class StoredDocuments:
 
 
 def _here() -> tuple[int, int]:
-    """Return process and thread: neither can share a connection with another."""
+    """Return process and thread; connections cannot be shared between either."""
     return os.getpid(), threading.get_ident()
 
 

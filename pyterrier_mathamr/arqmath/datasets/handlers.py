@@ -1,6 +1,6 @@
 """Documents, queries, judgements and training data of ARQMath as ir_datasets' handlers.
 
-Nothing is read before it is iterated; the local copy is looked for then, too.
+The local copy is looked up, and read, when something is iterated.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import ir_datasets
 from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.arqmath.collection import ARQMathCollection
 from pyterrier_mathamr.arqmath.errors import MissingFileError
 from pyterrier_mathamr.arqmath.files.pairs import Link, Pair
 from pyterrier_mathamr.arqmath.files.posts import Post
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from .docstore import DocumentStore
 
 DocumentKind = Literal["posts", "questions", "answers", "formulas"]
-"""What the documents of a dataset are."""
+"""The documents of a dataset."""
 
 _ROW = {
     "posts": re.compile(rb'PostTypeId="[12]"'),
@@ -48,12 +47,7 @@ _GRADES = {
 
 
 class ARQMathDocs(BaseDocs):  # type: ignore[misc]
-    """The posts of the local copy, those of one kind, or its formulas.
-
-    Args:
-        dataset: the dataset's id.
-        kind: what the documents are.
-    """
+    """The posts of the local copy, those of one kind, or its formulas."""
 
     def __init__(self, dataset: str, kind: DocumentKind) -> None:
         self._dataset, self._kind = dataset, kind
@@ -64,15 +58,17 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         return self._read()
 
     def docs_count(self) -> int:
-        """Count the documents; where the store is not yet built this takes seconds for posts, minutes for formulas."""
+        """Count the documents; before the store is built this takes seconds for posts, minutes for formulas."""
         store = self.docs_store()
         return store.count() if store.built() else self._count()
 
     def docs_store(self) -> DocumentStore:
-        """Return the store that looks documents up by id; it lies in ir_datasets' home and is built when first used."""
-        from .docstore import DocumentStore  # importing it first would import ir_datasets, which registers this module
+        """Return the store of documents by id; it is in ir_datasets' home and built when first used."""
+        from .docstore import DocumentStore  # importing it first imports ir_datasets, which imports this module
 
-        name = store_name(source_files(locate(self._dataset), self._kind), self._kind)
+        collection = locate(self._dataset)
+        files = collection.need_latex_tables() if self._kind == "formulas" else (collection.posts_file,)
+        name = store_name(files, self._kind)
         path = Path(ir_datasets.util.home_path()) / "arqmath-docstores" / name
         return DocumentStore(path, self._read, self.docs_cls(), self._count)
 
@@ -88,21 +84,24 @@ class ARQMathDocs(BaseDocs):  # type: ignore[misc]
         """Return the language of the documents."""
         return "en"
 
-    def _read(self) -> Iterator[Any]:
-        return read_documents(locate(self._dataset), self._kind)
+    def _read(self) -> Iterator[ARQMathDoc | ARQMathFormula]:
+        """Read the documents in the order of the release."""
+        collection = locate(self._dataset)
+        if self._kind == "formulas":
+            for row in collection.formulas():
+                yield ARQMathFormula(row.id, row.post_id, row.thread_id, row.type, row.visual_id, row.formula)
+        else:
+            yield from map(document, getattr(collection, self._kind)())
 
     def _count(self) -> int:
-        return count_documents(locate(self._dataset), self._kind)
+        collection = locate(self._dataset)
+        if self._kind == "formulas":
+            return sum(1 for _ in collection.formulas())
+        return count_posts(collection.posts_file, self._kind)
 
 
 class ARQMathQueries(BaseQueries):  # type: ignore[misc]
-    """The topics of one year and task.
-
-    Args:
-        dataset: the dataset's id.
-        year: ``2020`` and so on, or ``sample``.
-        task: 1, 2 or 3.
-    """
+    """The topics of one year (or ``sample``) and task."""
 
     def __init__(self, dataset: str, year: str, task: Task) -> None:
         self._dataset, self._year, self._task = dataset, year, task
@@ -132,22 +131,13 @@ class ARQMathQueries(BaseQueries):  # type: ignore[misc]
 
 
 class ARQMathQrels(BaseQrels):  # type: ignore[misc]
-    """The judgements of one year and task.
-
-    Of Task 2 either the formulas are judged, where the copy has such judgements, or their visual ids.
-
-    Args:
-        dataset: the dataset's id.
-        year: ``2020`` and so on, or ``sample``.
-        task: 1, 2 or 3.
-        judged: in Task 2, what is judged.
-    """
+    """The judgements of one year (or ``sample``) and task; in Task 2 of formulas or of visual ids."""
 
     def __init__(self, dataset: str, year: str, task: Task, judged: Judged = "formula") -> None:
         self._dataset, self._year, self._task, self._judged = dataset, year, task, judged
 
     def qrels_iter(self) -> Iterator[ARQMathQrel]:
-        """Read the judgements; the codes 5 and 6, which are no grades, are left out."""
+        """Read the judgements without the codes 5 and 6, which are no grades."""
         collection = locate(self._dataset)
         try:
             qrels = collection.qrels(self._year, self._task, judged=self._judged)
@@ -157,7 +147,7 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
             qrels = collection.qrels(self._year, 2, judged="visual")
             text = (
                 f"{self._dataset}: this copy judges visual ids, not formula ids; "
-                "rank them with VisualIdDeduplication before they are compared"
+                "rank visual ids with VisualIdDeduplication before the comparison"
             )
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         for qrel in qrels:
@@ -168,7 +158,7 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
         return sum(1 for _ in self.qrels_iter())
 
     def qrels_defs(self) -> dict[int, str]:
-        """Return what the grades mean."""
+        """Return the meaning of the grades."""
         return _GRADES
 
     def qrels_cls(self) -> type[ARQMathQrel]:
@@ -177,43 +167,18 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
 
 
 class ARQMathTraining:
-    """Training pairs and links between questions; ir_datasets has no name for either, so they keep ours.
-
-    Args:
-        dataset: the dataset's id.
-    """
+    """Training pairs and links between questions, for which ir_datasets has no names."""
 
     def __init__(self, dataset: str) -> None:
         self._dataset = dataset
 
     def pairs_iter(self) -> Iterator[Pair]:
-        """Read the pairs of question and accepted answer, or answer: see ``ARQMathCollection.pairs``."""
+        """Read the training pairs; see ``ARQMathCollection.pairs``."""
         return locate(self._dataset).pairs()
 
     def links_iter(self) -> Iterator[Link]:
         """Read the duplicate and related links between questions."""
         return locate(self._dataset).links()
-
-
-def read_documents(collection: ARQMathCollection, kind: DocumentKind) -> Iterator[Any]:
-    """Read all documents of one kind, in the order of the release."""
-    if kind == "formulas":
-        for row in collection.formulas():
-            yield ARQMathFormula(row.id, row.post_id, row.thread_id, row.type, row.visual_id, row.formula)
-    else:
-        yield from map(document, getattr(collection, kind)())
-
-
-def source_files(collection: ARQMathCollection, kind: DocumentKind) -> tuple[Path, ...]:
-    """Return the files that :func:`read_documents` reads."""
-    return collection.need_latex_tables() if kind == "formulas" else (collection.posts_file,)
-
-
-def count_documents(collection: ARQMathCollection, kind: DocumentKind) -> int:
-    """Count the documents of one kind: rows of posts unparsed (bad ones count too), formulas by reading them."""
-    if kind == "formulas":
-        return sum(1 for _ in collection.formulas())
-    return count_posts(collection.posts_file, kind)
 
 
 def document(post: Post) -> ARQMathDoc:
@@ -233,12 +198,7 @@ def document(post: Post) -> ARQMathDoc:
 
 
 def count_posts(file: Path, kind: DocumentKind) -> int:
-    """Count the rows of a dump by their type without parsing them: bad rows count too.
-
-    Args:
-        file: the dump, plain or packed.
-        kind: which posts.
-    """
+    """Count the rows of a dump (plain or gzipped) by type without parsing them, so bad rows are included."""
     row = _ROW[kind]
     count, rest = 0, b""
     for chunk in read_chunks(file):
@@ -250,7 +210,7 @@ def count_posts(file: Path, kind: DocumentKind) -> int:
 
 
 def store_name(files: Iterable[Path], kind: DocumentKind) -> str:
-    """Name the store of the documents of some files, so that other files, or changed ones, get one of their own."""
+    """Name the store of the documents of files by their paths, sizes and times, so that changed files get another."""
     state = ((file, file.stat()) for file in files)
     key = "".join(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} " for file, stat in state) + __version__
     return f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.sqlite"

@@ -1,4 +1,4 @@
-"""Where the local copy of the release lies: named in the process, by ``ARQMATH_HOME``, or in ir_datasets' home."""
+"""The local copy of the release: set in the process, by ``ARQMATH_HOME``, or in ir_datasets' home."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pyterrier_mathamr.arqmath.collection import ARQMathCollection
 from pyterrier_mathamr.arqmath.errors import NoLocalCopyError
 
 SAMPLE = Path(__file__).resolve().parents[2] / "data" / "sample"
-"""The sample collection that comes with the package, in the layout of the release."""
+"""The bundled sample collection, in the layout of the release."""
 
-_named: list[Path] = []  # the folder given to register_arqmath, once there is one
+_named: list[Path] = []  # the folder of register_arqmath, if it was called
 
 
 def register_arqmath(path: str | Path) -> ARQMathCollection:
-    """Make a local copy of the release known as ``irds:arqmath/…`` in this process; a later call replaces it.
+    """Use a local copy of the release for ``irds:arqmath/…`` in this process; a later call replaces it.
 
-    The folder is looked at when a dataset is iterated, not now.
+    Its files are read when a dataset is iterated.
 
     Args:
         path: the folder into which the release, or a part in its layout, was unpacked.
 
     Returns:
-        The collection, for what the datasets do not give out (formula tables, pairs, links).
+        The collection, for what is not in the datasets (formula tables, pairs, links).
 
     Raises:
-        ARQMathError: there is no such folder; what was known before stays.
+        ARQMathError: there is no such folder; an earlier copy stays in use.
     """
     from .definitions import register
 
@@ -40,10 +40,10 @@ def locate(dataset: str) -> ARQMathCollection:
     """Return the collection that a dataset reads.
 
     Args:
-        dataset: its id, ``arqmath/2022/task1``, for the error.
+        dataset: its id, such as ``arqmath/2022/task1``.
 
     Raises:
-        NoLocalCopyError: none is known, or the one named by ``ARQMATH_HOME`` is not there.
+        NoLocalCopyError: no copy is known, or the folder in ``ARQMATH_HOME`` does not exist.
     """
     if dataset.split("/")[1:2] == ["sample"]:
         return ARQMathCollection(SAMPLE)

@@ -1,4 +1,4 @@
-"""``pt.get_dataset('arqmath:2022/task1')``: PyTerrier finds this class by its entry point, in a fresh process."""
+"""``pt.get_dataset('arqmath:2022/task1')``: PyTerrier loads this class by its entry point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .definitions import DATASETS, register
 
 
 class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
-    """Gives ``arqmath:2022/task1`` as another name of ``irds:arqmath/2022/task1``.
+    """Provides ``arqmath:2022/task1`` as another name of ``irds:arqmath/2022/task1``.
 
     Example::
 
@@ -25,7 +25,7 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
             name: its id without the prefix, such as ``2022/task1``, or ``posts`` for ``irds:arqmath`` itself.
 
         Raises:
-            KeyError: there is no such dataset; names those there are.
+            KeyError: there is no such dataset; the message lists all names.
         """
         register()
         dataset = "arqmath" if name == "posts" else f"arqmath/{name}"
@@ -35,6 +35,6 @@ class ARQMathProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
         return pt.get_dataset(f"irds:{dataset}")
 
     def list_dataset_names(self) -> Iterable[str]:
-        """Return no names: ``pt.list_datasets()`` has them already, once each, as ``irds:arqmath/…``."""
+        """Return no names: ``pt.list_datasets()`` has them already as ``irds:arqmath/…``."""
         register()
         return ()

@@ -1,7 +1,7 @@
-"""Documents and queries as ir_datasets gives them out.
+"""Records of ir_datasets: documents, queries and judgements.
 
-This module does without ``from __future__ import annotations``: PyTerrier's text loader offers the fields whose
-annotation *is* ``str``, which a postponed annotation is not.
+This module has no ``from __future__ import annotations``: PyTerrier's text loader offers the fields whose annotation
+*is* ``str``, which a postponed annotation is not.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class ARQMathDoc(NamedTuple):
     doc_id: str
     kind: str  # "question" or "answer"
     parent_id: str  # the question of an answer; "" for a question
-    title: str  # HTML; "" for an answer, since its question's title is not its text
+    title: str  # HTML; "" for an answer
     body: str  # HTML with the formula ids
     text: str  # title and body as plain text, formulas as $latex$
     tags: str  # separated by spaces; "" for an answer
@@ -27,13 +27,13 @@ class ARQMathDoc(NamedTuple):
 
 
 class ARQMathFormula(NamedTuple):
-    """A formula of a post, as the table of LaTeX lists it."""
+    """A formula of a post, from the table of LaTeX."""
 
     doc_id: str  # the formula's id
     post_id: str
     thread_id: str  # the question of that post
     type: str  # "title", "question", "answer" or "comment"
-    visual_id: str  # shared by the formulas that look alike; "" where the table has none
+    visual_id: str  # shared by visually identical formulas; "" where the table has none
     latex: str
 
     def default_text(self) -> str:
@@ -42,7 +42,7 @@ class ARQMathFormula(NamedTuple):
 
 
 class Task1Query(NamedTuple):
-    """A topic of tasks 1 and 3: a question whose answers are looked for."""
+    """A topic of tasks 1 and 3: a question whose answers are searched for."""
 
     query_id: str
     title: str  # HTML with the formula ids
@@ -56,14 +56,14 @@ class Task1Query(NamedTuple):
 
 
 class Task2Query(NamedTuple):
-    """A topic of Task 2: a formula, in the question where it stands."""
+    """A topic of Task 2: a formula within its question."""
 
     query_id: str
     title: str
     body: str
     tags: str
     text: str
-    formula_id: str  # of the formula looked for, in title or body: q_6
+    formula_id: str  # of the formula that is searched for, in title or body: q_6
     latex: str  # of that formula, without dollars
     topic_id: str  # query_id of the topic of Task 1 with the same question
 

@@ -1,9 +1,8 @@
-"""What the organisers and the MathAMR+ paper publish about the complete release: counts and the paper to cite."""
+"""Counts of the complete release, published by the organisers and in the MathAMR+ paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 DOCUMENT_COUNTS: Mapping[str, int] = {
     "posts": 2_466_080,
@@ -48,69 +47,3 @@ TABLE_4_3: Mapping[str, int] = {
     "Task 2 retrieval index (question+answer posts)": 2_058_341,
 }
 """MathAMR+, Table 4.3: ARQMath-3 benchmark and MathAMR+ corpus statistics, as printed."""
-
-CITATION = """@inproceedings{Mansouri2022ARQMath3,
-  author    = {Behrooz Mansouri and V{\\'i}t Novotn{\\'y} and Anurag Agarwal and Douglas W. Oard and Richard Zanibbi},
-  title     = {Overview of {ARQMath-3} (2022): Third {CLEF} Lab on Answer Retrieval for Questions on Math
-               (Working Notes Version)},
-  booktitle = {Working Notes of CLEF 2022},
-  series    = {CEUR Workshop Proceedings},
-  volume    = {3180},
-  pages     = {1--27},
-  year      = {2022},
-  url       = {https://ceur-ws.org/Vol-3180/paper-01.pdf}
-}"""
-"""BibTeX of the paper that the organisers ask users of the collection to cite."""
-
-
-class PublishedMetadata:
-    """Gives ir_datasets the counts of the complete release; of a local copy the datasets count themselves.
-
-    Args:
-        kind: what the documents are.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-
-    def get_metadata(self, dataset: str, entity: Any) -> dict[str, Any]:
-        """Return ``{"count": …}`` where a count is published.
-
-        Args:
-            dataset: the dataset's id.
-            entity: ``docs``, ``queries`` or ``qrels``, as text or as ir_datasets' enumeration.
-        """
-        if dataset.startswith("arqmath/sample"):
-            return {}
-        name = dataset.removeprefix("arqmath/")
-        counts: Mapping[str, Mapping[str, int]] = {
-            "docs": {name: DOCUMENT_COUNTS.get(self._kind, 0)},
-            "queries": {**TOPIC_COUNTS, "2022/task2/visual": TOPIC_COUNTS["2022/task2"]},
-            "qrels": JUDGEMENT_COUNTS,
-        }
-        count = counts.get(getattr(entity, "value", entity), {}).get(name)
-        return {"count": count} if count else {}
-
-
-class Documentation:
-    """What ``dataset.documentation()`` and ``dataset.citation()`` say.
-
-    Args:
-        description: one sentence about the dataset.
-    """
-
-    def __init__(self, description: str) -> None:
-        self._description = description
-
-    def documentation(self) -> dict[str, Any]:
-        """Return name, description and citation, with ir_datasets' keys."""
-        return {
-            "pretty_name": "ARQMath",
-            "desc": self._description,
-            "bibtex_ids": ["Mansouri2022ARQMath3"],
-            "bibtex": CITATION,
-        }
-
-    def citation(self) -> str:
-        """Return BibTeX of the paper to cite."""
-        return CITATION
