@@ -1,4 +1,4 @@
-"""A folder of the ARQMath release: posts, formula tables, topics, judgements and pairs, each read when asked for."""
+"""A folder of the ARQMath release: posts, formula tables, topics, judgements, and pairs of question and answer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .release.inventory import Release
 
 
 class TopicTables(NamedTuple):
-    """The tables of the formulas of one year's topics, each of one file or none, as a formula store takes them.
+    """The tables of the formulas of one year's topics, each of one file or none, for a formula store.
 
-    Formula ids of topics (``q_1`` and so on) begin anew each year, so two years do not go into one store.
+    Formula ids of topics (``q_1`` and so on) restart each year, so each year needs its own store.
     """
 
     latex: tuple[Path, ...]
@@ -35,7 +35,7 @@ class TopicTables(NamedTuple):
 class ARQMathCollection(ByPath):
     """A local copy of the release, or of a part of it in the same file_names.
 
-    Files are found by their official names anywhere below the folder. Nothing is read before it is asked for.
+    Files are found by their official names anywhere below the folder, and read when needed.
 
     Args:
         path: the folder.
@@ -58,10 +58,10 @@ class ARQMathCollection(ByPath):
 
     @property
     def posts_file(self) -> Path:
-        """The dump of the posts, of its latest version.
+        """Return the latest version of the dump of the posts.
 
         Raises:
-            MissingFileError: there is none; says so where it is there but packed.
+            MissingFileError: there is none; the message names an archive that has it.
         """
         return self._release.need("posts", file_names.POSTS, hint=self._unpack(file_names.PACKED_POSTS))
 
@@ -79,23 +79,23 @@ class ARQMathCollection(ByPath):
 
     @property
     def latex_tables(self) -> tuple[Path, ...]:
-        """The tables of the formulas as LaTeX, in numeric order; empty where there is none."""
+        """Return the tables of the formulas as LaTeX, in numeric order; none if they are missing."""
         return self._release.tables("latex")
 
     def need_latex_tables(self) -> tuple[Path, ...]:
         """Return the tables of the formulas as LaTeX.
 
         Raises:
-            MissingFileError: there is none; says so where they are there but packed.
+            MissingFileError: there are none; the message names an archive that has them.
         """
         if not self.latex_tables:
-            names = ("latex_representation_v3/1.tsv and its like",)
+            names = ("latex_representation_v3/1.tsv, 2.tsv, …",)
             hint = self._unpack(file_names.packed_table_patterns("latex"))
             raise MissingFileError("tables of the formulas as LaTeX", self.path, names, hint)
         return self.latex_tables
 
     def formulas(self) -> Iterator[FormulaRow]:
-        """Read the formulas of the posts, each id once, as LaTeX; see :func:`read_formula_table`.
+        """Read the formulas of the posts as LaTeX, each id once; see :func:`read_formula_table`.
 
         Raises:
             MissingFileError: the folder has no tables of the formulas as LaTeX.
@@ -103,28 +103,28 @@ class ARQMathCollection(ByPath):
         return _each_once(row for table in self.need_latex_tables() for row in read_formula_table(table))
 
     def visual_ids(self) -> dict[FormulaId, str]:
-        """Read the visual id of each formula that has one (some 5 GB of memory for the whole release).
+        """Read the visual id of each formula that has one (5 GB of memory for the whole release).
 
-        For much less memory, and at once when it is there, take ``FormulaStore.visual_ids``.
+        ``FormulaStore.visual_ids`` needs much less time and memory.
         """
         return {row.id: row.visual_id for row in self.formulas() if row.visual_id}
 
     @property
     def slt_tables(self) -> tuple[Path, ...]:
-        """The tables of the formulas as Presentation MathML; empty where there is none."""
+        """Return the tables of the formulas as Presentation MathML; none if they are missing."""
         return self._release.tables("slt")
 
     @property
     def opt_tables(self) -> tuple[Path, ...]:
-        """The tables of the formulas as Content MathML; empty where there is none."""
+        """Return the tables of the formulas as Content MathML; none if they are missing."""
         return self._release.tables("opt")
 
     def topics(self, year: int | str, task: Task = 1) -> Iterator[Topic]:
         """Read the topics of a year; see :func:`read_topics`.
 
         Args:
-            year: 2020, 2021, 2022, or another by which the files are named (``"sample"``).
-            task: 1, 2 or 3; Task 3 takes the topics of Task 1.
+            year: 2020, 2021, 2022 or ``"sample"``.
+            task: 1, 2 or 3; Task 3 uses the topics of Task 1.
 
         Raises:
             MissingFileError: the folder has no such topics.
@@ -133,7 +133,7 @@ class ARQMathCollection(ByPath):
         return read_topics(self._release.need(f"topics of {year}, task {task}", patterns))
 
     def topic_tables(self, year: int | str) -> TopicTables:
-        """Return the tables of the formulas in the topics of a year; an absent one is an empty tuple."""
+        """Return the tables of the formulas in the topics of a year; a missing one is an empty tuple."""
         found = (
             self._release.find(file_names.topic_table_patterns(str(year), kind)) for kind in ("latex", "slt", "opt")
         )
@@ -159,12 +159,12 @@ class ARQMathCollection(ByPath):
         """Read the judgements of a year; see :func:`read_qrels`.
 
         Args:
-            year: 2020, 2021, 2022, or another by which the files are named (``"sample"``).
+            year: 2020, 2021, 2022 or ``"sample"``.
             task: 1, 2 or 3.
             judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
                 2020 only.
-            complete: read the complete judgements also where ones cut down to this partial collection lie beside them.
-            failures: what becomes of the codes 5 and 6, which are no grades.
+            complete: read the complete judgements even if there are ones restricted to a partial collection.
+            failures: how to read the codes 5 and 6, which are no grades.
 
         Raises:
             MissingFileError: the folder has no such judgements.
@@ -174,9 +174,9 @@ class ARQMathCollection(ByPath):
     def pairs(self) -> Iterator[Pair]:
         """Read the pairs of question and answer for training.
 
-        They are those of ``pairs.tsv`` where it is there; else each question with its accepted answer, in the order of
-        the answers (MathAMR+, section 3.4); else, where the dump says of no answer that it was accepted, each answer
-        with its question. The dump is read twice; memory is constant.
+        These are the pairs in ``pairs.tsv``, if there is one; otherwise each question with its accepted answer, in the
+        order of the answers (MathAMR+, section 3.4); or each answer with its question, if the dump has no accepted
+        answers. The dump is read twice, in constant memory.
         """
         file = self._release.find(file_names.PAIRS)
         return read_pairs(file) if file else self._pairs_of_posts()
@@ -190,7 +190,7 @@ class ARQMathCollection(ByPath):
         return read_links(self._release.need("links", file_names.LINKS))
 
     def _unpack(self, patterns: file_names.Patterns) -> str:
-        """Say what to unpack where the release has it packed; nothing otherwise."""
+        """Return the hint to unpack an archive, if there is one."""
         packed = self._release.find(patterns)
         return f"Unpack {packed}: mathamr arqmath convert {self.path}" if packed else ""
 

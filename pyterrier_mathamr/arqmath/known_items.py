@@ -1,7 +1,7 @@
-"""The known-item measure: a question looks for its own answers among all answers.
+"""Known-item search: the query is a question, and its own answers are relevant.
 
-The split depends on the question's id alone, so that it is the same on every machine and for every part of the
-collection, and no question of validation or test is ever trained on.
+The split depends on the question's id only. So it is the same on every machine and for every part of the collection,
+and no question of validation or test is used for training.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
 
 def known_item_split(question_id: DocNo) -> Split:
-    """Say to which part a question belongs: a tenth each for validation and test, the others for training.
-
-    Args:
-        question_id: the post id as text.
-    """
+    """Return the part of a question, by its post id: a tenth each for validation and test, the rest for training."""
     part = int(hashlib.sha256(question_id.encode()).hexdigest(), 16) % 10
     return "validation" if part == 0 else "test" if part == 1 else "train"
 
 
 def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
-    """Return the pairs whose question belongs to one part, in their order.
+    """Return the pairs whose question belongs to one part.
 
     Raises:
         ConfigError: there is no such part.
@@ -44,10 +40,10 @@ def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
 
 
 def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFrame:
-    """Make judgements of pairs: each question of one part, and with grade 1 each of its own answers.
+    """Return the judgements of the questions of one part: grade 1 for each of their own answers.
 
     Args:
-        pairs: question and answer, such as ``ARQMathCollection.pairs()``.
+        pairs: pairs of question and answer, such as ``ARQMathCollection.pairs()``.
         split: the part.
 
     Returns:
@@ -63,10 +59,10 @@ def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFra
 
 
 def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.DataFrame:
-    """Make topics of the questions of one part.
+    """Return the questions of one part as topics.
 
     Args:
-        questions: such as ``ARQMathCollection.questions()``.
+        questions: the questions, such as ``ARQMathCollection.questions()``.
         split: the part.
 
     Returns:

@@ -1,12 +1,12 @@
-"""The measures of ARQMath as declarations.
+"""The measures of ARQMath as declarations, and the scores of Task 3 as the organisers compute them.
 
-A prime measure (nDCG', MAP', P') is the plain one after the unjudged documents were taken out, which ``judged_only``
-does before the cut-off. Bpref looks at judged documents alone and has no such form. ``rel=2``: a grade of 2 or 3 is
-relevant; the judgements themselves stay as they are, since a document judged 0 or 1 is judged.
+A prime measure (nDCG', MAP', P') is the plain measure after the removal of unjudged documents: ``judged_only``, which
+precedes the cutoff. Bpref uses judged documents only and needs no such form. ``rel=2``: grades 2 and 3 are relevant;
+the judgements are not filtered, as a document of grade 0 or 1 is judged.
 
-A topic whose run has no judged document counts 0 in all of them; the C program trec_eval without ``-c`` leaves it out
-of the mean. A topic without judgements is left out. Documents of equal score stand in the order of their ids, the
-larger id first, whatever their rank says: that is trec_eval's rule. (Judged@10 alone has an order of its own.)
+A topic without a judged document in the run scores 0; trec_eval without ``-c`` leaves it out of the mean. A topic
+without judgements is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
+trec_eval. (Judged@10 has an order of its own.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 from ir_measures import AP, Bpref, Judged, P, define, nDCG
@@ -23,32 +23,29 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import ARQMathError
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 TASK1_MEASURES: list[Any] = [
     nDCG(judged_only=True) @ 1000,
     AP(rel=2, judged_only=True) @ 1000,
     P(rel=2, judged_only=True) @ 10,
     Bpref(rel=2),
 ]
-"""The measures of Task 1: nDCG', MAP' and P'@10, binary ones at grade 2 or better, and Bpref."""
+"""The measures of Task 1: nDCG', MAP', P'@10 and Bpref; binary measures take grades 2 and 3 as relevant."""
 
 SHORT_NAMES: Mapping[str, str] = MappingProxyType(
     dict(zip(map(str, TASK1_MEASURES), ("nDCG'", "MAP'", "P'@10", "Bpref"), strict=True))
 )
-"""The names that papers use, by the name that ``ir_measures`` has in tables."""
+"""The names in papers by the names of ``ir_measures``."""
 
 JUDGED: Any = Judged @ 10
-"""The part of the first ten that is judged: how much the prime of the others took out. It is no measure of quality, so
-it stands beside them, as in ``[*TASK1_MEASURES, JUDGED]``, and not among those whose differences are tested."""
+"""The judged fraction of the first ten: how much the prime measures removed. As it is no measure of quality, whose
+differences are tested, the lists do not have it: ``[*TASK1_MEASURES, JUDGED]``."""
 
 TASK2_MEASURES: list[Any] = [*TASK1_MEASURES]
-"""The measures of Task 2, over visually distinct formulas: of a ranking by ``VisualIdDeduplication``."""
+"""The measures of Task 2, for rankings of visually distinct formulas by ``VisualIdDeduplication``."""
 
 
 def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield the grade of the first judged answer of each judged topic; 0 where there is none."""
+    """Yield the grade of the first judged answer of each judged topic, or 0."""
     found = run.merge(qrels, on=["query_id", "doc_id"])
     found = found.sort_values(["score", "doc_id"], ascending=False).drop_duplicates("query_id")
     grades = dict(zip(found["query_id"], found["relevance"], strict=True))
@@ -57,35 +54,32 @@ def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str,
 
 
 AVERAGE_RELEVANCE: Any = define(_first_grades, name="AR'", support_cutoff=False)
-"""AR', the mean grade, 0 to 3, of each topic's first judged answer (DCG'@1)."""
+"""AR', the mean grade (0 to 3) of each topic's first judged answer (DCG'@1)."""
 
 TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, P(rel=2, judged_only=True) @ 1]
-"""The measures of Task 3: AR' and P'@1. A topic without a judged answer counts 0 here; ``task3_scores`` leaves it out,
-as the organisers' program does."""
+"""The measures of Task 3: AR' and P'@1. A topic without a judged answer scores 0 here; ``task3_scores`` and the
+organisers' program leave it out."""
 
 
 class Task3Scores(NamedTuple):
-    """What a run of Task 3 is worth."""
+    """The scores of a run of Task 3."""
 
     average_relevance: float  # AR', 0 to 3
-    precision_at_1: float  # P'@1, a grade of 2 or 3 counting 1
-    judged: int  # topics with a judged answer, over which both are means
+    precision_at_1: float  # P'@1, the fraction with grade 2 or 3
+    judged: int  # topics with a judged answer, the basis of both means
     topics: int  # topics of the run
 
 
 def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
     """Compute AR' and P'@1 as the organisers' program does: over the topics that have a judged answer.
 
-    Their program takes the codes 5 and 6 as grade 0: read the judgements with ``failures="zero"`` for its numbers.
-    Dropped, as they are elsewhere, such answers are unjudged and their topics left out.
+    Their program reads the codes 5 and 6 as grade 0; read the judgements with ``failures="zero"`` to reproduce it. By
+    default such answers are unjudged, and their topics are left out.
 
     Args:
-        run: ``qid``, ``docno`` and ``score``; of several answers to a topic the first judged one counts, those of
-            equal score standing in trec_eval's order.
+        run: ``qid``, ``docno`` and ``score``; of several answers to a topic the first judged one is used, with ties in
+            trec_eval's order.
         qrels: ``qid``, ``docno`` and ``label``.
-
-    Returns:
-        Both means, and over how many topics of the run they are.
 
     Raises:
         ARQMathError: no answer of the run is judged.

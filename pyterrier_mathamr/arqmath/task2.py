@@ -1,12 +1,12 @@
-"""Visually distinct formulas: how the organisers of Task 2 count formulas that look alike.
+"""Visually distinct formulas: Task 2 is evaluated over formulas that look different.
 
 ::
 
     formula  visual id  score         visual id  score  formula
-    q7       v1         0.9           v1         0.9    q7        the first instance of each appearance
-    q3       v1         0.8    ──▶    v2         0.7    q4        stands for all of them
+    q7       v1         0.9           v1         0.9    q7        the best instance of each appearance
+    q3       v1         0.8    ──▶    v2         0.7    q4        represents all of them
     q4       v2         0.7
-    q9       (none)     0.6                                       unknown: left out, with a warning
+    q9       (none)     0.6                                       unknown: dropped, with a warning
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import ClassVar, Literal
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import empty_output
-from pyterrier_mathamr._common.parameters import ByParameters
+from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaStore
 
@@ -29,18 +29,17 @@ VisualIds = Mapping[FormulaId, str] | FormulaStore
 
 
 class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
-    """Keeps the first formula of each appearance, as the evaluation of Task 2 does before anything is counted.
+    """Keeps the best formula of each appearance, as the evaluation of Task 2 does.
 
-    Formulas stand by score, the higher first; those of equal score keep the order of the frame. The result is ranked
-    by visual id, to be compared with the judgements of ``irds:arqmath/2022/task2/visual``; with ``keep="formula"`` the
-    formula's own id stays, to be compared with judgements by formula id.
+    Formulas are ordered by score, ties by the order of the frame. The result ranks visual ids, for the judgements of
+    ``irds:arqmath/2022/task2/visual``; with ``keep="formula"`` it ranks formula ids, for judgements of these.
 
     Args:
-        visual_ids: formula id to visual id, such as a ``FormulaStore``; the column ``visual_id`` where not given.
-        keep: what ``docno`` is in the result: the ``visual`` id, or the id of the first ``formula``.
+        visual_ids: formula id to visual id, such as a ``FormulaStore``; the column ``visual_id`` if None.
+        keep: the ``docno`` of the result: the ``visual`` id, or the id of the best ``formula``.
 
     Raises:
-        ConfigError: ``keep`` is neither.
+        ConfigError: ``keep`` has another value.
 
     Example::
 
@@ -51,23 +50,22 @@ class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
         "label": "visual ids",
         "help_url": "https://pyterrier.readthedocs.io/en/latest/transformer.html",
     }
+    checks: ClassVar[Mapping[str, Rule]] = {"keep": one_of("visual", "formula")}
 
     def __init__(self, visual_ids: VisualIds | None = None, *, keep: Literal["visual", "formula"] = "visual") -> None:
-        if keep not in ("visual", "formula"):
-            raise ConfigError("keep", keep, "'visual' or 'formula'")
         super().__init__()
         self.visual_ids, self.keep = visual_ids, keep
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Keep the first of each appearance.
+        """Keep the best formula of each appearance.
 
         Args:
-            inp: a ranking of formulas: ``qid``, ``docno`` (formula id), ``score``, and ``visual_id`` where the
-                transformer was given none.
+            inp: a ranking of formulas: ``qid``, ``docno`` (formula id), ``score``, and ``visual_id`` unless the
+                transformer has ``visual_ids``.
 
         Returns:
-            The rows that are kept, best first, queries in their order, with ``visual_id``, ``formula_id`` and a new
-            ``rank``. Formulas without a visual id are left out with a warning, as the organisers leave them out.
+            The best row of each visual id, ordered by query and score, with ``visual_id``, ``formula_id`` and a new
+            ``rank``. Formulas without a visual id are dropped with a warning; the organisers drop them, too.
         """
         needed = ["score"] if self.visual_ids is not None else ["score", "visual_id"]
         pt.validate.result_frame(inp, extra_columns=needed, context=self)
@@ -77,7 +75,7 @@ class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
         known = visual.notna() & (visual != "")
         if not known.all():
             lost = inp["docno"][~known]
-            text = f"{len(lost)} of {len(inp)} formulas have no visual id and are left out, such as {lost.iloc[0]}"
+            text = f"{len(lost)} of {len(inp)} formulas have no visual id and are dropped, such as {lost.iloc[0]}"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         found = inp.assign(visual_id=visual, formula_id=inp["docno"])[known]
         found = found.assign(_query=pd.factorize(found["qid"])[0])
@@ -101,21 +99,20 @@ class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
 
 
 def lookup(visual_ids: VisualIds, ids: Iterable[FormulaId]) -> Mapping[FormulaId, str]:
-    """Look up the visual ids of some formulas; one that has none is left out of the answer."""
+    """Look up the visual ids of formulas; formulas without one are not in the result."""
     if isinstance(visual_ids, FormulaStore):
         return visual_ids.visual_ids(ids)
     return {formula: visual_ids[formula] for formula in ids if visual_ids.get(formula)}
 
 
 def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
-    """Make judgements by visual id of judgements by formula id: the best grade of any judged instance.
+    """Convert judgements of formula ids to judgements of visual ids: the best grade of any judged instance.
 
-    So the organisers define the relevance of a visually distinct formula. Their own files are better where they are
-    there: they know all instances.
+    This is the organisers' definition. Prefer their own files by visual id, which cover all instances.
 
     Args:
         qrels: ``qid``, ``docno`` (formula id) and ``label``.
-        visual_ids: formula id to visual id; a formula that has none is left out.
+        visual_ids: formula id to visual id; formulas without one are dropped.
 
     Returns:
         ``qid``, ``docno`` (visual id) and ``label``, sorted by the first two.

@@ -60,7 +60,7 @@ def test_visual_ids_come_from_the_column_where_none_are_given() -> None:
 @pytest.mark.parametrize("unknown", [None, "", float("nan")])
 def test_a_formula_without_visual_id_is_left_out_with_a_warning(unknown: object) -> None:
     ranking = RANKING.assign(visual_id=["v2", "v1", "v1", unknown, "v1", "v1"])
-    with pytest.warns(MathAMRWarning, match="1 of 6 formulas have no visual id and are left out, such as q4"):
+    with pytest.warns(MathAMRWarning, match="1 of 6 formulas have no visual id and are dropped, such as q4"):
         result = VisualIdDeduplication()(ranking)
     assert [row[:2] for row in kept(result)] == [("B.2", "v2"), ("B.2", "v1"), ("B.1", "v1")]
 

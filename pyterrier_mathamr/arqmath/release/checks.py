@@ -1,7 +1,7 @@
-"""Checks of a local copy: each file read once, its rows counted, its ids compared with those of the posts.
+"""Checks of a local copy: each file is read once, its rows counted, its ids compared with those of the posts.
 
-A part of the release is a good copy of a part: fewer rows than published are told, not condemned. Condemned are files
-that cannot be read, that end in the middle, or whose rows break a rule.
+A part of the release can be a good copy: fewer rows than published are a note. Files that cannot be read, are
+truncated, or have rows that break a rule are a problem.
 """
 
 from __future__ import annotations
@@ -26,37 +26,35 @@ from pyterrier_mathamr.formula import read_formula_table
 from .inventory import Item, inventory
 from .published import DOCUMENT_COUNTS
 
-HARMLESS = {"Q303"}  # the codes 5 and 6, which are there on purpose
+HARMLESS = {"Q303"}  # the codes 5 and 6 are intended
 
 
 class Finding(NamedTuple):
-    """What the check of one role found."""
+    """The result of the check of one role."""
 
     role: str
     good: bool
     counts: str  # such as "6,164 posts: 2,769 questions, 3,395 answers"
     problems: tuple[str, ...] = ()  # one sentence each
-    notes: tuple[str, ...] = ()  # what is worth knowing and no fault
+    notes: tuple[str, ...] = ()  # what is no fault
 
 
 class _Ids(NamedTuple):
-    """The ids that later files are compared with; empty where their file is missing."""
+    """The ids that later files are compared with; empty if their file is missing."""
 
     posts: SeenIds
     formulas: SeenIds
 
 
 def verify(folder: Path, *, verbose: bool = False) -> Iterator[Finding]:
-    """Check the files that a folder has, one role after another (some ten minutes for the whole release).
-
-    Memory stays small: a bit for each id.
+    """Check the files in a folder, role by role: ten minutes for the whole release, a bit of memory for each id.
 
     Args:
         folder: the local copy.
-        verbose: show progress.
+        verbose: whether to show progress.
 
     Yields:
-        A finding for each role that is there, whole or in part.
+        A finding for each role that is present, complete or in part.
     """
     ids = _Ids(SeenIds(), SeenIds())
     for item in inventory(folder):
@@ -94,22 +92,22 @@ def _posts(item: Item, ids: _Ids, verbose: bool) -> _Report:
         kinds[post.kind] += 1
         ids.posts.add(post.id)
         orphans += post.kind == "answer" and post.parent_id not in ids.posts
-    notes = [f"{orphans:,} answers whose question does not come before them"] if orphans else []
+    notes = [f"{orphans:,} answers without their question before them"] if orphans else []
     notes += _of_all(kinds.total(), DOCUMENT_COUNTS["posts"], "posts")
     counts = f"{kinds.total():,} posts: {kinds['question']:,} questions, {kinds['answer']:,} answers"
     return counts, notes, [] if kinds else ["no post"]
 
 
 def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
-    """Count formulas; ids are compared with those of the table of LaTeX, which comes first."""
+    """Count formulas and compare their ids with those of the table of LaTeX, which is checked first."""
     of_posts = item.role.startswith("formulas, ")
     first = of_posts and not ids.formulas
     seen = ids.formulas if first else SeenIds()
     total = repeated = elsewhere = foreign = empty = 0
     problems: list[str] = []
     for file in progress(item.files, item.role, "file", verbose=verbose):
-        if of_posts and _ends_in_a_line(file):  # those of topics are published without a last line end
-            problems.append(f"{file} ends in the middle of a line. Download it again")
+        if of_posts and _is_truncated(file):  # those of topics are published without a final line end
+            problems.append(f"{file} is truncated, in the middle of a line; download it again")
         for row in read_formula_table(file):
             total += 1
             known = first or not of_posts or row.id in ids.formulas
@@ -117,16 +115,16 @@ def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
             foreign += not known
             empty += not row.formula
             elsewhere += of_posts and row.type != "comment" and bool(ids.posts) and row.post_id not in ids.posts
-    problems += [f"{repeated:,} ids come twice"] if repeated else []
+    problems += [f"{repeated:,} duplicate ids"] if repeated else []
     notes = [f"{foreign:,} formulas are not in the table of LaTeX"] if foreign else []
-    notes += [f"{elsewhere:,} formulas stand in posts that are not here"] if elsewhere else []
+    notes += [f"{elsewhere:,} formulas are of posts that are missing here"] if elsewhere else []
     notes += [f"{empty:,} formulas are empty"] if empty else []
     notes += _of_all(total, DOCUMENT_COUNTS["formulas"], "formulas") if of_posts else []
     return f"{total:,} formulas in {len(item.files)} files", notes, problems if total else ["no formula"]
 
 
-def _ends_in_a_line(file: Path) -> bool:
-    """Say whether a plain file was cut; of a gzipped one its reader says so."""
+def _is_truncated(file: Path) -> bool:
+    """Return whether a plain file ends in the middle of a line; the reader of a gzipped one reports that itself."""
     if file.suffix == ".gz" or file.stat().st_size == 0:
         return False
     with file.open("rb") as stream:
@@ -169,12 +167,12 @@ def _links(item: Item, ids: _Ids, verbose: bool) -> _Report:
 
 
 def _references(rows: Iterable[tuple[Any, ...]], what: str, ids: _Ids, *, ends: int) -> _Report:
-    """Count rows of post ids; the first ``ends`` of each are compared with the posts."""
+    """Count rows of post ids, and compare the first ``ends`` of each with the posts."""
     total = foreign = 0
     for row in rows:
         total += 1
         foreign += bool(ids.posts) and any(post not in ids.posts for post in row[:ends])
-    notes = [f"{foreign:,} {what} of posts that are not here"] if foreign else []
+    notes = [f"{foreign:,} {what} of posts that are missing here"] if foreign else []
     return f"{total:,} {what}", notes, [] if total else [f"no {what}"]
 
 

@@ -1,9 +1,9 @@
-"""The names of the files of the release, as the organisers and their participants wrote them.
+"""The names of the files of the release, by the organisers and participants.
 
-The release changed its naming with each year, and its folders differ between the organisers' drive, its backup and
-people's copies, so files are found by name anywhere below the folder. Each role has a list of patterns, best first::
+File names changed each year, and folders differ between the organisers' drive, its backup and local copies. So files
+are found by name anywhere below the folder. Each role has a list of patterns, best first::
 
-    qrels, 2022, task 1 ── qrels.arqmath-2022-task1.mini.txt     cut down to a partial collection (preferred)
+    qrels, 2022, task 1 ── qrels.arqmath-2022-task1.mini.txt     restricted to a partial collection (preferred)
                         ├─ qrels.arqmath-2022-task1.txt
                         └─ qrel_task1_2022_official.tsv          the organisers' name
 """
@@ -20,7 +20,7 @@ Judged = Literal["formula", "visual"]
 Representation = Literal["latex", "slt", "opt"]
 
 Patterns = tuple[str, ...]
-"""Regular expressions of file names, best first, each matched against a whole name without regard to case."""
+"""Regular expressions of file names, best first, each matched against a whole name, ignoring case."""
 
 POSTS: Patterns = (r"Posts\.V[\d.]+\.xml(\.gz)?", r"Posts\.xml(\.gz)?")
 PACKED_POSTS: Patterns = (r"Posts(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
@@ -33,12 +33,12 @@ _VERSION = r"([._]V[\d.]+)?"
 
 
 def packed_table_patterns(kind: Representation) -> Patterns:
-    """Names of the archive of the formula tables of one representation."""
+    """Return the names of the archive of the formula tables of one representation."""
     return (rf"{kind}_representation(_v\d+)?\.(zip|7z|tar\.gz)",)
 
 
 def topic_patterns(year: str, task: Task) -> Patterns:
-    """Names of the topics of a year; Task 3 takes those of Task 1.
+    """Return the names of the topics of a year; Task 3 uses those of Task 1.
 
     Raises:
         ConfigError: the task is not 1, 2 or 3.
@@ -46,13 +46,13 @@ def topic_patterns(year: str, task: Task) -> Patterns:
     of = {1: 1, 2: 2, 3: 1}.get(task)
     if of is None:
         raise ConfigError("task", task, "1, 2 or 3")
-    # The names of 2020 do not tell the task; the two files differ in their version.
+    # The names of 2020 have no task; the files differ in their version.
     plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((of, year), ())
     return (rf"Topics_Task{of}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
 
 
 def topic_table_patterns(year: str, kind: Representation) -> Patterns:
-    """Names of the table of the topics' formulas in one representation."""
+    """Return the names of the table of the topics' formulas in one representation."""
     end = rf"{_VERSION}\.tsv(\.gz)?"
     year_ = re.escape(year)
     plain = {"2020": (rf"Formula_topics_{kind}_V2\.0\.tsv",), "2022": (rf"Topics_Formulas_{kind}\.V0\.1\.tsv",)}
@@ -65,15 +65,15 @@ def topic_table_patterns(year: str, kind: Representation) -> Patterns:
 
 
 def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Patterns:
-    """Names of the judgements of a year, of the official test topics before those of all topics.
+    """Return the names of the judgements of a year; official test topics precede all topics.
 
     Args:
         year: ``2020``, ``2021``, ``2022``, ``sample``.
         task: 1, 2 or 3.
-        judged: in Task 2, whether formula ids or visual ids are judged; of no meaning in the others.
+        judged: in Task 2, whether formula ids or visual ids are judged.
 
     Raises:
-        ConfigError: the task is not 1, 2 or 3, or ``judged`` is neither.
+        ConfigError: the task is not 1, 2 or 3, or ``judged`` has another value.
     """
     if judged not in ("formula", "visual"):
         raise ConfigError("judged", judged, "'formula' or 'visual'")

@@ -1,4 +1,4 @@
-"""Which files of the release a folder has: each role, the file that plays it, or the archive that holds it."""
+"""The files of the release in a folder: each role with its file, or the archive that has it."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ _PASSED_OVER = {"runs", "old versions", "__macosx"}
 
 
 class Release:
-    """The files below a folder, listed once, when the first is asked for.
-
-    Args:
-        path: the folder.
-    """
+    """The files below a folder, listed once, when first needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """All files below the folder in order; runs, old versions and hidden folders are passed over."""
+        """List the files below the folder in order, except for runs, old versions and hidden folders."""
         found = []
         for folder, folders, names in os.walk(self.path):
             folders[:] = sorted(f for f in folders if not f.startswith(".") and f.lower() not in _PASSED_OVER)
@@ -46,9 +42,9 @@ class Release:
         """Return the best file whose name one of the patterns matches, or ``None``.
 
         Args:
-            patterns: best first. Among the files of one pattern the latest version is best.
-            complete: take the complete file; otherwise its ``.mini`` form, cut down to a partial collection, is
-                preferred where it lies beside it.
+            patterns: best first; among the files of one pattern the latest version is the best.
+            complete: whether to return the complete file even if there is a ``.mini`` one, restricted to a partial
+                collection, which is preferred otherwise.
         """
         for pattern in patterns:
             rule = re.compile(pattern, re.IGNORECASE)
@@ -60,10 +56,10 @@ class Release:
         return None
 
     def need(self, what: str, patterns: Patterns, *, complete: bool = False, hint: str = "") -> Path:
-        """Return what :meth:`find` finds.
+        """Return the file of :meth:`find`.
 
         Raises:
-            MissingFileError: nothing was found; says what is missing and which names were looked for.
+            MissingFileError: there is none.
         """
         file = self.find(patterns, complete=complete)
         if file is None:
@@ -71,7 +67,7 @@ class Release:
         return file
 
     def tables(self, kind: Representation) -> tuple[Path, ...]:
-        """Return the numbered formula tables of one representation, of its latest version, in numeric order."""
+        """Return the numbered formula tables of the latest version of one representation, in numeric order."""
         versions: dict[int, list[tuple[int, Path]]] = {}
         for file in self.files:
             folder, name = _TABLE_FOLDER.fullmatch(file.parent.name), _TABLE.fullmatch(file.name)
@@ -81,19 +77,19 @@ class Release:
 
 
 def _version(name: str) -> tuple[int, ...]:
-    """Return the numbers of a name such as ``Posts.V1.3.xml``, so that V1.10 comes after V1.9."""
+    """Return the numbers in a name such as ``Posts.V1.3.xml``, so that V1.10 sorts after V1.9."""
     return tuple(int(number) for number in re.findall(r"\d+", name))
 
 
 def _readable(patterns: Iterable[str]) -> Iterable[str]:
-    """Turn patterns into names that a person reads: ``Posts.V*.xml``."""
+    """Convert patterns to readable names: ``Posts.V*.xml``."""
     for pattern in patterns:
         name = re.sub(r"\(\[\._\]V\[\\d\.\]\+\)\?|\[\\d\.\]\+|\\d\+", "*", pattern)
         yield re.sub(r"\((?:[^()|]*)\)\?|\\", "", name)
 
 
 class Item(NamedTuple):
-    """One role in the release and what plays it."""
+    """A role in the release and its files."""
 
     role: str  # such as "posts" or "judgements 2022, task 2, by visual id"
     reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
@@ -104,7 +100,7 @@ class Item(NamedTuple):
 
 
 def inventory(folder: Path) -> list[Item]:
-    """List the roles of the release and what plays them below a folder; reads names only."""
+    """List the roles of the release with their files below a folder; only names are read."""
     release = Release(folder)
     return [
         _one(release, "posts", "posts", file_names.POSTS, packed=file_names.PACKED_POSTS),
@@ -142,7 +138,7 @@ def _one(
     needed: bool = True,
     packed: Patterns = (),
 ) -> Item:
-    # The complete judgements are checked, not those cut down to a part, which lie beside them.
+    # The complete judgements are checked, not the restricted ones beside them.
     file = release.find(patterns, complete=True) or release.find(patterns)
     if file:
         return Item(role, reader, (file,), "present", needed)

@@ -1,4 +1,4 @@
-"""The paper's statistics of benchmark and corpus (MathAMR+, Table 4.3), counted on a local copy."""
+"""The statistics of benchmark and corpus in the paper (MathAMR+, Table 4.3), counted on a local copy."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Statistic(NamedTuple):
 
 
 _NOTES = {
-    "Task 1 retrieval index (answer posts)": "here all answers; in the paper those that its parser could parse",
+    "Task 1 retrieval index (answer posts)": "here all answers; in the paper those that its parser parsed",
     "Task 2 retrieval index (question+answer posts)": "here all posts with a formula; in the paper those parsed",
 }
 
 
 def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbose: bool = False) -> list[Statistic]:
-    """Count what Table 4.3 counts.
+    """Count the rows of Table 4.3.
 
-    The judgements are the official ones, complete also where the posts are a part. Topics are those with judgements;
-    those of Task 2 by visual id.
+    The judgements are the official ones, complete even if the posts are a part; those of Task 2 are by visual id.
+    Topics are those with judgements.
 
     Args:
-        collection: the local copy; what it lacks is left open.
-        year: whose topics; the paper prints 2022.
-        verbose: show progress.
+        collection: the local copy; the counts of missing files are None.
+        year: the year of the topics; 2022 in the paper.
+        verbose: whether to show progress.
     """
     counts = _post_counts(collection, verbose)
     formulas, visual, holding = _formula_counts(collection, verbose)
@@ -72,7 +72,7 @@ def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int 
 
 
 def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int | None, int | None, int | None]:
-    """Count formulas, visual ids, and the posts that hold a formula."""
+    """Count formulas, visual ids, and posts with a formula."""
     if not collection.latex_tables:
         return None, None, None
     formulas, visual, posts = 0, set(), set()
@@ -87,7 +87,7 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
 
 
 def _small(text: str) -> int | str:
-    """Return an id as a number where it is one: half the memory of a text."""
+    """Return an id as a number if it is one, which takes half the memory of a text."""
     return int(text) if text.isdecimal() and len(text) < 19 else text
 
 

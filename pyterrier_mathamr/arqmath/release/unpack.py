@@ -1,4 +1,4 @@
-"""Unpacks what a release has packed into the form that the readers read; the archives stay."""
+"""Unpack the archives of a release into the files that are read; the archives are kept."""
 
 from __future__ import annotations
 
@@ -24,25 +24,24 @@ _BROKEN = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, ta
 
 
 def packed_files(folder: Path) -> list[Path]:
-    """List the archives of a folder that hold what the readers would read; reads names only."""
+    """List the archives in a folder that have files to read; only names are read."""
     return [item.files[0] for item in inventory(folder) if item.state == "packed"]
 
 
 def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = False) -> list[Path]:
-    """Unpack each archive of the release whose content is not there yet.
+    """Unpack each archive of the release whose content is not unpacked yet.
 
-    ``.zip``, ``.bz2``, ``.xz`` and ``.tar.gz`` are read by Python itself; ``.7z`` needs the extra ``archives``. What is
-    only gzipped (``Posts.V1.3.xml.gz``, ``1.tsv.gz``) is read as it is and not unpacked.
-    Each is unpacked beside itself and moved into place when it is whole, so a run that was stopped leaves no half file,
-    and what was unpacked before is not unpacked again. Nothing is downloaded and nothing deleted.
+    ``.zip``, ``.bz2``, ``.xz`` and ``.tar.gz`` need no other package, ``.7z`` the extra ``archives``. Gzipped files
+    (``Posts.V1.3.xml.gz``, ``1.tsv.gz``) are read without unpacking. The content is moved into place when it is
+    complete, so an interrupted run leaves no partial file. Nothing is downloaded or deleted.
 
     Args:
         folder: the local copy.
-        output: another folder for what is unpacked; beside the archive where not given.
-        verbose: show progress.
+        output: the folder for the content; by default that of each archive.
+        verbose: whether to show progress.
 
     Returns:
-        What was unpacked: files, and folders of formula tables.
+        The unpacked files and folders of formula tables.
 
     Raises:
         ARQMathError: an archive is broken, or would write outside its folder.
@@ -72,11 +71,7 @@ def _unpack(archive: Path, target: Path) -> list[Path]:
 
 
 def _extract(archive: Path, fresh: Path) -> None:
-    """Unpack an archive into an empty folder.
-
-    Raises:
-        ARQMathError: a member would be written outside of it.
-    """
+    """Unpack an archive into an empty folder, outside of which no member may be written."""
     name = archive.name.lower()
     if name.endswith(".zip"):
         with zipfile.ZipFile(archive) as file:
@@ -108,17 +103,13 @@ def _check_names(archive: Path, names: list[str]) -> None:
 
 
 def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
-    """Return what to keep: all there is, or for formula tables one folder of the archive's name, as the readers expect.
-
-    Raises:
-        ARQMathError: an archive of formula tables has none.
-    """
+    """Return what to keep: all of the content, or for formula tables one folder with the name of the archive."""
     stem = archive.name.split(".")[0]
     if "_representation" not in stem.lower():
         return [path for path in sorted(content.iterdir()) if not path.name.startswith((".", "__MACOSX"))]
     tables = [path for path in sorted(content.rglob("*.tsv")) if "__MACOSX" not in path.parts]
     if not tables:
-        raise _error(archive, "it holds no .tsv table")
+        raise _error(archive, "it has no .tsv table")
     folder = ready / stem
     folder.mkdir()
     for table in tables:
@@ -127,7 +118,7 @@ def _as_read(archive: Path, content: Path, ready: Path) -> list[Path]:
 
 
 def _move(path: Path, place: Path) -> Path:
-    """Move into place; what is there already stays."""
+    """Move a file into place; an existing one is kept."""
     if not place.exists():
         move(path, place)
     return place

@@ -80,7 +80,7 @@ def test_a_file_that_ends_in_the_middle_is_bad(sound: Path) -> None:
         found = finding(sound, role)
         assert not found.good, role
         assert any(file.name in problem for problem in found.problems)
-        assert any("ends in the middle" in problem for problem in found.problems)
+        assert any("is truncated" in problem for problem in found.problems)
 
 
 def test_a_gzipped_table_that_is_cut_is_bad(sound: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_gzipped_table_that_is_cut_is_bad(sound: Path) -> None:
 
 def test_ids_that_come_twice_are_bad(sound: Path) -> None:
     change(sound / TABLE, "3\t14\t13", "2\t14\t13")
-    assert finding(sound, "formulas, latex").problems == ("1 ids come twice",)
+    assert finding(sound, "formulas, latex").problems == ("1 duplicate ids",)
     change(sound / POSTS, 'Id="14"', 'Id="13"')
     assert "P108" in finding(sound, "posts").problems[0]
 
@@ -100,9 +100,9 @@ def test_references_to_what_is_not_here_are_told(sound: Path) -> None:
     change(sound / TABLE, "3\t14\t13", "3\t99\t13")
     change(sound / TASK1, "A.301\t0\t14", "A.301\t0\t98")
     (sound / "pairs.tsv").write_text("question_id\tanswer_id\n10\t12\n10\t97\n")
-    assert "1 formulas stand in posts that are not here" in finding(sound, "formulas, latex").notes
+    assert "1 formulas are of posts that are missing here" in finding(sound, "formulas, latex").notes
     assert finding(sound, "judgements 2022, task 1").notes == ("1 of the 2 judged ids are here",)
-    assert finding(sound, "training pairs as a table").notes == ("1 pairs of posts that are not here",)
+    assert finding(sound, "training pairs as a table").notes == ("1 pairs of posts that are missing here",)
 
 
 def test_a_topic_whose_formula_is_not_in_its_question_is_bad(sound: Path) -> None:
