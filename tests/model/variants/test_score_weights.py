@@ -1,4 +1,4 @@
-"""Weights of kinds and the document blend: in training, in scoring, in the model's files, and their fit."""
+"""Weights of kinds and the document blend: in training, in scoring and in the model's files."""
 
 import dataclasses
 import itertools
@@ -10,22 +10,18 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import VirtualKind
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import (
     ContrastiveLoss,
     Encoder,
     MathAMR,
     MathAMRConfig,
-    MissingGraphError,
     ScoreWeights,
     ShapeError,
     Trainer,
     best_matches,
     exact_maxsim,
-    fit_score_weights,
     info_nce,
-    kind_sums,
     maxsim,
     maxsim_matrix,
 )
@@ -177,51 +173,6 @@ def test_queries_carry_their_weights_to_the_index_and_both_scorers_agree(model, 
         embs = index.vec_loader()(pd.DataFrame({"docno": [row.docno]}))["doc_embs"][0]
         query = queries.set_index("qid").loc[row.qid]
         assert row.score == pytest.approx(plain(query["query_embs"], query["query_weights"], 4.0, embs), abs=1e-4)
-
-
-def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
-    import sys
-
-    monkeypatch.setattr(sys.modules[kind_sums.__module__], "_MATCHES", 9)
-    queries = [ragged([n], seed=n)[0].numpy() for n in (3, 1, 5)]
-    documents = [ragged([n], seed=10 + n)[0].numpy() for n in (2, 4)]
-    kinds = [[0, 1, 2], [2], [0, 0, 1, 1, 2]]
-    found = kind_sums(queries, kinds, documents)
-    for b, (query, of_row) in enumerate(zip(queries, kinds, strict=True)):
-        for m, rows in enumerate(documents):
-            best = (query @ rows.T).max(axis=1)
-            sums = [sum(x for x, kind in zip(best, of_row, strict=True) if kind == wanted) for wanted in range(3)]
-            assert found[b, m].tolist() == pytest.approx([*sums, query[-1] @ rows[-1]], abs=1e-5)
-
-
-def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs) -> None:
-    from pyterrier_mathamr.model.training.score_weight_fitting import row_kinds
-
-    for options in ({}, {"formulas": "none"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"}):
-        of = MathAMR(model.config.replace(**options), model.vocabulary, {})
-        from pyterrier_mathamr.graph import graph_tensors
-
-        chosen = {"formulas": of.config.formulas, "virtual_nodes": of.config.virtual_nodes}
-        for graph in graphs.values():
-            kinds = graph_tensors(graph, model.vocabulary, **chosen).kinds.tolist()
-            assert row_kinds(of, graph, len(kinds)) == kinds
-    assert (VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.DOCUMENT) == (0, 1, 2)
-
-
-def test_the_fit_lowers_the_loss_and_leaves_the_vectors_alone(model, graphs, pairs) -> None:
-    fitted = fit_score_weights(model, pairs, graphs)
-    assert fitted.score_weights is not None
-    np.testing.assert_array_equal(fitted.encode([graphs["q0"]])[0], model.encode([graphs["q0"]])[0])
-    assert fit_score_weights(model, pairs, graphs) == fitted
-    without = fit_score_weights(model, pairs, graphs, blend=False)
-    assert without.config.document_blend == "none"
-    some = fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15)
-    assert some != fitted
-
-
-def test_a_pair_without_graph_is_named(model, graphs, pairs) -> None:
-    with pytest.raises(MissingGraphError, match="nowhere"):
-        fit_score_weights(model, [*pairs, ("q0", "nowhere")], graphs)
 
 
 def test_weights_are_immutable() -> None:

@@ -1,0 +1,85 @@
+"""Fitting the weights of a trained model's score: the sums, the optimum, and what the fit leaves alone."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from pyterrier_mathamr._common.listwise import NothingToFitError, listwise_loss
+from pyterrier_mathamr.graph import VirtualKind, graph_tensors
+from pyterrier_mathamr.model import Encoder, MathAMR, MissingGraphError, fit_score_weights, kind_sums
+from pyterrier_mathamr.model.training.score_weight_fitting import row_kinds
+
+
+@pytest.fixture
+def model(small, vocabulary) -> MathAMR:
+    torch.manual_seed(0)
+    encoder = Encoder(small, len(vocabulary.nodes), len(vocabulary.relations))
+    return MathAMR(small, vocabulary, encoder.state_dict())
+
+
+def unit_rows(count: int, seed: int) -> np.ndarray:
+    rows = np.random.default_rng(seed).normal(size=(count, 5)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_kind_sums_are_the_loop_s(monkeypatch) -> None:
+    monkeypatch.setattr(sys.modules[kind_sums.__module__], "_MATCHES", 9)
+    queries = [unit_rows(n, n) for n in (3, 1, 5)]
+    documents = [unit_rows(n, 10 + n) for n in (2, 4)]
+    kinds = [[0, 1, 2], [2], [0, 0, 1, 1, 2]]
+    found = kind_sums(queries, kinds, documents)
+    for b, (query, of_row) in enumerate(zip(queries, kinds, strict=True)):
+        for m, rows in enumerate(documents):
+            best = (query @ rows.T).max(axis=1)
+            sums = [sum(x for x, kind in zip(best, of_row, strict=True) if kind == wanted) for wanted in range(3)]
+            assert found[b, m].tolist() == pytest.approx([*sums, query[-1] @ rows[-1]], abs=1e-5)
+
+
+@pytest.mark.parametrize("changes", [{}, {"formulas": "none"}, {"virtual_nodes": "none"}, {"virtual_nodes": "global"}])
+def test_the_kinds_of_the_fit_are_those_of_the_graphs(model, graphs, changes) -> None:
+    of = MathAMR(model.config.replace(**changes), model.vocabulary, {})
+    chosen = {"formulas": of.config.formulas, "virtual_nodes": of.config.virtual_nodes}
+    for graph in graphs.values():
+        kinds = graph_tensors(graph, model.vocabulary, **chosen).kinds.tolist()
+        assert row_kinds(of, graph, len(kinds)) == kinds
+    assert (VirtualKind.FORMULA, VirtualKind.SENTENCE, VirtualKind.DOCUMENT) == (0, 1, 2)
+
+
+def groups_of(model, graphs, pairs):
+    """The candidates of each question as the fit sees them, from vectors."""
+    queries, documents = (model.encode([graphs[pair[side]] for pair in pairs]) for side in (0, 1))
+    kinds = [row_kinds(model, graphs[question], len(q)) for (question, _), q in zip(pairs, queries, strict=True)]
+    sizes = np.array([len(query) for query in queries])[:, None, None]
+    right = np.eye(len(pairs), dtype=bool)
+    return list(zip(kind_sums(queries, kinds, documents) / sizes, right, strict=True))
+
+
+def test_the_fit_finds_the_weights_of_the_lowest_loss_and_leaves_the_vectors_alone(model, graphs, pairs) -> None:
+    fitted = fit_score_weights(model, pairs, graphs)
+    weights, groups = fitted.score_weights, groups_of(model, graphs, pairs)
+    found = np.array([weights.formula, weights.sentence, weights.document, weights.blend])
+    lowest = listwise_loss(groups, found)
+    assert lowest < listwise_loss(groups, [1, 1, 1, 0])
+    for i in range(4):
+        for factor in (0.5, 2.0):
+            other = np.where(np.arange(4) == i, found * factor, found)
+            assert lowest <= listwise_loss(groups, other) + 1e-3  # the ridge of the fit moves the optimum a little
+    np.testing.assert_array_equal(fitted.encode([graphs["q0"]])[0], model.encode([graphs["q0"]])[0])
+
+
+def test_the_fit_is_repeatable_may_leave_out_the_blend_and_samples(model, graphs, pairs) -> None:
+    fitted = fit_score_weights(model, pairs, graphs)
+    assert fit_score_weights(model, pairs, graphs) == fitted
+    assert fit_score_weights(model, pairs, graphs, blend=False).config.document_blend == "none"
+    some = fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15)
+    assert some.score_weights != fitted.score_weights
+    assert fit_score_weights(model, pairs, graphs, max_questions=10, max_answers=15) == some
+
+
+def test_pairs_without_graph_or_without_a_wrong_answer_are_refused(model, graphs, pairs) -> None:
+    with pytest.raises(MissingGraphError, match="nowhere"):
+        fit_score_weights(model, [*pairs, ("q0", "nowhere")], graphs)
+    with pytest.raises(NothingToFitError):
+        fit_score_weights(model, pairs[:1], graphs)
