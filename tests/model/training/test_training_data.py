@@ -226,6 +226,18 @@ def test_sub_expressions_need_the_virtual_nodes_of_formulas(small) -> None:
     assert small.replace(subexpression=0.5, features="text", text_residual=False).subexpression == 0.5
 
 
+def test_batches_are_shuffled_by_seed_and_epoch_and_those_of_validation_are_not(small, pairs) -> None:
+    data = TrainingData.read(small, pairs, validation=pairs[:9])
+    first = data.batches(small, 1)
+    assert sorted(pair for batch, _ in first for pair in batch) == sorted(pairs[9:])[:15]
+    assert [len(batch) for batch, _ in first] == [8, 7]
+    assert [len(batch) for batch, _ in data.batches(small, 1, processes=2)] == [15]
+    assert data.batches(small, 1) == first
+    assert first != data.batches(small, 2)
+    assert first != data.batches(small.replace(seed=7), 1)
+    assert data.validation_batches(small) == [(pairs[:8], [])]  # a ninth pair alone has no negative
+
+
 def test_the_data_of_a_run_knows_every_post_it_needs(small, pairs, negatives) -> None:
     config = small.replace(hard_negatives=1)
     data = TrainingData.read(
