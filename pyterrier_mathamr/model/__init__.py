@@ -9,21 +9,18 @@ from .encoder.maxsim import best_matches, exact_maxsim, maxsim, maxsim_matrix
 from .encoder.plan import RelationPlan
 from .encoder.rgcn import RelationalGraphConv
 from .errors import (
-    MissingFeaturesError,
     MissingGraphError,
     ModelError,
     ModelFileError,
-    ModelFormatError,
-    ModelHubError,
     ModelNotFoundError,
     NonFiniteLossError,
     ShapeError,
     TrainingError,
-    UnknownOptionError,
     UnsafeModelError,
 )
 from .identity import vectors_by
 from .mathamr import MathAMR
+from .options import ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 from .training.augment import augment
 from .training.distributed import is_first
 from .training.history import EpochRecord
@@ -31,7 +28,6 @@ from .training.losses import ContrastiveLoss, info_nce, normalise
 from .training.score_weight_fitting import fit_score_weights, kind_sums
 from .training.trainer import Trainer
 from .transformers import DocEncoder, QueryEncoder, TextScorer
-from .variants.attention import MemberAttention
 from .variants.bags import WordBags
 from .variants.score_weights import ScoreWeights
 from .variants.text import TextEncoder
@@ -44,13 +40,9 @@ __all__ = [
     "InitialState",
     "MathAMR",
     "MathAMRConfig",
-    "MemberAttention",
-    "MissingFeaturesError",
     "MissingGraphError",
     "ModelError",
     "ModelFileError",
-    "ModelFormatError",
-    "ModelHubError",
     "ModelNotFoundError",
     "NonFiniteLossError",
     "ProjectionHead",
@@ -58,14 +50,17 @@ __all__ = [
     "RelationPlan",
     "RelationalGraphConv",
     "RelationalLayer",
+    "ScoreOptions",
     "ScoreWeights",
     "ShapeError",
     "TextEncoder",
+    "TextOptions",
     "TextScorer",
     "Trainer",
     "TrainingError",
-    "UnknownOptionError",
+    "TrainingOptions",
     "UnsafeModelError",
+    "VocabularyOptions",
     "WordBags",
     "augment",
     "best_matches",

@@ -29,7 +29,7 @@ from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
 
 from .config import MathAMRConfig
-from .errors import ModelFileError, ModelFormatError, ModelHubError, ModelNotFoundError
+from .errors import ModelFileError, ModelNotFoundError
 
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
@@ -87,15 +87,18 @@ def find_folder(name: str | Path) -> Path:
     """Find a model's folder by bundled name, path or name on the hub.
 
     Raises:
-        ModelNotFoundError: there is no such model; it names the bundled ones.
-        ModelHubError: the name is one on the hub, which does not give the model.
+        ModelNotFoundError: there is no such model, or the hub cannot be reached.
     """
     if str(name).startswith(HUB):
         return _from_hub(str(name).removeprefix(HUB))
     for folder in (Path(name), BUNDLED / name):
         if (folder / CONFIG).is_file():
             return folder
-    raise ModelNotFoundError(str(name), sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}")))
+    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))) or "none is installed"
+    known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
+    raise ModelNotFoundError(
+        str(name), f"{known}. Give a bundled name, the path that save() wrote, or hf:organisation/name"
+    )
 
 
 def short_name(folder: Path) -> str:
@@ -116,21 +119,23 @@ def _from_hub(name: str) -> Path:
     """Fetch the three files of a model from the hub, or take them from its cache.
 
     Raises:
-        ModelHubError: there is no such model on the hub, or the hub cannot be reached.
+        ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
         MissingExtraError: huggingface_hub is not installed.
     """
     hub = require("huggingface_hub", "hub")
     try:
         return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
-        raise ModelHubError(name, str(error).strip().partition("\n")[0]) from error
+        problem = str(error).strip().partition("\n")[0]
+        fix = "Check the name and the connection; without one, give the path of a copy"
+        raise ModelNotFoundError(HUB + name, f"it cannot be fetched ({problem}). {fix}") from error
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Read and check ``config.json``, and that the other files are there.
 
     Raises:
-        ModelFileError: a file is missing or damaged; ModelFormatError: of a format this release does not read.
+        ModelFileError: a file is missing, damaged or of a format that this release does not read.
     """
     path = folder / CONFIG
     try:
@@ -140,11 +145,12 @@ def read_manifest(folder: Path) -> Manifest:
         version = content["format"]
         readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
         if version not in readable:
-            raise ModelFormatError(path, version, readable)
+            problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
+            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
         found = Manifest(
             MathAMRConfig.from_dict(content["config"]), str(content["vocabulary"]), str(content["weights"])
         )
-    except ModelFormatError:
+    except ModelFileError:
         raise
     except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
         raise ModelFileError(path, f"no model description ({type(error).__name__}: {error})") from error

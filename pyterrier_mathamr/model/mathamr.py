@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
@@ -21,7 +21,6 @@ from pyterrier_mathamr.store import new_folder
 
 from .config import MathAMRConfig
 from .devices import choose_device
-from .encoder.encoder import Encoder
 from .files import (
     Manifest,
     find_folder,
@@ -35,8 +34,9 @@ from .files import (
     write_model,
 )
 from .tensors import batches_by_size, tensors_of
+from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
-from .variants.start import first_encoder, starting_weights
+from .variants.starting_weights import random_network, starting_weights
 from .variants.text import TextEncoder
 from .variants.text_folder import encoder_of
 
@@ -75,12 +75,12 @@ class MathAMR:
         text: TextEncoder | None = None,
     ) -> None:
         self.config = config
-        self.text = text or TextEncoder(config.text_model)
+        self.text = text or TextEncoder(config.text.text_model)
         self._folder: Path | None = None
         self._vocabulary: Vocabulary | None = vocabulary
         self._weights: dict[str, Tensor] | None = dict(weights)
         self._manifest: Manifest | None = None
-        self._encoders: dict[str, Encoder] = {}
+        self._encoders: dict[str, nn.Module] = {}
 
     @classmethod
     def from_pretrained(cls, name_or_path: str | Path, *, text: TextEncoder | None = None) -> MathAMR:
@@ -93,7 +93,7 @@ class MathAMR:
                 from inside the folder, never from another path.
 
         Raises:
-            ModelNotFoundError: there is no such model. ModelHubError: the hub does not give it.
+            ModelNotFoundError: there is no such model, or the hub cannot be reached.
             ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path.
         """
         folder = find_folder(name_or_path)
@@ -116,11 +116,16 @@ class MathAMR:
             graphs: of the training posts; the vocabulary, and the directions or words of text, are taken from them.
             text: see the class.
         """
-        options = {"size": config.vocabulary_size, "min_number_count": config.min_number_count}
-        vocabulary = Vocabulary.build(graphs, min_role_count=config.min_role_count, **options)
-        text = text or TextEncoder(config.text_model)
-        encoder = first_encoder(config, vocabulary)
-        if config.features != "lookup":
+        sizes = config.vocabulary
+        vocabulary = Vocabulary.build(
+            graphs,
+            size=sizes.vocabulary_size,
+            min_number_count=sizes.min_number_count,
+            min_role_count=sizes.min_role_count,
+        )
+        text = text or TextEncoder(config.text.text_model)
+        encoder = random_network(config, vocabulary)
+        if config.text.features != "lookup":
             tensors = tensors_of(graphs, vocabulary, config, len(graphs), False, text)
             encoder.load_state_dict(starting_weights(config, vocabulary, graphs, tensors, text), strict=False)
         return cls(config, vocabulary, encoder.state_dict(), text=text)
@@ -186,7 +191,7 @@ class MathAMR:
             self._weights = read_weights(*self._source(), self._build)
         return self._weights
 
-    def encoder(self, device: str | None = None) -> Encoder:
+    def encoder(self, device: str | None = None) -> nn.Module:
         """Give the network in evaluation mode, built on first use.
 
         Args:
@@ -280,8 +285,8 @@ class MathAMR:
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 
-    def _build(self) -> Encoder:
-        return Encoder(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
+    def _build(self) -> nn.Module:
+        return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
 
     def _source(self) -> tuple[Path, Manifest]:
         if self._folder is None or self._manifest is None:

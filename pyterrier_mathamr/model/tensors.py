@@ -11,7 +11,7 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, grap
 
 from .config import MathAMRConfig
 from .variants.text import TextEncoder
-from .variants.text_features import PostTexts, text_features
+from .variants.text_rows import PostTexts, text_features
 
 _AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
 
@@ -59,7 +59,7 @@ def stream_tensors(
             virtual_nodes=config.virtual_nodes,
             auxiliary=config.auxiliary,
         )
-        if config.features != "text":
+        if config.text.features != "text":
             yield tensors
             continue
         waiting.append((tensors, PostTexts.of(graph, tensors.kinds.tolist(), config)))

@@ -4,10 +4,11 @@ import pickle
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model import MathAMRConfig, UnknownOptionError
+from pyterrier_mathamr.model import MathAMRConfig, ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 
 
 def test_the_defaults_are_the_paper_s_experiments() -> None:
@@ -56,10 +57,60 @@ def test_json_gives_the_same_configuration_back() -> None:
 
 
 def test_unknown_options_are_all_named() -> None:
-    with pytest.raises(UnknownOptionError, match=r"'heads', 'laiers'.*layers") as caught:
-        MathAMRConfig.from_dict({"laiers": 2, "heads": 8, "hidden": 32})
-    assert caught.value.names == ("heads", "laiers")
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    for options in ({"laiers": 2, "heads": 8, "hidden": 32}, {"training": {"laiers": 2, "heads": 8, "beta": 0.5}}):
+        with pytest.raises(ConfigError, match=r"\['heads', 'laiers'\].*use .*beta") as caught:
+            MathAMRConfig.from_dict(options)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_an_option_is_given_and_read_by_its_group_or_by_its_own_name(tmp_path) -> None:
+    flat = MathAMRConfig(
+        layers=2, batch_size=16, beta=0.3, features="words", kind_weights=[1, 2, 3], vocabulary_size=99
+    )
+    groups = {"text": TextOptions(features="words"), "vocabulary": VocabularyOptions(vocabulary_size=99)}
+    typed = MathAMRConfig(
+        layers=2,
+        training=TrainingOptions(batch_size=16, beta=0.3),
+        score=ScoreOptions(kind_weights=(1, 2, 3)),
+        **groups,
+    )
+    assert flat == typed == MathAMRConfig(layers=2, batch_size=16, training={"beta": 0.3}, score=flat.score, **groups)
+    assert (flat.beta, flat.training.beta, flat.text.features) == (0.3, 0.3, "words")
+    (tmp_path / "c.yaml").write_text("layers: 2\ntraining:\n  learning_rate: 1e-3\n  beta: 0.5\n")
+    assert MathAMRConfig.from_file(tmp_path / "c.yaml").replace(beta=0.3).training == TrainingOptions(
+        learning_rate=1e-3, beta=0.3
+    )
+    assert flat.replace(training=TrainingOptions()) == flat.replace(batch_size=32, beta=1.0)
+    assert list(flat.to_dict())[:3] == ["formulas", "virtual_nodes", "auxiliary"]
+    assert flat.choices()["kind_weights"] == (1, 2, 3)
+    with pytest.raises(AttributeError, match="heads"):
+        _ = flat.heads
+    with pytest.raises(ConfigError, match="training=3"):
+        MathAMRConfig(training=3)
+    with pytest.raises(ConfigError, match="batch_size"):
+        TrainingOptions(batch_size=1)
+
+
+def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
+    config = MathAMRConfig(layers=np.int64(2), beta=np.float32(0.5))
+    assert MathAMRConfig.from_json(config.to_json()) == config == MathAMRConfig(layers=2, beta=0.5)
+
+
+@pytest.mark.parametrize(
+    ("option", "default", "other"),
+    [
+        ("aggregation", "mean", "attention"),
+        ("formula_contrast", 0.0, 0.3),
+        ("sentence_dropout", 0, 0.2),
+        ("text_rows", "all", "document"),
+        ("text_concepts", False, True),
+    ],
+)
+def test_a_removed_option_is_read_at_its_default_and_refused_by_name_elsewhere(option, default, other) -> None:
+    assert MathAMRConfig.from_dict({option: default, "layers": 1}) == MathAMRConfig(layers=1)
+    assert option not in MathAMRConfig(**{option: default}).to_dict()
+    with pytest.raises(ConfigError, match=f"{option}={other!r}.*no longer in the package"):
+        MathAMRConfig.from_dict({option: other})
 
 
 @pytest.mark.parametrize(

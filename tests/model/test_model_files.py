@@ -17,8 +17,6 @@ from pyterrier_mathamr.model import (
     MathAMR,
     ModelError,
     ModelFileError,
-    ModelFormatError,
-    ModelHubError,
     ModelNotFoundError,
     files,
 )
@@ -83,7 +81,7 @@ def test_a_name_that_the_hub_does_not_give_says_why_and_what_to_do(error, monkey
         raise error
 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
-    with pytest.raises(ModelHubError, match=r"hf:some/one cannot be fetched \((no connection|not a name)\)") as caught:
+    with pytest.raises(ModelNotFoundError, match=r"hf:some/one': .*fetched \((no connection|not a name)\)") as caught:
         MathAMR.from_pretrained("hf:some/one")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
@@ -249,7 +247,7 @@ def test_a_damaged_description_is_refused(folder, change) -> None:
 def test_an_unknown_format_names_the_formats_that_can_be_read(folder) -> None:
     content = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**content, "format": 99}))
-    with pytest.raises(ModelFormatError, match=r"99.*reads 1 to 1") as caught:
+    with pytest.raises(ModelFileError, match=r"99.*reads 1 to 1.*Install") as caught:
         MathAMR.from_pretrained(folder)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
@@ -288,7 +286,7 @@ def test_files_of_another_model_are_refused(model, folder, small, vocabulary, gr
 
 
 def test_every_error_of_the_room_is_one_of_the_package(folder) -> None:
-    assert issubclass(ModelFormatError, ModelError)
+    assert issubclass(ModelFileError, ModelError)
     assert issubclass(ModelNotFoundError, ModelError)
 
 

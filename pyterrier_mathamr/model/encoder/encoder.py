@@ -1,4 +1,10 @@
-"""The encoder of Figure 3.3: first states, L relational layers, the projection head, unit rows."""
+"""The encoder of Figure 3.3, in the paper's order.
+
+::
+
+    InitialState  ──h⁰──▶  L × RelationalLayer  ──hᴸ──▶  ProjectionHead  ──z──▶  z / ‖z‖
+    labels, 4.3.4          equation 3.1                   equation 3.3            one unit row for each retrieval node
+"""
 
 from __future__ import annotations
 
@@ -10,8 +16,6 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphBatch
 from pyterrier_mathamr.model.config import MathAMRConfig
-from pyterrier_mathamr.model.variants.bags import WordBags
-from pyterrier_mathamr.model.variants.text_vectors import TextVectors
 
 from .initial import InitialState
 from .plan import RelationPlan
@@ -54,7 +58,7 @@ class RelationalLayer(nn.Module):
             batch: the edges.
             plan: the edges, sorted.
             attributes: float32 ``[R, d]``, a learned vector for each relation, or ``None``.
-            targets: int64 ``[t]``, distinct nodes, where only their states are wanted; the plan is theirs.
+            targets: int64 ``[t]``, distinct nodes: compute only their states, with a plan made for them.
 
         Returns:
             float32 ``[N, d]``, or ``[t, d]``.
@@ -102,15 +106,6 @@ class Encoder(nn.Module):
         self, config: MathAMRConfig, num_labels: int, num_relations: int, convolution: Convolution | None = None
     ) -> None:
         super().__init__()
-        self.text = TextVectors(config) if config.features == "text" else None
-        if config.text_alone:
-            return  # what the graph would need has no part in the vectors
-        self.bags = WordBags(config) if config.word_residual else None
-        if config.bags_alone:
-            self.initial = InitialState(
-                config.replace(initialisation="mean", learned="none", aggregation="mean"), num_labels
-            )
-            return
         self.initial = InitialState(config, num_labels)
         self.attributes = nn.Parameter(torch.empty(num_relations, config.hidden)) if config.edge_attributes else None
         if self.attributes is not None:
@@ -119,27 +114,23 @@ class Encoder(nn.Module):
         self.head = ProjectionHead(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Encode a batch.
+        """Encode a batch of graphs: float32 ``[r, d_p]``, unit rows in the order of ``batch.virtual``."""
+        return F.normalize(self.project(batch), dim=1)
 
-        Args:
-            batch: graphs end to end.
+    def project(self, batch: GraphBatch) -> Tensor:
+        """Compute the rows before they are normalised, z of equation 3.3: float ``[r, d_p]``."""
+        h = self.first_states(batch)  # [N, d]
+        h = self.pass_messages(h, batch)  # [r, d]
+        z: Tensor = self.head(h)  # [r, d_p]
+        return z
 
-        Returns:
-            float32 ``[r, d_p]``, rows of unit length in the order of ``batch.virtual``.
-        """
-        if self.text is not None and self.text.alone:
-            return F.normalize(self.text.finish(None, batch), dim=1)  # [r, d_p]
-        if self.bags is not None and self.bags.alone:
-            return F.normalize(self.bags(None, self.initial.labels(batch.nodes), batch), dim=1)  # [r, d_p]
-        h = self.initial(batch.nodes, batch.edge_index, batch.virtual, batch.kinds, batch.is_virtual)  # [N, d]
-        h = h if self.text is None else self.text.begin(h, batch)
-        h = self._pass_messages(h, batch)  # [r, d]
-        z = self.head(h)  # [r, d_p]
-        z = z if self.bags is None else self.bags(z, self.initial.labels(batch.nodes), batch)
-        return F.normalize(z if self.text is None else self.text.finish(z, batch), dim=1)
+    def first_states(self, batch: GraphBatch) -> Tensor:
+        """Compute h⁰: float ``[N, d]``."""
+        h: Tensor = self.initial(batch)
+        return h
 
-    def _pass_messages(self, h: Tensor, batch: GraphBatch) -> Tensor:
-        """Apply the layers, the last one only where it is looked at: states ``[N, d]`` to ``[r, d]``, those of rows."""
+    def pass_messages(self, h: Tensor, batch: GraphBatch) -> Tensor:
+        """Apply the layers, the last one only for retrieval nodes: h⁰ ``[N, d]`` to their hᴸ ``[r, d]``."""
         if len(self.layers) == 0:
             return h.index_select(0, batch.virtual)
         *earlier, last = self.layers

@@ -23,7 +23,7 @@ from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
 from pyterrier_mathamr.model.mathamr import MathAMR
 from pyterrier_mathamr.model.variants.score_weights import trained_config
-from pyterrier_mathamr.model.variants.start import first_encoder, starting_weights
+from pyterrier_mathamr.model.variants.starting_weights import random_network, starting_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder
 
 from .checkpoint import TrainingState
@@ -162,7 +162,7 @@ class Trainer:
         arrays = () if made is None else (made[name] for name in names)
         trained = (graphs[name] for name in names)
         begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))
-        return {**first_encoder(config, vocabulary).state_dict(), **begun}
+        return {**random_network(config, vocabulary).state_dict(), **begun}
 
     def _model(self, state: TrainingState, vocabulary: Vocabulary) -> MathAMR:
         """Build the model of the best epoch."""

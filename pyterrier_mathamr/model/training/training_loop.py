@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import NonFiniteLossError
-from pyterrier_mathamr.model.variants.start import first_encoder
+from pyterrier_mathamr.model.variants.starting_weights import random_network
 
 from .batches import Batch, BatchMaker, Prefetch
 from .checkpoint import TrainingState, optimizer_tensors, restore_optimizer
@@ -63,7 +63,7 @@ class TrainingLoop:
         self.config, self.vocabulary, self.device = config, vocabulary, device
         self.group = group or ProcessGroup(device)
         self.verbose = verbose and self.group.rank == 0
-        encoder = first_encoder(config, vocabulary)
+        encoder = random_network(config, vocabulary)
         if weights is not None:
             encoder.load_state_dict(dict(weights))
         self.encoder, self.loss = encoder.to(device), ContrastiveLoss(config).to(device)

@@ -1,1 +1,11 @@
-"""What goes beyond the paper's model: text and words as features, weights of the score, first weights."""
+"""What goes beyond the paper's model, and where each part enters.
+
+::
+
+    starting_weights   before training: labels from word vectors, projections from principal directions
+    text_rows          GraphTensors.features from the text of each row, by a TextEncoder (text, text_folder)
+    network            the module that encodes a batch: the paper's Encoder or one with text_rows or bags
+    score_weights      w and a of the score: Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc
+
+Everything else reads the paper: a model with default options passes through none of these but :func:`network.network`.
+"""

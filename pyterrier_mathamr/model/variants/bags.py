@@ -1,14 +1,14 @@
-"""Rows that begin as bags of words: the sum of the label vectors of a row's nodes, projected.
+"""Rows as bags of words: the sum of the label vectors of a row's nodes, projected.
 
 ::
 
-    b  Σ label vectors of the row's content nodes;  of a document: Σ b of its formulas and sentences
-    z  what the graph makes of it                   row = unit(P b) + s_k unit(z)     s_k begins at 0
+    b = Σ label vectors of the row's content nodes;  of a document: Σ b of its formulas and sentences
+    row = unit(P b) + s_k unit(z)                    z: what the graph makes of it; s_k starts at 0
 
-The length of a label's vector is its weight, and begins as its inverse document frequency. P begins as the principal
+The length of a label's vector is its weight, and starts as its inverse document frequency. P starts as the principal
 directions of the training posts' bags without the first few, which all posts have in common (Arora et al., ICLR 2017;
 Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and what training adds to it is
-small; through the two layers of the projection head nothing of the word vectors' geometry would be left.
+small; the two layers of the projection head would leave nothing of the word vectors' geometry.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, VirtualKind, collate
 from pyterrier_mathamr.model.config import MathAMRConfig
-
-from .attention import members
+from pyterrier_mathamr.model.encoder.encoder import Encoder
+from pyterrier_mathamr.model.encoder.initial import InitialState, members
 
 COMMON = 3
 """Principal directions that bags have in common and that P leaves out."""
@@ -33,7 +33,7 @@ _AT_ONCE = 256
 
 
 class WordBags(nn.Module):
-    """Join the bags of rows and what the graph makes of them.
+    """P and s of the equations above.
 
     Args:
         config: ``hidden`` d, ``projection`` d_p and ``layers``.
@@ -41,25 +41,42 @@ class WordBags(nn.Module):
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
-        self.alone = config.bags_alone
         self.project = nn.Linear(config.hidden, config.projection, bias=False)
-        self.share = None if self.alone else nn.Parameter(torch.zeros(len(VirtualKind)))
+        if config.layers:
+            self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
 
-    def forward(self, rows: Tensor | None, labels: Tensor, batch: GraphBatch) -> Tensor:
-        """Make the rows.
+    def forward(self, labels: Tensor, batch: GraphBatch) -> Tensor:
+        """Compute unit(P b) from the vector of each node's label: float ``[N, d]`` to ``[r, d_p]``."""
+        return F.normalize(self.project(bags_of(labels, batch)), dim=1)
 
-        Args:
-            rows: float ``[r, d_p]``, what the graph makes of them, or ``None`` for a model of bags alone.
-            labels: float ``[N, d]``, the vector of each node's label.
-            batch: the graphs.
 
-        Returns:
-            float ``[r, d_p]``, not yet of unit length.
-        """
-        bags: Tensor = self.project(bags_of(labels, batch))
-        if rows is None or self.share is None:
-            return bags
-        return F.normalize(bags, dim=1) + self.share[batch.kinds].unsqueeze(1) * F.normalize(rows, dim=1)
+class BagsAlone(nn.Module):
+    """The network of ``word_residual`` without layers: row = unit(P b)."""
+
+    def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
+        super().__init__()
+        self.bags = WordBags(config)
+        self.initial = InitialState(config.replace(initialisation="mean", learned="none"), num_labels)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """Encode a batch of graphs: float32 ``[r, d_p]``, unit rows."""
+        rows: Tensor = self.bags(self.initial.labels(batch.nodes), batch)
+        return rows
+
+
+class BagEncoder(Encoder):
+    """The paper's encoder, whose vectors are added to bags of words."""
+
+    def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
+        bags = WordBags(config)
+        super().__init__(config, num_labels, num_relations)
+        self.bags = bags
+
+    def project(self, batch: GraphBatch) -> Tensor:
+        """Compute unit(P b) + s_k unit(z): float ``[r, d_p]``."""
+        z = F.normalize(super().project(batch), dim=1)  # [r, d_p]
+        rows: Tensor = self.bags(self.initial.labels(batch.nodes), batch)
+        return rows + self.bags.share[batch.kinds].unsqueeze(1) * z
 
 
 def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
@@ -84,16 +101,16 @@ def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
 
 
 def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int) -> Tensor:
-    """Give each label's vector the length of its inverse document frequency, log((m + 1) / (df + ½)).
+    """Scale each label's vector to the length of its inverse document frequency, log((m + 1) / (df + ½)).
 
     Args:
-        vectors: float32 ``[num_labels, d]``, about as long as each other; zero for labels without a word, which get
-            random ones.
+        vectors: float32 ``[num_labels, d]``, of similar lengths; zero for labels without a word, which get random
+            vectors.
         tensors: of the m training posts.
         seed: of the random vectors.
 
     Returns:
-        float32 ``[num_labels, d]``, of length 1 in the mean.
+        float32 ``[num_labels, d]``, of mean length 1.
     """
     posts = np.zeros(len(vectors), dtype=np.int64)
     for post in tensors:
@@ -108,12 +125,7 @@ def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int)
 
 
 def bag_blocks(labels: Tensor, tensors: Sequence[GraphTensors]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Make the bags of some posts at a time: float32 ``[r, d]``, rows of unit length, and their kinds, int64 ``[r]``.
-
-    Args:
-        labels: float32 ``[num_labels, d]``.
-        tensors: of the posts.
-    """
+    """Yield the unit bags of some posts at a time, float32 ``[r, d]``, and their kinds, int64 ``[r]``."""
     for start in range(0, len(tensors), _AT_ONCE):
         batch = collate(tensors[start : start + _AT_ONCE])
         yield F.normalize(bags_of(labels[batch.nodes], batch), dim=1), batch.kinds

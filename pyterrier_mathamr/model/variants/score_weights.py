@@ -49,11 +49,12 @@ class ScoreWeights:
         Returns:
             ``None`` where the configuration asks for plain MaxSim.
         """
-        if config.kind_weights == "none" and config.document_blend == "none":
+        kinds, blend = config.score.kind_weights, config.score.document_blend
+        if kinds == "none" and blend == "none":
             return None
-        formula, sentence, document = (1.0, 1.0, 1.0) if isinstance(config.kind_weights, str) else config.kind_weights
-        blend = {"none": 0.0, "learned": 1.0}.get(str(config.document_blend), config.document_blend)
-        return cls(float(formula), float(sentence), float(document), float(blend))
+        formula, sentence, document = (1.0, 1.0, 1.0) if isinstance(kinds, str) else kinds
+        number = (0.0 if blend == "none" else 1.0) if isinstance(blend, str) else blend
+        return cls(float(formula), float(sentence), float(document), float(number))
 
     def of_rows(self, rows: int, formulas: int, document: bool = True) -> npt.NDArray[np.float64]:
         """Give the weight of each row of a query.
@@ -84,8 +85,8 @@ class LearnedWeights(nn.Module):
         super().__init__()
         start = ScoreWeights.of(config) or ScoreWeights()
         for name, option, value in (
-            ("kinds", config.kind_weights, [start.formula, start.sentence, start.document]),
-            ("blend", config.document_blend, start.blend),
+            ("kinds", config.score.kind_weights, [start.formula, start.sentence, start.document]),
+            ("blend", config.score.document_blend, start.blend),
         ):
             learned = nn.Parameter(torch.tensor(value).log()) if option == "learned" else None
             self.register_parameter(f"log_{name}", learned)

@@ -37,7 +37,7 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
     Raises:
         UnsafeModelError: the name is a path that leads elsewhere.
     """
-    name = config.text_model
+    name = config.text.text_model
     if _is_part(name, folder) and (folder / name).is_dir():
         return str(folder / name)
     if not _HUB_NAME.fullmatch(name) or ".." in name or Path(name).exists():

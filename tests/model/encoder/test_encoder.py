@@ -43,7 +43,7 @@ def test_the_encoder_equals_equations_3_1_and_3_3_with_pytorch_geometric_s_layer
     config = small.replace(edge_attributes=False, layers=3)
     encoder = make(config, vocabulary)
     batch = collate(tensors_of(list(graphs.values())[:5], vocabulary, config, 5, False))
-    h = encoder.initial(batch.nodes, batch.edge_index, batch.virtual, batch.kinds, batch.is_virtual)
+    h = encoder.initial(batch)
     for layer in encoder.layers:
         judge = FastRGCNConv(16, 16, len(vocabulary.relations), 4)
         judge.load_state_dict(layer.conv.state_dict())

@@ -1,8 +1,11 @@
 """First states of virtual nodes, each of the paper's conditions worked by hand."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from pyterrier_mathamr.graph import GraphBatch
 from pyterrier_mathamr.model import InitialState, MathAMRConfig
 
 # Nodes 0, 1, 2 are content, 3 is a formula's, 4 a sentence's, 5 the document's virtual node.
@@ -11,6 +14,8 @@ VIRTUAL, KINDS = torch.tensor([3, 4, 5]), torch.tensor([0, 1, 2])
 IS_VIRTUAL = torch.tensor([False, False, False, True, True, True])
 FORWARD = [(3, 0), (3, 1), (4, 2), (5, 3), (5, 4), (5, 0), (3, 4)]  # the last is an auxiliary edge
 EDGES = torch.tensor([*FORWARD, *((b, a) for a, b in FORWARD)]).T
+TYPES, ENDS = torch.zeros(len(FORWARD) * 2, dtype=torch.long), torch.tensor([0, 3])
+BATCH = GraphBatch(NODES, EDGES, TYPES, VIRTUAL, KINDS, ENDS, IS_VIRTUAL, torch.tensor([0, 6]))
 
 
 def begin(initialisation: str, learned: str) -> tuple[InitialState, torch.Tensor]:
@@ -18,7 +23,7 @@ def begin(initialisation: str, learned: str) -> tuple[InitialState, torch.Tensor
     module = InitialState(MathAMRConfig(hidden=2, initialisation=initialisation, learned=learned), 4)
     with torch.no_grad():
         module.labels.weight.copy_(torch.tensor([[1.0, 0.0], [3.0, 2.0], [5.0, 4.0], [99.0, 99.0]]))
-    return module, module(NODES, EDGES, VIRTUAL, KINDS, IS_VIRTUAL)
+    return module, module(BATCH)
 
 
 # Formula: mean of nodes 0 and 1. Sentence: node 2. Document: mean of formula, sentence and node 0.
@@ -37,7 +42,7 @@ def test_zero_begins_with_zeros_and_the_learned_vector_follows_its_kind() -> Non
     assert not state[3:].any()
     with torch.no_grad():
         module.kinds.copy_(torch.tensor([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
-    assert module(NODES, EDGES, VIRTUAL, KINDS, IS_VIRTUAL)[3:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert module(BATCH)[3:, 0].tolist() == [1.0, 2.0, 3.0]
 
 
 def test_random_vectors_differ_by_kind_and_learn_only_where_asked() -> None:
@@ -75,12 +80,12 @@ def test_learned_parts_cost_what_the_paper_s_table_4_14_says(learned, more) -> N
 
 def test_a_virtual_node_without_members_is_zero() -> None:
     module, _ = begin("mean", "none")
-    state = module(NODES, EDGES[:, :0], VIRTUAL, KINDS, IS_VIRTUAL)
+    state = module(replace(BATCH, edge_index=EDGES[:, :0]))
     assert not state[3:].any()
 
 
 def test_retrieval_nodes_that_are_content_nodes_keep_their_label_s_state() -> None:
     module, _ = begin("mean", "embedding")
-    none_virtual = torch.zeros(6, dtype=torch.bool)
-    state = module(NODES, EDGES, torch.tensor([0, 2]), torch.tensor([0, 1]), none_virtual)
+    rows, kinds = torch.tensor([0, 2]), torch.tensor([0, 1])
+    state = module(replace(BATCH, virtual=rows, kinds=kinds, is_virtual=torch.zeros(6, dtype=torch.bool)))
     torch.testing.assert_close(state, module.labels(NODES))

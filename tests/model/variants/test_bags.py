@@ -9,9 +9,9 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import MASK_ID, NodeKind, collate, graph_tensors
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, WordBags
-from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.tensors import tensors_of
 from pyterrier_mathamr.model.variants.bags import COMMON, bag_blocks, bags_of, weighted_labels
+from pyterrier_mathamr.model.variants.network import network
 
 
 class Letters:
@@ -95,7 +95,7 @@ def test_the_directions_that_all_bags_share_are_left_out(graphs, config, text):
 
 def test_the_graph_gets_its_share_by_training(graphs, config, vocabulary):
     torch.manual_seed(0)
-    encoder = Encoder(config.replace(layers=1), len(vocabulary.nodes), len(vocabulary.relations))
+    encoder = network(config.replace(layers=1), len(vocabulary.nodes), len(vocabulary.relations))
     batch = collate([graph_tensors(graph, vocabulary) for graph in list(graphs.values())[:6]])
     rows = encoder(batch)
     labels = encoder.initial.labels(batch.nodes)
@@ -127,9 +127,9 @@ def test_training_on_bags_finds_the_answers_of_a_topic(graphs, pairs, config, te
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"features": "lookup"}, "features='words'"),
-        ({"features": "text"}, "features='words'"),
-        ({"virtual_nodes": "global"}, "virtual_nodes='hierarchy'"),
+        ({"features": "lookup"}, "False with features='lookup'"),
+        ({"features": "text"}, "False with features='text'"),
+        ({"virtual_nodes": "global"}, "False with virtual_nodes='global'"),
         ({"subexpression": 0.1}, "no bag"),
     ],
 )
@@ -139,5 +139,5 @@ def test_options_that_bags_do_not_go_with_are_refused(options, says):
 
 
 def test_the_share_of_the_graph_is_only_there_with_layers(config):
-    assert WordBags(config).share is None
+    assert set(WordBags(config).state_dict()) == {"project.weight"}
     assert WordBags(config.replace(layers=1)).share.tolist() == [0, 0, 0]

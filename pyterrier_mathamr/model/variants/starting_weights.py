@@ -1,4 +1,4 @@
-"""The weights that a model starts from where a text encoder gives them: principal directions and word vectors."""
+"""The weights that a model starts from where they come from a text encoder: principal directions and word vectors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
+from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, VirtualKind, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
-from pyterrier_mathamr.model.encoder.encoder import Encoder
 
 from .bags import COMMON, bag_blocks, weighted_labels
+from .network import network
 from .text import TextEncoder
-from .text_vectors import moments, principal_directions
 
 _TYPE = re.compile(r"[A-Z]!")  # V!x is a variable, N!2 a number, U!eq an operator
 _SENSE = re.compile(r"-[0-9]+$")  # prove-01
@@ -29,48 +29,49 @@ def starting_weights(
     tensors: Iterable[GraphTensors],
     text: TextEncoder,
 ) -> dict[str, Tensor]:
-    """Compute the weights of an encoder that do not start at random.
+    """Compute the weights that do not start at random.
 
     Args:
-        config: says which there are.
+        config: the model's options.
         vocabulary: of the labels.
-        graphs: of the training posts, read once where the labels start from word vectors.
-        tensors: of the same posts, read once where the rows start from text features or bags.
+        graphs: of the training posts, read once if labels start from word vectors.
+        tensors: of the same posts, read once if rows start from text features or bags.
         text: the encoder.
 
     Returns:
-        Parameters of the :class:`Encoder` by name; none for a model with ``features="lookup"``.
+        Parameters of the network by name; none for a model with ``features="lookup"``.
 
     Raises:
         ConfigError: the encoder has no input embeddings and ``word_vectors`` is ``input``.
     """
     found: dict[str, Tensor] = {}
-    if config.features == "text":
-        moment = _mean_moment(_blocks(tensors), config.text_dimension)
-        if config.text_residual:
+    options = config.text
+    if options.features == "text":
+        moment = _mean_moment(_blocks(tensors), options.text_dimension)
+        if options.text_residual:
             found["text.project.weight"] = principal_directions(moment, config.projection)
-        if not config.text_alone:
+        if config.layers or not options.text_residual:
             found["text.enter.weight"] = principal_directions(moment, config.hidden)
-    if config.features == "words" or (config.text_concepts and not config.text_alone):
+    if options.features == "words":
         found["initial.labels.weight"] = label_vectors(vocabulary.spellings(graphs), config, text)
-    if config.word_residual:
+    if options.word_residual:
         posts = list(tensors)
-        labels = weighted_labels(found["initial.labels.weight"], posts, config.seed)
+        labels = weighted_labels(found["initial.labels.weight"], posts, config.training.seed)
         moment = _mean_moment(bag_blocks(labels, posts), config.hidden)
         found["initial.labels.weight"] = labels
         found["bags.project.weight"] = principal_directions(moment, config.projection, skip=COMMON)
     return found
 
 
-def first_encoder(config: MathAMRConfig, vocabulary: Vocabulary) -> Encoder:
-    """Make an encoder at random, the same each time for one seed; the caller's own chance is left alone."""
+def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
+    """Build a network with random weights, the same for one seed; the caller's random state is left alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        return Encoder(config, len(vocabulary.nodes), len(vocabulary.relations))
+        torch.manual_seed(config.training.seed)
+        return network(config, len(vocabulary.nodes), len(vocabulary.relations))
 
 
 def label_vectors(spellings: Sequence[str], config: MathAMRConfig, text: TextEncoder) -> Tensor:
-    """Give each label of a vocabulary the text encoder's vector of its word, brought to ``hidden`` by PCA.
+    """Compute the text encoder's vector of each label of a vocabulary, reduced to ``hidden`` by PCA.
 
     Args:
         spellings: the label as graphs write it for each id, empty for one that no graph has.
@@ -78,14 +79,14 @@ def label_vectors(spellings: Sequence[str], config: MathAMRConfig, text: TextEnc
         text: the encoder.
 
     Returns:
-        float32 ``[num_labels, d]``, of length 1 in the mean; zeros for labels without a word, such as virtual nodes.
+        float32 ``[num_labels, d]``, of mean length 1; zeros for labels without a word, such as virtual nodes.
     """
     words = [words_of(label) for label in spellings]
     distinct = [word for word in dict.fromkeys(words) if word]
     vectors = torch.zeros(len(words), config.hidden)
     if not distinct:
         return vectors
-    found = text.word_vectors(distinct) if config.word_vectors == "input" else text.encode(distinct)
+    found = text.word_vectors(distinct) if config.text.word_vectors == "input" else text.encode(distinct)
     rows = torch.from_numpy(found).float()  # [words, d_text]
     rows = rows - rows.mean(0)
     if rows.size(1) != config.hidden:
@@ -110,7 +111,7 @@ def words_of(label: str) -> str:
 
 
 def _mean_moment(blocks: Iterable[tuple[Tensor, Tensor]], width: int) -> Tensor:
-    """Average the moments of the kinds of rows, so that formulas, the most numerous, do not decide alone."""
+    """Average the moments of the three kinds of rows, so that formulas, the most numerous, do not dominate."""
     total = torch.zeros(len(VirtualKind), width, width, dtype=torch.float64)
     count = torch.zeros(len(VirtualKind), dtype=torch.float64)
     for features, kinds in blocks:
@@ -122,7 +123,7 @@ def _mean_moment(blocks: Iterable[tuple[Tensor, Tensor]], width: int) -> Tensor:
 
 
 def _blocks(tensors: Iterable[GraphTensors], size: int = 512) -> Iterator[tuple[Tensor, Tensor]]:
-    """Put the features and kinds of some graphs at a time end to end."""
+    """Yield the features and kinds of some graphs at a time, end to end."""
     features: list[Tensor] = []
     kinds: list[Tensor] = []
     for graph in tensors:
@@ -134,3 +135,31 @@ def _blocks(tensors: Iterable[GraphTensors], size: int = 512) -> Iterator[tuple[
             features, kinds = [], []
     if features:
         yield torch.cat(features), torch.cat(kinds)
+
+
+def moments(features: Tensor) -> Tensor:
+    """Compute xᵀx / r of rows: float64 ``[d, d]``."""
+    rows = features.double()
+    return rows.T @ rows / max(rows.size(0), 1)
+
+
+def principal_directions(moment: Tensor, count: int, skip: int = 0) -> Tensor:
+    """Find the directions that keep most of the inner products of rows.
+
+    The moments are not centred: the result is the linear map without bias that changes inner products least.
+
+    Args:
+        moment: float64 ``[d, d]``, xᵀx of the rows.
+        count: of directions.
+        skip: the first of them that are left out.
+
+    Returns:
+        float32 ``[count, d]``, orthonormal, the most important first and each with its largest component positive;
+        the identity where ``count`` is d and none is left out, rows of zeros where there are no more.
+    """
+    width = moment.size(0)
+    if count == width and not skip:
+        return torch.eye(width)
+    found = torch.linalg.eigh(moment).eigenvectors.flip(1).T[skip : skip + count]  # [≤ count, d], the largest first
+    largest = found.gather(1, found.abs().argmax(1, keepdim=True))
+    return F.pad((found * largest.sign()).float(), (0, 0, 0, count - len(found)))
