@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import (
-    MissingValueError,
-    empty_output,
-    encode_distinct,
-    first_values,
-    with_objects,
-)
+from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, with_objects
+from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.maxsim import exact_maxsim
 from .identity import vectors_by
-from .mathamr import MathAMR
+from .mathamr import Embeddings, MathAMR
 
 
 class _GraphTransformer(Transformer):
-    """What the three share: a model, options by keyword, equality by both."""
+    """What the three share: a model and the options of encoding.
+
+    Args:
+        model: the model.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        batch_size: rows that a pipeline passes on at once.
+        verbose: show progress.
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
 
     def __init__(
         self, model: MathAMR, *, device: str | None = None, batch_size: int = 64, verbose: bool = False
@@ -33,31 +38,39 @@ class _GraphTransformer(Transformer):
         super().__init__()
         self.model, self.device, self.batch_size, self.verbose = model, device, batch_size, verbose
 
-    def _encode(self, graphs: list[MathAMRGraph]) -> list[Any]:
-        return list(self.model.encode(graphs, device=self.device, verbose=self.verbose))
+    def _documents(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
+        return self.model.encode(graphs, device=self.device, verbose=self.verbose)
+
+    def _queries(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
+        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
+        encoded = iter(self._documents([graph for graph in graphs if not graph.is_empty]))
+        none = np.empty((0, self.model.config.projection), np.float32)
+        return [none if graph.is_empty else next(encoded) for graph in graphs]
 
     def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
         """List the ids in the order of the rows; a model without formulas has no such rows."""
         return list(graph.formula_ids) if self.model.config.formulas != "none" else []
 
     def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
-        """Give the weight of each row of a query, float64 ``[q]``; ``None`` where the model has none."""
+        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
         weights, has_document = self.model.score_weights, self.model.config.virtual_nodes != "none"
         return None if weights is None else weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
 
 
-class DocEncoder(_GraphTransformer):
+class _GraphEncoder(_GraphTransformer):
+    """A transformer that only adds columns."""
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Cut before encoding: the rows that are left are the same."""
+        return pt.RankCutoff(k) >> self
+
+
+class DocEncoder(_GraphEncoder):
     """Encode the ``graph`` of each document.
 
     Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (formulas, sentences, document), ``formula_ids``, a
-    list of text whose item ``i`` is the id of the formula in row ``i``, and ``doc_model``, who made the vectors, see
-    :func:`~pyterrier_mathamr.model.vectors_by`. A document that is in several rows is encoded once.
-
-    Args:
-        model: the model.
-        device: where to compute.
-        batch_size: documents that an indexing pipeline hands over at once.
-        verbose: show progress.
+    list of text whose item ``i`` is the id of the formula in row ``i``, and ``doc_model``, the identity of the model,
+    see :func:`~pyterrier_mathamr.model.vectors_by`. A document that is in several rows is encoded once.
 
     Example::
 
@@ -67,10 +80,7 @@ class DocEncoder(_GraphTransformer):
     label = "MathAMR Documents"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``doc_embs``, ``formula_ids`` and ``doc_model``.
-
-        Args:
-            inp: rows with ``graph``.
+        """Add ``doc_embs``, ``formula_ids`` and ``doc_model`` to rows with ``graph``.
 
         Raises:
             MissingValueError: documents without a graph; it names them.
@@ -80,32 +90,22 @@ class DocEncoder(_GraphTransformer):
             return empty_output(inp, ["doc_embs", "formula_ids", "doc_model"])
         key = "docno" if "docno" in inp.columns else "row"
         frame = inp if key == "docno" else inp.assign(row=range(len(inp)))
-        frame = encode_distinct(frame, "graph", "doc_embs", self._encode, key)
+        frame = encode_distinct(frame, "graph", "doc_embs", self._documents, key)
         graphs = first_values(frame, "graph", key)
         frame = with_objects(frame, formula_ids=[self._formula_ids(graphs[name]) for name in frame[key]])
         encoded: pd.DataFrame = frame.assign(doc_model=vectors_by(self.model))
         return encoded if key == "docno" else encoded.drop(columns="row")
 
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
 
-
-class QueryEncoder(_GraphTransformer):
+class QueryEncoder(_GraphEncoder):
     """Encode the ``query_graph`` of each query, once for all rows of a ranking.
 
+    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document; none for a blank
+    query), ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``, and
+    ``query_model``, the identity of the model: an index of another model's vectors refuses them.
+
     A model with score weights (see ``MathAMR.score_weights``) also adds ``query_weights``, float64 ``[q]``, and
-    ``query_document_weight``, a number, and an index scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
-
-    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document),
-    ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``, and ``query_model``,
-    who made the vectors: an index of another model's vectors refuses them.
-
-    Args:
-        model: the model.
-        device: where to compute.
-        batch_size: rows that a pipeline hands over at once.
-        verbose: show progress.
+    ``query_document_weight``, a number; an index then scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
 
     Example::
 
@@ -115,11 +115,10 @@ class QueryEncoder(_GraphTransformer):
     label = "MathAMR Queries"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``query_embs``, ``query_formula_ids`` and ``query_model``.
+        """Add ``query_embs``, ``query_formula_ids`` and ``query_model`` to queries or a ranking with ``query_graph``.
 
         Args:
-            inp: queries or a ranking with ``query_graph``; it may be empty in some rows of a query, as after
-                ``+`` and ``|``.
+            inp: ``query_graph`` may be empty in some rows of a query, as after ``+`` and ``|``.
 
         Raises:
             MissingValueError: queries without a graph in any row; it names them.
@@ -129,7 +128,7 @@ class QueryEncoder(_GraphTransformer):
         if inp.empty:
             added = [] if weights is None else ["query_weights", "query_document_weight"]
             return empty_output(inp, ["query_embs", "query_formula_ids", "query_model", *added])
-        frame = encode_distinct(inp, "query_graph", "query_embs", self._encode)
+        frame = encode_distinct(inp, "query_graph", "query_embs", self._queries)
         graphs = first_values(frame, "query_graph")
         frame = with_objects(frame, query_formula_ids=[self._formula_ids(graphs[qid]) for qid in frame["qid"]])
         encoded: pd.DataFrame = frame.assign(query_model=vectors_by(self.model))
@@ -140,23 +139,13 @@ class QueryEncoder(_GraphTransformer):
         weighted: pd.DataFrame = frame.assign(query_document_weight=weights.blend)
         return weighted
 
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
-
 
 class TextScorer(_GraphTransformer):
     """Score each row's ``graph`` against its ``query_graph`` by MaxSim (MathAMR+, eq. 3.4), without an index.
 
-    A model with score weights scores with them. Each query and each document is encoded once. Rows come out by query,
-    best first, equal scores by docno; of documents with the same graph, rounding may set the scores apart
-    (docs/exactness.md).
-
-    Args:
-        model: the model.
-        device: where to compute.
-        batch_size: rows that a pipeline hands over at once.
-        verbose: show progress.
+    The scores are those of ``index.scorer()`` for the same vectors, with the model's score weights if it has any. Each
+    query and each document is encoded once. Rows are ordered by query, descending score and docno; for documents with
+    the same graph, rounding in the encoder may make the scores differ (docs/exactness.md).
 
     Example::
 
@@ -166,10 +155,7 @@ class TextScorer(_GraphTransformer):
     label = "MathAMR Scorer"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace ``score`` and ``rank``.
-
-        Args:
-            inp: a ranking with ``query_graph`` and ``graph``.
+        """Replace ``score`` and ``rank`` of a ranking with ``query_graph`` and ``graph``.
 
         Raises:
             MissingValueError: queries or documents without a graph in any row; it names them.
@@ -178,26 +164,18 @@ class TextScorer(_GraphTransformer):
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         graphs, weights = first_values(inp, "query_graph"), self.model.score_weights
-        queries = self._embeddings(inp, "query_graph", "qid")
-        documents = self._embeddings(inp, "graph", "docno")
+        queries = encode_distinct(inp, "query_graph", "vectors", self._queries)["vectors"]
+        documents = encode_distinct(inp, "graph", "vectors", self._documents, "docno")["vectors"].to_numpy()
+        blend = weights.blend or None if weights else None
+        codes, qids = pd.factorize(inp["qid"])
         scores = np.empty(len(inp), np.float64)
-        for qid, query in queries.items():
-            places = np.flatnonzero(inp["qid"] == qid)
-            rows = [documents[name] for name in inp["docno"].iloc[places]]
+        for code, qid in enumerate(qids):
+            places = np.flatnonzero(codes == code)
+            query, rows = queries.iloc[places[0]], documents[places]
             offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
             of_rows = self._row_weights(graphs[qid], len(query))
-            blend = weights.blend or None if weights else None
             scores[places] = exact_maxsim(query, np.concatenate(rows), offsets, of_rows, blend)
-        order = inp["qid"].map({qid: i for i, qid in enumerate(queries)})
-        frame = inp.assign(score=scores, _order=order)
-        frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
-        ranked: pd.DataFrame = pt.model.add_ranks(frame.drop(columns="_order").reset_index(drop=True))
+        frame = inp.assign(score=scores, rank=codes)
+        frame = frame.sort_values(["rank", "score", "docno"], ascending=[True, False, True], kind="stable")
+        ranked: pd.DataFrame = frame.assign(rank=frame.groupby("rank").cumcount()).reset_index(drop=True)
         return ranked
-
-    def _embeddings(self, frame: pd.DataFrame, column: str, key: str) -> dict[str, Any]:
-        """Encode the graph of each distinct query or document."""
-        graphs = first_values(frame, column, key)
-        missing = [name for name in dict.fromkeys(frame[key]) if name not in graphs]
-        if missing:
-            raise MissingValueError(column, key, missing)
-        return dict(zip(graphs, self._encode(list(graphs.values())), strict=True))

@@ -70,7 +70,7 @@ class ScoreWeights:
         weights = np.full(rows, self.sentence)
         weights[:formulas] = self.formula
         if document:
-            weights[-1] = self.document
+            weights[-1:] = self.document
         return weights
 
 
