@@ -1,30 +1,30 @@
-"""The indexes of vectors and what searches them; everything a user of the room needs is named here."""
+"""The indexes of vectors and the transformers over them; the names that a user needs.
+
+::
+
+    MathAMR.doc_encoder() ──▶ building/ ──▶ multi_vector, formula      parts in a folder (store)
+                                     └────▶ qdrant/                    points in a database
+                                                │ snapshot             the state of an index as opened
+    MathAMR.query_encoder() ──▶ transformers ───┤                      retrievers, scorer, loaders
+                                  └─▶ search/ ──┘                      candidates, exact scores, ranking
+    text_search   a typed query to a ranking, in one call
+    explain       which virtual nodes met, and what each contributes to the score
+    base          the methods that all indexes share
+    protocols     the kinds of arrays, and what searching requires of an index
+    errors
+"""
 
 from .base import IndexArtifact
 from .building.indexers import DocumentIndexer, FormulaIndexer
 from .errors import (
-    DtypeMismatchError,
     EmbeddingError,
-    EmptyStreamError,
     MathAMRIndexError,
     ModelMismatchError,
-    ModelNeededError,
     QueryError,
 )
 from .formula import MathAMRFormulaIndex
 from .multi_vector import MathAMRIndex
-from .qdrant import (
-    CollectionOptions,
-    QdrantCollectionError,
-    QdrantConnectionError,
-    QdrantError,
-    QdrantFormulaIndex,
-    QdrantIncompleteError,
-    QdrantIndex,
-    QdrantKeyError,
-    QdrantRefusedError,
-    QdrantTimeoutError,
-)
+from .qdrant import CollectionOptions, QdrantCollectionError, QdrantError, QdrantFormulaIndex, QdrantIndex
 from .transformers import (
     ColBERTRetriever,
     DocVNRetriever,
@@ -39,9 +39,7 @@ __all__ = [
     "CollectionOptions",
     "DocVNRetriever",
     "DocumentIndexer",
-    "DtypeMismatchError",
     "EmbeddingError",
-    "EmptyStreamError",
     "FormulaIndexer",
     "FormulaRetriever",
     "IndexArtifact",
@@ -50,17 +48,12 @@ __all__ = [
     "MathAMRIndexError",
     "MaxSimScorer",
     "ModelMismatchError",
-    "ModelNeededError",
     "QdrantCollectionError",
-    "QdrantConnectionError",
     "QdrantError",
     "QdrantFormulaIndex",
-    "QdrantIncompleteError",
     "QdrantIndex",
-    "QdrantKeyError",
-    "QdrantRefusedError",
-    "QdrantTimeoutError",
     "QueryError",
     "SingleVectorRetriever",
+    "TextLoader",
     "VectorLoader",
 ]

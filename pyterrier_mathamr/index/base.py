@@ -1,4 +1,11 @@
-"""What all indexes share: the artifact, merging, and the methods of an index of documents."""
+"""What all indexes share, in a folder or in Qdrant: how they are filled, read, asked and merged.
+
+::
+
+    VectorIndex ── DocumentVectorIndex ── MathAMRIndex, QdrantIndex
+               └── FormulaVectorIndex ─── MathAMRFormulaIndex, QdrantFormulaIndex
+    IndexArtifact: the two that are folders
+"""
 
 from __future__ import annotations
 
@@ -8,177 +15,153 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.transformers import HELP_URL
-from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
+from pyterrier_mathamr._common.transformers import HELP_URL, Retriever, Transformer
+from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
 
 from .building.builder import Build
 from .building.entries import DType, Entry, Layout, Post, stored_formula_ids
 from .building.resume import Corpus
-from .errors import DtypeMismatchError, check_model
+from .errors import check_model
 from .explain import explain
 from .snapshot import Snapshot
-from .transformers import MaxSimScorer, VectorLoader, Vectors, search_of
+from .text_search import search_text
+from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader, method
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph
+    from pyterrier_mathamr.model import MathAMR
 
-Index = TypeVar("Index", bound="IndexFace")
 
+class VectorIndex(pt.Indexer):  # type: ignore[misc]
+    """An index of vectors. Subclasses say where it is and give :meth:`indexer`, :meth:`retriever` and :meth:`snapshot`.
 
-class IndexFace(pt.Indexer):  # type: ignore[misc]
-    """An index with :meth:`indexer` and :meth:`snapshot`, which subclasses give; making the object reads nothing."""
+    Constructing the object reads nothing; the index need not exist yet.
+    """
 
-    transform_iter = pt.Transformer.transform_iter  # stated, or pt.Indexer plants a bound method that cannot be pickled
+    LAYOUT: ClassVar[Layout]
+    QUERIES: ClassVar[Literal["post", "formula"]]
+    """How :meth:`search` reads what is typed."""
+
+    transform_iter = Transformer.transform_iter
 
     def __len__(self) -> int:
         return len(self.snapshot())
 
     def __bool__(self) -> bool:
-        return True  # an index is there even when it is empty or not yet built: it has no length then
+        return True  # not by its length, which an index that is not built does not have
 
-    def indexer(self) -> Any:
-        """The transformer that fills this index; subclasses say with which options."""
-        raise NotImplementedError
+    def __contains__(self, docno: object) -> bool:
+        try:
+            return isinstance(docno, str) and bool(len(self.snapshot().find([docno])))
+        except UnknownIdError:
+            return False
 
     def snapshot(self) -> Any:
-        """The index as it is now; subclasses say what is wrong where there is none."""
+        """Return the index as it is now."""
         raise NotImplementedError
 
-    def index(self: Index, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> Index:
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
         """The same as ``indexer().index(iter)``."""
-        self.indexer().index(iter)
+        index: Any = self  # `indexer` and `retriever` have other options in each subclass
+        index.indexer().index(iter)
         return self
 
     def index_inputs(self) -> list[list[str]]:
-        """The fields that each record of :meth:`index` must have."""
-        fields: list[list[str]] = self.indexer().index_inputs()
+        """Return the fields that each record of :meth:`index` must have."""
+        index: Any = self
+        fields: list[list[str]] = index.indexer().index_inputs()
         return fields
+
+    text_loader = method(TextLoader)
 
     @property
     def model(self) -> str | None:
-        """The identity of the model that made the vectors, where it was given."""
+        """The identity of the model of the vectors, where known."""
         found: str | None = self.snapshot().meta.model
         return found
 
+    def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
+        """Read every entry of the index, a few at a time."""
+        snapshot = self.snapshot()
+        total = len(snapshot) if verbose else None
+        return iter(progress(snapshot.entries(), "reading", "doc", verbose=verbose, total=total))
+
+    def search(
+        self,
+        query: str,
+        qid: str = "1",
+        sort: bool = True,
+        *,
+        model: MathAMR | str | Path | None = None,
+        num_results: int = 1000,
+    ) -> pd.DataFrame:
+        r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``.
+
+        The same as the pipeline ``GraphBuilder() >> model.query_encoder() >> index.retriever()``. An index of formulas
+        takes one formula in LaTeX, with or without dollars: ``GraphBuilder(queries="formula")``.
+
+        Args:
+            query: the query.
+            qid: its id in the result.
+            sort: no effect: the result is sorted by rank; PyTerrier's method has the argument.
+            model: the model of the index, or its name or folder; by default the bundled model that the index names.
+            num_results: results at most.
+
+        Returns:
+            ``qid``, ``query``, ``docno`` (with formulas, ``post_id`` and ``visual_id``, too), ``score`` and ``rank``.
+
+        Raises:
+            ConfigError: the model is not given, and the index names none that is bundled.
+            ModelMismatchError: another model made the index.
+        """
+        return search_text(self, query, qid, model, num_results)
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: the index is a store, not a stage."""
+        return {}
+
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
-        """What ``pt.schematic`` draws, without asking the network."""
+        """Return what ``pt.schematic`` draws."""
         return {"label": type(self).__name__, "help_url": HELP_URL}
 
 
-class IndexArtifact(StoredArtifact, IndexFace):
-    """An index in a folder. Making the object reads nothing; the folder need not exist yet.
+class DocumentVectorIndex(VectorIndex):
+    """An index of documents with all their vectors.
 
-    Args:
-        path: the folder.
+    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
+    :meth:`vec_loader`.
     """
 
-    LAYOUT: ClassVar[Layout]
+    LAYOUT = "documents"
+    QUERIES = "post"
 
-    def open_snapshot(self) -> Snapshot:
-        """Open the index."""
-        return Snapshot(self.path, self.KIND)
-
-    def snapshot(self) -> Snapshot:
-        """The index as it is now; see :meth:`StoredArtifact.snapshot`."""
-        found: Snapshot = super().snapshot()  # type: ignore[assignment]
-        return found
-
-    def entries(self, *, verbose: bool = False) -> Iterator[Entry]:
-        """Every entry of the index, in the order in which they came, read a little at a time."""
-        snapshot = self.snapshot()
-        return iter(progress(snapshot.entries(), "reading", "doc", verbose=verbose, total=len(snapshot)))
-
-    def _merge(self, indexes: Iterable[IndexArtifact], dtype: DType | None) -> None:
-        """Build this index from others; see the public ``merge``."""
-        sources = list(indexes)
-        model = merged_model(str(self.path), sources)
-        for source in sources:
-            if type(source) is not type(self):
-                raise OtherArtifactError(source.path, f"only a {type(self).__name__} can be merged here")
-        kinds: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in sources)
-        if dtype is None and len(kinds) > 1:
-            raise DtypeMismatchError(self.path, " and ".join(sorted(kinds)), None)
-        entries = chain.from_iterable(source.entries() for source in sources)
-        posts = (Post(entry.docno, [entry]) for entry in entries)
-        with self.job("create", {}, resume=False) as job:
-            Build(job, self.LAYOUT, Corpus(self.path, ()), model, dtype or next(iter(kinds), None)).run(posts)
-
-
-def merged_model(path: str, indexes: Iterable[IndexFace]) -> str | None:
-    """The model of several indexes that become one.
-
-    Raises:
-        ModelMismatchError: they have two.
-    """
-    models = [index.model for index in indexes if index.model is not None]
-    for other in models[1:]:
-        check_model(path, models[0], other)
-    return next(iter(models), None)
-
-
-def example_folder() -> Path:
-    """A temporary folder that is removed when Python ends."""
-    folder = Path(tempfile.mkdtemp(prefix="mathamr-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-class DocumentFace(IndexFace):
-    """Scorer, loader of vectors, explanation, and what an index does that is itself a stage of a pipeline."""
-
-    def scorer(
-        self,
-        *,
-        num_results: int | None = None,
-        vectors: Vectors = "all",
-        exact: bool | None = None,
-        search: str | None = None,
-        normalise: bool = False,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> MaxSimScorer:
-        """Scores a ranking by exact MaxSim: ``query_embs`` and ``docno`` to ``score``, ``rank``.
-
-        Args:
-            num_results: documents kept for each query; ``None`` keeps all.
-            vectors: ``all`` for MaxSim, ``document`` for the product of the document vectors alone.
-            exact: ``True`` or ``None``; a scorer is exact.
-            search: ``exact`` or ``None``.
-            normalise: divide scores by the query's number of rows (eq. 3.7).
-            verbose: show a progress bar.
-            batch_size: accepted as everywhere; a scorer goes query by query.
-            device: accepted as everywhere; the processor computes this.
-        """
-        return MaxSimScorer(
-            self,
-            num_results=num_results,
-            vectors=vectors,
-            search=search_of(exact, search),
-            normalise=normalise,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def vec_loader(self, *, verbose: bool = False) -> VectorLoader:
-        """Adds ``doc_embs``, float32 ``[n, d]``, to documents or rankings by ``docno``."""
-        return VectorLoader(self, verbose=verbose)
+    scorer = method(MaxSimScorer)
+    vec_loader = method(VectorLoader)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Queries are retrieved for, rankings scored, documents given their vectors; by the columns of ``inp``."""
-        with pt.validate.any(inp, context=self) as mode:
-            mode.query_frame(extra_columns=["query_embs"], mode="retriever")
-            mode.result_frame(extra_columns=["query_embs"], mode="scorer")
-            mode.document_frame(mode="vec_loader")
-        result: pd.DataFrame = getattr(self, mode.mode)()(inp)
-        return result
+        """Retrieve for queries, score rankings, load the vectors of documents; by the columns of ``inp``."""
+        return _ByColumns(self).transform(inp)
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return the same transformer with at most ``k`` results for each query."""
+        return _ByColumns(self).fuse_rank_cutoff(k)
+
+    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the indexed documents: ``docno``, ``doc_embs``; ``formula_ids``, ``doc_model`` where known."""
+        model = self.model
+        for entry in self.entries(verbose=verbose):
+            docno, ids = entry.texts
+            known = {"formula_ids": stored_formula_ids(ids, self.path), "doc_model": model}
+            known = {name: value for name, value in known.items() if value is not None}
+            yield {"docno": docno, "doc_embs": entry.rows, **known}
 
     def explain(
         self,
@@ -193,32 +176,32 @@ class DocumentFace(IndexFace):
         query_texts: Sequence[str] | None = None,
         document_texts: Sequence[str] | None = None,
     ) -> pd.DataFrame:
-        """Say which virtual node of a document each node of a query met, and what that gave to the score.
+        """Return the virtual node of a document that each node of a query met, and its contribution to the score.
 
         Args:
             query_embs: float32 ``[q, d]``.
             docno: the document.
             query_formula_ids: the ids of the query's formulas, which are its first rows.
-            query_weights: a number for each row of the query; 1 where not given.
-            query_document_weight: what the product of the two document vectors counts beside MaxSim; nothing where
-                not given.
-            query_graph: the graph that the query's vectors were made from: it says what each row is and keeps the LaTeX
-                of formulas and the text of sentences (column ``query_graph`` of an encoded query).
-            document_graph: the same of the document (column ``graph``, as a ``GraphStore`` loads it).
-            query_texts: what each row of the query stands for, instead of what the graph says.
+            query_weights: a number for each row of the query; by default 1.
+            query_document_weight: the weight of the product of the two document vectors, which is added to MaxSim; by
+                default 0.
+            query_graph: the graph of the query (column ``query_graph`` of an encoded query), which says what each row
+                is and has the LaTeX of formulas and the text of sentences.
+            document_graph: the graph of the document (column ``graph``, as a ``GraphStore`` loads it).
+            query_texts: the text of each row of the query, in place of the graph's.
             document_texts: the same for the rows of the document.
 
         Returns:
-            One row for each row of the query, and one more where the documents' product counts, the greatest
+            One row for each row of the query, and one more where the documents' product is weighted, the greatest
             contribution first: ``term`` (``MaxSim`` or ``document``), ``query_row``, ``query_kind`` (formula,
             sentence or document), ``query_formula_id``, ``query_text`` (LaTeX, a sentence or the post; empty without
             graph and texts), the same four of the ``document``, ``similarity``, ``weight`` and ``contribution`` (they
             sum to the score).
 
         Raises:
-            UnknownIdError: the index does not hold the document.
+            UnknownIdError: the index does not contain the document.
             QueryError: the query's vectors or weights do not fit, or a graph is not that of the vectors.
-            MissingTextsError: a graph keeps no texts, and none are given.
+            MissingTextsError: a graph has no texts, and none are given.
         """
         snapshot = self.snapshot()
         ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]
@@ -235,3 +218,123 @@ class DocumentFace(IndexFace):
             query_texts=query_texts,
             document_texts=document_texts,
         )
+
+
+class _ByColumns(IndexTransformer, Retriever):
+    """An index of documents as a stage: retriever, scorer or vector loader, by the columns of a frame."""
+
+    def __init__(self, index: Any, num_results: int = 1000) -> None:
+        super().__init__(index)
+        self.num_results = num_results
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        with pt.validate.any(inp, context=self) as mode:
+            mode.query_frame(extra_columns=["query_embs"], mode="retriever")
+            mode.result_frame(extra_columns=["query_embs"], mode="scorer")
+            mode.document_frame(mode="vec_loader")
+        index: Any = self.index
+        options = {} if mode.mode == "vec_loader" else {"num_results": self.num_results}
+        result: pd.DataFrame = getattr(index, mode.mode)(**options)(inp)
+        return result
+
+
+class FormulaVectorIndex(VectorIndex):
+    """An index of formulas, each with one vector; called directly it takes queries as :meth:`retriever`."""
+
+    LAYOUT = "formulas"
+    QUERIES = "formula"
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """The same as ``retriever()(inp)``."""
+        index: Any = self
+        result: pd.DataFrame = index.retriever()(inp)
+        return result
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """The same as ``retriever().fuse_rank_cutoff(k)``."""
+        index: Any = self
+        fused: pt.Transformer | None = index.retriever().fuse_rank_cutoff(k)
+        return fused
+
+    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``."""
+        for entry in self.entries(verbose=verbose):
+            docno, post_id, visual_id = entry.texts
+            yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
+
+
+class IndexArtifact(StoredArtifact, VectorIndex):
+    """An index in a folder.
+
+    Args:
+        path: the folder.
+    """
+
+    def open_snapshot(self) -> Snapshot:
+        """Open the index."""
+        return Snapshot(self.path, self.KIND)
+
+    def snapshot(self) -> Snapshot:
+        """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
+        found: Snapshot = super().snapshot()  # type: ignore[assignment]
+        return found
+
+    @classmethod
+    def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
+        """Build a new index of all entries of some others, in their order; of a formula the first is kept.
+
+        Args:
+            path: the new index's folder.
+            indexes: the indexes that are merged; one alone is copied.
+            dtype: how the new index stores rows, ``float32`` or ``float16``; by default as the others do.
+
+        Raises:
+            ConfigError: they store rows in two ways, and ``dtype`` is not given.
+            DuplicateIdError: two of them contain the same docno.
+            EmbeddingError: their dimensions differ.
+            ModelMismatchError: their models differ.
+        """
+        model = merged_model(str(path), indexes)
+        for source in indexes:
+            if type(source) is not cls:
+                raise OtherArtifactError(source.path, f"only a {cls.__name__} can be merged here")
+        dtypes: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in indexes)
+        if dtype is None and len(dtypes) > 1:
+            allowed = f"'float32' or 'float16': the indexes store rows as {' and '.join(sorted(dtypes))}"
+            raise ConfigError("dtype", dtype, allowed)
+        entries = chain.from_iterable(source.entries() for source in indexes)
+        posts = (Post(entry.docno, [entry]) for entry in entries)
+        index = cls(path)
+        with index.job("create", {}, resume=False) as job:
+            Build(job, cls.LAYOUT, Corpus(index.path, ()), model, dtype or next(iter(dtypes), None)).run(posts)
+        return index
+
+
+def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:
+    """Return the model of several indexes that become one.
+
+    Raises:
+        ModelMismatchError: their models differ.
+    """
+    models = [index.model for index in indexes if index.model is not None]
+    for other in models[1:]:
+        check_model(path, models[0], other)
+    return next(iter(models), None)
+
+
+def example_folder() -> Path:
+    """Create a temporary folder that is removed when Python ends."""
+    folder = Path(tempfile.mkdtemp(prefix="mathamr-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def example_documents() -> list[dict[str, Any]]:
+    """Return three documents of random unit vectors, the first two with formulas."""
+    random = np.random.default_rng(42)
+    documents = []
+    for i, (rows, ids) in enumerate(((3, ["f1", "f2"]), (1, ["f3"]), (5, [])), 1):
+        vectors = random.standard_normal((rows, 4)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        documents.append({"docno": f"d{i}", "doc_embs": vectors, "formula_ids": ids})
+    return documents

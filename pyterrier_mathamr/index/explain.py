@@ -1,4 +1,4 @@
-"""Why a document has its score: which virtual node of it each node of the query met, and what that gave."""
+"""Why a document has its score: the virtual node that each node of the query met, and its contribution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from .errors import QueryError
-from .protocols import Searched
+from .protocols import SearchableSnapshot
 from .search.queries import check_document_weight, check_query, check_weights
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class RowNames(NamedTuple):
-    """What each row of a query or document is: its kind, the id of its formula and its text, empty where not known."""
+    """The kind of each row of a query or document, the id of its formula and its text, empty where not known."""
 
     kinds: list[str]
     formula_ids: list[str]
     texts: list[str]
 
     def columns(self, side: str, rows: Any) -> dict[str, Any]:
-        """The columns of some of the rows: ``query_row``, ``query_kind`` and so on."""
+        """Return the columns of some of the rows: ``query_row``, ``query_kind`` and so on."""
         named = {f"{side}_row": rows}
         for name, values in zip(("kind", "formula_id", "text"), self, strict=True):
             named[f"{side}_{name}"] = [values[row] for row in rows]
@@ -38,19 +38,19 @@ def name_rows(
     graph: MathAMRGraph | None,
     texts: Sequence[str] | None,
 ) -> RowNames:
-    """Say what each row is: formulas first, then sentences, the document last.
+    """Name the rows: formulas first, then sentences, the document last.
 
     Args:
         side: ``query`` or ``document``, for errors.
         rows: how many there are, at least 1.
-        formula_ids: of the first of them; by default those of the graph. Without either it is not known which rows
-            are formulas, and their kind is ``formula or sentence``.
-        graph: what the rows were made from; its LaTeX and sentences are the texts.
-        texts: instead of those of the graph.
+        formula_ids: of the first rows; by default those of the graph. Without either, the kind of all but the last
+            row is ``formula or sentence``.
+        graph: the graph of the rows; its LaTeX and sentences are the texts.
+        texts: in place of those of the graph.
 
     Raises:
         QueryError: the graph has another number of virtual nodes.
-        MissingTextsError: the graph keeps no texts, and none are given.
+        MissingTextsError: the graph has no texts, and none are given.
     """
     formulas = None if formula_ids is None else min(len(formula_ids), rows - 1)
     if graph is not None:
@@ -68,7 +68,7 @@ def name_rows(
 
 
 def explain(
-    snapshot: Searched,
+    snapshot: SearchableSnapshot,
     query_embs: Any,
     docno: str,
     *,
@@ -81,8 +81,10 @@ def explain(
     query_texts: Sequence[str] | None = None,
     document_texts: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Take S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc apart (MathAMR+, eq. 3.4); see ``MathAMRIndex.explain``."""
+    """Split S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc into its terms (eq. 3.4); see ``MathAMRIndex.explain``."""
     query = check_query("explained", query_embs, snapshot).astype(np.float64)
+    if not len(query):
+        raise QueryError("explained", "query_embs has no rows")
     rows, _ = snapshot.rows(snapshot.find([docno]))
     weights = check_weights("explained", query_weights, len(query))
     similarities = query @ rows.astype(np.float64).T  # [q, n]
@@ -109,14 +111,14 @@ def explain(
 
 
 def _texts_of(graph: MathAMRGraph) -> list[str]:
-    """The text behind each virtual node of a graph, in the order of its vectors."""
-    from pyterrier_mathamr.graph import VirtualKind, row_texts  # which load torch: an index is opened without it
+    """Return the text of each virtual node of a graph, in the order of its vectors."""
+    from pyterrier_mathamr.graph import VirtualKind, row_texts  # loads torch, which opening an index does not need
 
     counts = {VirtualKind.FORMULA: graph.n_formulas, VirtualKind.SENTENCE: graph.n_sentences, VirtualKind.DOCUMENT: 1}
     return row_texts(graph, [kind for kind, count in counts.items() for _ in range(count)])
 
 
 def _filled(names: Sequence[str] | None, rows: int) -> list[str]:
-    """A name for each row, empty where it has none."""
+    """Return a name for each row, empty where it has none."""
     known = [] if names is None else [str(name) for name in names[:rows]]
     return known + [""] * (rows - len(known))

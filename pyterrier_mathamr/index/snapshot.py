@@ -1,4 +1,4 @@
-"""An index as a reader opened it: its parts, their documents by number, and what the scans read of each part."""
+"""The state of an index as a reader opened it: its parts, and their documents by number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .protocols import Codes, Field, Numbers, Rows, StoredRows, Weights
 
 @dataclass(frozen=True, slots=True)
 class IndexMeta:
-    """What the index is: dimensions, the model of its vectors, how rows are stored."""
+    """The width of the rows (0 while there are none), the model that made them, and how they are stored."""
 
     dimensions: int
     model: str | None
@@ -29,15 +29,15 @@ class IndexMeta:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
-        """Take what the manifest says.
+        """Read the details of the manifest.
 
         Raises:
-            DamagedError: something is missing or impossible.
+            DamagedError: one is missing or impossible.
         """
         dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
         model = None if details.get("model") is None else detail(details, "model", str, path)
         dtype = next((known for known in DTYPES if known == name), None)
-        if dtype is None or dimensions < 1:
+        if dtype is None or dimensions < 0:
             raise DamagedError(path, f"rows of {dimensions} numbers of {name!r:.80}")
         return cls(dimensions, model, dtype)
 
@@ -46,13 +46,13 @@ _READ = 4096
 
 
 class Shard:
-    """A part of vectors; what is derived from it is kept with it.
+    """A part of vectors, and the arrays derived from it on first use.
 
     Args:
         part: a part of documents or formulas.
 
     Raises:
-        DamagedError: a number that the manifest gives of it is impossible.
+        DamagedError: the manifest contains an impossible number.
     """
 
     def __init__(self, part: Part) -> None:
@@ -63,7 +63,7 @@ class Shard:
             raise DamagedError(part.path.parent, f"the length {self.max_norm} of a row of {part.meta.name}")
 
     def __len__(self) -> int:
-        """The number of documents, those included that were deleted."""
+        """The number of documents, deleted ones included."""
         return len(self.part)
 
     @cached_property
@@ -79,18 +79,17 @@ class Shard:
 
     @cached_property
     def coding(self) -> tuple[Codes, Rows, Weights]:
-        """The rows as bytes, int8 ``[r, d]``, their scales, float32 ``[d]``, and bounds, float64 ``[2]``."""
+        """The rows as codes, int8 ``[r, d]``, their scales, float32 ``[d]``, and error bounds, float64 ``[2]``."""
         codes, scales, bounds = (self.part[name] for name in ("codes", "scales", "code_bounds"))
         if not (np.isfinite(scales).all() and np.isfinite(bounds).all() and (scales > 0).all() and (bounds >= 0).all()):
-            raise DamagedError(self.part.path, "the scales or bounds of its codes are no lengths")
+            raise DamagedError(self.part.path, "the scales or bounds of its codes are not positive numbers")
         return codes, scales, bounds
 
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
-        """The vectors of one field, end to end.
+        """Return the vectors of one field as they are stored, end to end.
 
         Returns:
-            float32 or float16 ``[r, d]``, as they are stored, and int64 ``[m + 1]``, where each document's rows begin
-            and the last one's end.
+            float32 or float16 ``[r, d]`` and offsets, int64 ``[m + 1]``.
         """
         if self.layout == "formulas":
             return self.part["rows"], self._ones
@@ -99,7 +98,7 @@ class Shard:
         return self.part["rows"], self._offsets
 
     def live_rows(self, field: Field) -> StoredRows:
-        """The vectors of one field without those of documents that were deleted."""
+        """Return the vectors of one field without those of deleted documents."""
         rows, offsets = self.field(field)
         if not len(self.part.deleted):
             return rows
@@ -108,14 +107,14 @@ class Shard:
         return left
 
     def in_order(self) -> Numbers:
-        """The documents that are not deleted, in the order in which they came."""
+        """Return the documents that are not deleted, in the order of indexing."""
         if self.layout == "formulas":
             return np.flatnonzero(self.part.alive)
         order = np.argsort(self.part["arrival"], kind="stable")
         return order[self.part.alive[order]]
 
     def texts(self, name: str, documents: Numbers) -> list[str]:
-        """One text (``docno``, ``post_id`` …) of some documents.
+        """Return one text (``docno``, ``post_id`` …) of some documents.
 
         Raises:
             DamagedError: it is not UTF-8.
@@ -144,18 +143,18 @@ class VectorParts(Parts):
         return max((shard.max_norm for shard in self.shards), default=0.0)
 
     def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
-        """Each shard that holds some of the documents, their places in ``numbers``, and their numbers in the shard."""
+        """Return each shard with some of the documents, their places in ``numbers``, and their numbers in the shard."""
         return ((_shard(part), places, local) for part, places, local in self.by_part(numbers))
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """One text (``docno``, ``post_id`` …) of each document."""
+        """Return one text (``docno``, ``post_id`` …) of each document."""
         found = np.empty(len(numbers), dtype=object)
         for shard, places, local in self._by_shard(numbers):
             found[places] = shard.texts(name, local)
         return list(found)
 
     def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """The number of rows of each document in one field: int64 ``[m]``."""
+        """Return the number of rows of each document in one field: int64 ``[m]``."""
         lengths = np.empty(len(numbers), dtype=np.int64)
         for shard, places, local in self._by_shard(numbers):
             _, offsets = shard.field(field)
@@ -163,14 +162,14 @@ class VectorParts(Parts):
         return lengths
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """The vectors of some documents, end to end.
+        """Return the vectors of some documents, end to end.
 
         Args:
             numbers: int64 ``[m]``, documents in any order; fastest where they ascend.
             field: all vectors of each, or its document's alone.
 
         Returns:
-            float32 ``[r, d]`` and int64 ``[m + 1]``, where each document's rows begin and the last one's end.
+            float32 ``[r, d]`` and offsets, int64 ``[m + 1]``.
         """
         lengths = self.lengths(numbers, field)
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)
@@ -181,14 +180,14 @@ class VectorParts(Parts):
         for shard, places, local in self._by_shard(numbers):
             rows, offsets = shard.field(field)
             found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
-            if ascending:  # those of one shard lie together
+            if ascending:  # the rows of one shard lie together
                 gathered[ends[places[0]] : ends[places[-1] + 1]] = found
             else:
                 gathered[ranges(ends[places], lengths[places])] = found
         return gathered, ends
 
     def entries(self) -> Iterator[Entry]:
-        """Every document in the order in which they came, a few at a time."""
+        """Yield every document in the order of indexing, read a few at a time."""
         for shard, base in zip(self.shards, self.bases.tolist(), strict=False):
             numbers = shard.in_order() + base
             for start in range(0, len(numbers), _READ):
@@ -209,12 +208,12 @@ class Snapshot(StoredSnapshot, VectorParts):
 
     Args:
         path: the index's folder.
-        kind: what it keeps.
+        kind: its kind.
 
     Raises:
         NotBuiltError: there is no finished index.
-        OtherArtifactError: something else is there.
-        FormatError: it has a format that this release does not read.
+        OtherArtifactError: the folder contains something else.
+        FormatError: this release does not read its format.
         DamagedError: a file is missing, truncated or was changed.
     """
 
@@ -224,4 +223,7 @@ class Snapshot(StoredSnapshot, VectorParts):
         for shard in self.shards:
             rows = shard.part["rows"]
             if rows.shape[1] != self.meta.dimensions or rows.dtype.name != self.meta.dtype:
-                raise DamagedError(shard.part.path, f"its rows are {rows.dtype}{list(rows.shape)}, not {self.meta}")
+                raise DamagedError(
+                    shard.part.path,
+                    f"its rows are {rows.dtype}{list(rows.shape)}, not {self.meta.dtype}[r, {self.meta.dimensions}]",
+                )

@@ -1,4 +1,4 @@
-"""A formula that a user types, encoded by the model of the index."""
+"""Search for a typed query: its graph, its vectors by the model of the index, and the retriever, as one call."""
 
 from __future__ import annotations
 
@@ -9,82 +9,44 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr.posts import strip_delimiters
-
-from .errors import ModelNeededError, QueryError
+from pyterrier_mathamr._common.errors import ConfigError
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR
 
-_SHOWN = ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
 
+def search_text(index: Any, query: str, qid: str, model: MathAMR | str | Path | None, num_results: int) -> pd.DataFrame:
+    """Search an index for one typed query; see ``VectorIndex.search``."""
+    from pyterrier_mathamr.graph import GraphBuilder
 
-class TypedFormulas:
-    """Gives an index of formulas :meth:`search`."""
-
-    def search(
-        self,
-        query: str,
-        qid: str = "1",
-        sort: bool = True,
-        *,
-        model: MathAMR | str | Path | None = None,
-        num_results: int = 1000,
-    ) -> pd.DataFrame:
-        r"""Find formulas like one that is typed: ``formula_index.search(r"\int_0^\infty e^{-x^2}\,dx")``.
-
-        The formula is encoded alone, as ``GraphBuilder(queries="formula")`` says. The pipeline that is run is::
-
-            GraphBuilder(queries="formula") >> model.query_encoder() >> formula_index.retriever()
-
-        Args:
-            query: one formula in LaTeX, with or without dollars.
-            qid: the query's id in the result.
-            sort: of no effect, the result is sorted by rank; PyTerrier's method has it.
-            model: the model that made the index, or its name or folder; by default the bundled model of the name that
-                the index gives.
-            num_results: formulas.
-
-        Returns:
-            ``qid``, ``query``, ``docno`` (the formula's id), ``post_id``, ``visual_id``, ``score`` and ``rank``.
-
-        Raises:
-            QueryError: the formula is empty.
-            ModelNeededError: the model is not given, and the index names none that is bundled.
-            ModelMismatchError: another model made the index.
-        """
-        from pyterrier_mathamr.graph import GraphBuilder
-
-        if not strip_delimiters(query):
-            raise QueryError(qid, r"the formula is empty; give one in LaTeX, such as \frac{a}{b}")
-        pipeline: pt.Transformer = (
-            GraphBuilder(queries="formula")
-            >> _model_of(self, model).query_encoder()
-            >> self.retriever(num_results=num_results)  # type: ignore[attr-defined]
-        )
-        found = pipeline(pd.DataFrame([[qid, query]], columns=["qid", "query"]))
-        result: pd.DataFrame = found[_SHOWN]
-        return result
+    retriever = index.retriever(num_results=num_results)
+    encode = GraphBuilder(queries=index.QUERIES) >> _model_of(index, model).query_encoder()
+    pipeline: pt.Transformer = encode >> retriever
+    found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
+    result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]
+    return result
 
 
 def _model_of(index: Any, model: MathAMR | str | Path | None) -> MathAMR:
-    """Take the model that is given, or open the bundled one that made the index."""
+    """Return the given model, or open the bundled one that the index names."""
     from pyterrier_mathamr.model import MathAMR, ModelNotFoundError
 
     if isinstance(model, MathAMR):
         return model
     if model is not None:
         return _opened(str(model))
-    made_by = index.snapshot().meta.model
+    name = index.model
     try:
-        return _opened(str(made_by).partition("@")[0])
+        return _opened(str(name).partition("@")[0])
     except ModelNotFoundError as error:
-        raise ModelNeededError(index.snapshot().path, made_by) from error
+        reason = f"{name!r}, which is not bundled" if name else "a model that it does not name"
+        allowed = f"the model of the index, as an object, a name or a folder: {index.path} was made by {reason}"
+        raise ConfigError("model", None, allowed) from error
 
 
 @lru_cache(maxsize=1)
 def _opened(name: str) -> MathAMR:
-    """Open a model once for all queries that are typed."""
+    """Open a model once for all typed queries."""
     from pyterrier_mathamr.model import MathAMR
 
     return MathAMR.from_pretrained(name)

@@ -14,7 +14,7 @@ import pyterrier as pt
 import pytest
 from index_folders import contents, docnos, names
 
-from pyterrier_mathamr.index import EmbeddingError, EmptyStreamError, MathAMRIndex, ModelMismatchError
+from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError, NotBuiltError, OtherArtifactError, UnknownIdError
 
@@ -159,15 +159,25 @@ def test_an_unknown_docno_is_named(tmp_path, documents):
         index.snapshot().find(["d0", "d3"])
 
 
-@pytest.mark.parametrize("mode", ["create", "overwrite"])
-def test_a_stream_without_documents_builds_nothing(tmp_path, documents, mode):
+@pytest.mark.parametrize("mode", ["create", "overwrite", "append"])
+@pytest.mark.parametrize("empty", [[], pd.DataFrame(columns=["docno", "doc_embs"])])
+def test_a_stream_without_documents_builds_an_empty_index(tmp_path, documents, topics, mode, empty):
     index = MathAMRIndex(tmp_path / "x")
     if mode == "overwrite":
         index.index(documents([1]))
-    before = contents(tmp_path)
-    with pytest.raises(EmptyStreamError):
-        index.indexer(mode).index([])
-    assert contents(tmp_path) == before
+    index.indexer(mode, model="a", dtype="float16").index(empty)
+    assert index.built()
+    assert (len(index), index.model, list(index.get_corpus_iter())) == (0, "a", [])
+    index.verify()
+    frame = topics([2, 3])
+    for stage in (index, index.single_vector(), index.doc_vn(), index.colbert(), index.colbert(exact=False)):
+        assert stage(frame).empty
+    with pytest.raises(UnknownIdError):
+        index.vec_loader()(pd.DataFrame({"docno": ["d0"]}))
+    index.indexer("append").index(documents([2], d=8))
+    assert docnos(index) == ["d0"]
+    assert index.snapshot().meta.dtype == "float16"
+    assert len(index.colbert()(frame)) == 2
 
 
 def test_an_error_of_the_stream_goes_through_and_leaves_what_stood(tmp_path, documents):
@@ -263,7 +273,7 @@ def test_a_bad_document_of_a_long_name_is_named_in_short(tmp_path, documents, mo
         index.index(documents([2, 1]))
     before = contents(tmp_path)
     bad = {"docno": "é𝔘" * 512, "doc_embs": np.full((100_000, 8), np.nan, np.float32)}
-    with pytest.raises(EmbeddingError, match="row 0 of its doc_embs holds NaN") as caught:
+    with pytest.raises(EmbeddingError, match="row 0 of its doc_embs contains NaN") as caught:
         index.indexer(mode).index([*documents([3], name="e"), bad])
     assert caught.value.docno == bad["docno"]
     assert len(str(caught.value)) < 250

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_scans import score_codes, search_exact
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scoring, maxsim
+from pyterrier_mathamr.index.search.queries import QueryBatch
 
 
-def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> maxsim.QueryBatch:
+def batch(rng: np.random.Generator, lengths: list[int], d: int, weighted: bool) -> QueryBatch:
     rows = rng.standard_normal((sum(lengths), d)).astype(np.float32)
     weights = rng.uniform(-1, 2, len(rows)) if weighted else None
-    return maxsim.QueryBatch(rows, np.cumsum([0, *lengths]), weights)
+    return QueryBatch(rows, np.cumsum([0, *lengths]), weights)
 
 
 @settings(max_examples=25, deadline=None)
@@ -33,7 +35,7 @@ def test_a_score_from_bytes_is_within_its_stated_error(lengths, queries, d, scal
     asked = batch(rng, queries, d, weighted)
     as_bytes, scales, bounds = int8_coding.encode_rows(rows)
     coded = int8_coding.encode_queries(asked, scales, bounds)
-    found = int8_scoring.scan_codes(as_bytes, offsets, coded, asked).T
+    found = score_codes(as_bytes, offsets, coded, asked).T
     products = rows.astype(float) @ asked.rows.astype(float).T
     best = np.array([products[a:b].max(axis=0) for a, b in itertools.pairwise(offsets)])
     weights = 1.0 if asked.weights is None else asked.weights
@@ -46,7 +48,7 @@ def test_the_error_of_unit_rows_is_small_enough_to_choose_by():
     rows = rng.standard_normal((5000, 32)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     _, scales, bounds = int8_coding.encode_rows(rows)
-    query = maxsim.QueryBatch(rows[:13], np.array([0, 13]))
+    query = QueryBatch(rows[:13], np.array([0, 13]))
     assert int8_coding.encode_queries(query, scales, bounds).errors[0] < 13 * 0.02
 
 
@@ -61,7 +63,7 @@ def test_a_dimension_that_is_always_zero_is_no_trouble():
 @pytest.mark.parametrize("faster", [True, False])
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_both_scans_find_what_brute_force_finds(part_rows, monkeypatch, tmp_path, documents, topics, judge, faster, k):
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: faster)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: faster)
     part_rows(60, d=16)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
@@ -73,22 +75,22 @@ def test_both_scans_find_what_brute_force_finds(part_rows, monkeypatch, tmp_path
 
 
 def test_near_ties_that_bytes_cannot_tell_apart_are_ranked_right(monkeypatch, tmp_path, judge):
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
     angles = 1.0 + np.random.default_rng(3).permutation(300) * 1e-5
     docs = [
         {"docno": f"d{i}", "doc_embs": np.array([[np.cos(a), np.sin(a)]], np.float32)} for i, a in enumerate(angles)
     ]
     query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
     index = MathAMRIndex(tmp_path / "x").index(docs)
-    hits = exact.search_exact(index.snapshot(), maxsim.QueryBatch(query, np.array([0, 2])), 10, "all")[0]
+    hits = search_exact(index.snapshot(), QueryBatch(query, np.array([0, 2])), 10, "all")[0]
     assert index.snapshot().texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:10]]
 
 
 def test_a_long_document_is_scanned_in_pieces(monkeypatch, tmp_path, documents, topics):
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
     docs, frame = documents([20_000, 2, 3]), topics([4])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: False)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: False)
     assert found.equals(MathAMRIndex(tmp_path / "x").colbert()(frame))
 
 
@@ -96,10 +98,10 @@ def test_many_queries_are_scanned_in_groups(monkeypatch, tmp_path, documents, to
     docs, frame = documents([3, 1, 4] * 20), topics([2, 5, 1, 9, 3])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     plain = index.colbert(num_results=6)(frame)
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
     monkeypatch.setattr(exact, "QUERY_ROWS", 6)
     assert index.colbert(num_results=6)(frame).equals(plain)
-    groups = list(maxsim.QueryBatch(np.ones((20, 8), np.float32), np.array([0, 2, 7, 8, 17, 20])).groups(6))
+    groups = list(QueryBatch(np.ones((20, 8), np.float32), np.array([0, 2, 7, 8, 17, 20])).of_rows(6))
     assert [np.diff(group.offsets).tolist() for group in groups] == [[2], [5, 1], [9], [3]]
 
 
@@ -117,7 +119,7 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
 
 @pytest.mark.parametrize("d", [1, 2, 3, 32])
 def test_an_integer_product_is_used_only_where_it_is_right(monkeypatch, d, tmp_path, documents, topics, judge):
-    monkeypatch.setattr(exact, "BYTES_PAY", 0)
+    monkeypatch.setattr(exact, "CODES_PAY", 0)
     docs, frame = documents([2, 1, 3], d=d), topics([2], d=d)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert()(frame)
     assert found["docno"].tolist() == [docno for docno, _ in judge(frame["query_embs"][0], docs)]
@@ -131,7 +133,7 @@ def test_the_number_of_torch_s_threads_is_left_as_it_was(monkeypatch, tmp_path, 
     import torch
 
     before = torch.get_num_threads()
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
     MathAMRIndex(tmp_path / "x").index(documents([2, 1])).colbert()(topics([2]))
     assert torch.get_num_threads() == before
 
@@ -144,9 +146,9 @@ def test_a_scan_of_codes_kept_on_a_device_finds_what_brute_force_finds(
     part_rows(60, d)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=d), topics([3, 1, 5], d=d)
     snapshot = MathAMRIndex(tmp_path / "x").index(docs).snapshot()
-    batch = maxsim.QueryBatch(np.concatenate(list(frame["query_embs"])), np.array([0, 3, 4, 9]), None, np.zeros(3))
+    batch = QueryBatch(np.concatenate(list(frame["query_embs"])), np.array([0, 3, 4, 9]), None, np.zeros(3))
     for _ in range(2):  # the second time the codes are there already
-        found = exact.search_exact(snapshot, batch, k, "all", "cpu")
+        found = search_exact(snapshot, batch, k, "all", "cpu")
         for hits, query in zip(found, frame["query_embs"], strict=True):
             assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]
     kept = [shard.kept("cpu", list) for shard in snapshot.shards]
@@ -167,7 +169,7 @@ def test_the_precision_that_a_user_chose_for_torch_does_not_touch_the_scan(monke
     import torch
 
     before = torch.get_float32_matmul_precision()
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: True)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: True)
     index, frame = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 9] * 30, d=32)), topics([5, 2], d=32)
     true = index.colbert(num_results=9)(frame)
     torch.set_float32_matmul_precision("medium")
@@ -205,15 +207,15 @@ def test_the_greatest_products_are_found_whether_or_not_rows_are_paired(columns,
 def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     rng = np.random.default_rng(0)
     rows, offsets = rng.standard_normal((400, 8)).astype(np.float32), np.array([0, 1, 2, 5, 8, 11, 31, 51, 151, 400])
-    asked = maxsim.QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
+    asked = QueryBatch(rows[:20] + 1, np.array([0, 3, 20]), None, np.array([0.5, -2.0]))
     as_bytes, scales, bounds = int8_coding.encode_rows(rows)
     coded = int8_coding.encode_queries(asked, scales, bounds)
-    whole = int8_scoring.scan_codes(as_bytes, offsets, coded, asked)
+    whole = score_codes(as_bytes, offsets, coded, asked)
     for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
         monkeypatch.setattr(int8_scoring, "PRODUCTS", made)
         monkeypatch.setattr(int8_scoring, "NARROW_PRODUCTS", made)
         monkeypatch.setattr(int8_scoring, "_BEST", best)
-        found = int8_scoring.scan_codes(as_bytes, offsets, coded, asked)
+        found = score_codes(as_bytes, offsets, coded, asked)
         assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
 
 
@@ -253,5 +255,5 @@ def test_what_is_settled_is_what_brute_force_finds_among_near_and_exact_ties(
     ]
     snapshot = MathAMRIndex(tmp_path_factory.mktemp("ties") / "x").index(docs).snapshot()
     query = np.array([[1.0, 0.0], [0.6, 0.8]], np.float32)
-    hits = exact.search_exact(snapshot, maxsim.QueryBatch(query, np.array([0, 2])), k, "all", "cpu")[0]
+    hits = search_exact(snapshot, QueryBatch(query, np.array([0, 2])), k, "all", "cpu")[0]
     assert snapshot.texts("docno", hits.numbers) == [docno for docno, _ in judge(query, docs)[:k]]

@@ -2,11 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from index_folders import contents
+from index_scans import search_exact
 
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, QueryError
 from pyterrier_mathamr.index.search import exact as exact_search
-from pyterrier_mathamr.index.search import maxsim
+from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.store import UnknownIdError
 
 
@@ -35,7 +36,7 @@ def pruned(request, part_rows, tmp_path, documents) -> tuple[MathAMRIndex, MathA
 def test_every_search_finds_what_an_index_without_the_deleted_finds(
     monkeypatch, pruned, topics, strategy, exact, bytes_pay
 ):
-    monkeypatch.setattr(exact_search, "_bytes_pay", lambda *of: bytes_pay)
+    monkeypatch.setattr(exact_search, "_codes_pay", lambda *of: bytes_pay)
     frame = topics([3, 2, 5]).assign(query_document_weight=[0.5, -1.0, 0.0])
     for k in (1, 4, 9, 1000):
         found, plain = (getattr(index, strategy)(num_results=k, exact=exact)(frame) for index in pruned)
@@ -43,8 +44,8 @@ def test_every_search_finds_what_an_index_without_the_deleted_finds(
 
 
 def test_a_device_that_keeps_the_codes_leaves_the_deleted_out(pruned, topics):
-    batch = maxsim.QueryBatch(topics([3])["query_embs"][0], np.array([0, 3]))
-    found = [exact_search.search_exact(of.snapshot(), batch, 4, "all", "cpu")[0] for of in pruned]
+    batch = QueryBatch(topics([3])["query_embs"][0], np.array([0, 3]))
+    found = [search_exact(of.snapshot(), batch, 4, "all", "cpu")[0] for of in pruned]
     names = [of.snapshot().texts("docno", hits.numbers) for of, hits in zip(pruned, found, strict=True)]
     assert names[0] == names[1]
     assert found[0].scores.tobytes() == found[1].scores.tobytes()

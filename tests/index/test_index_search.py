@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.index.search import exact, maxsim
+from pyterrier_mathamr.index.search import maxsim
+from pyterrier_mathamr.index.search.queries import QueryBatch
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
@@ -110,12 +111,12 @@ def test_the_same_document_has_the_same_score_in_every_strategy_and_batch(tmp_pa
 def test_the_margin_of_the_scan_covers_its_rounding(tmp_path: Path, documents, topics):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 9, 4] * 50, d=32))
     snapshot, query = index.snapshot(), topics([13], d=32)["query_embs"][0]
-    batch = maxsim.QueryBatch(query, np.array([0, 13]))
+    batch = QueryBatch(query, np.array([0, 13]))
     rows, offsets = snapshot.shards[0].field("all")
-    scanned = np.concatenate([block[:, 0] for _, block in maxsim.scan(rows, offsets, batch)])
+    scanned = maxsim.scan(rows, offsets, batch)[0]
     products = rows.astype(float) @ query.astype(float).T
     true = np.array([products[a:b].max(axis=0).sum() for a, b in itertools.pairwise(offsets)])
-    bound = exact.float32_error(batch, snapshot.max_norm, 32)[0]
+    bound = maxsim.float32_error(batch, snapshot.max_norm, 32)[0]
     assert 0 < np.abs(scanned - true).max() < bound < 1e-3
 
 

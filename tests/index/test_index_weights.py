@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_scans import score_codes
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex, QueryError
 from pyterrier_mathamr.index.search import exact, int8_coding, int8_scoring, maxsim
+from pyterrier_mathamr.index.search.queries import QueryBatch
 
 LENGTHS = [1, 4, 2, 7, 3] * 12
 
@@ -47,7 +49,7 @@ def assert_ranked(found: pd.DataFrame, frame: pd.DataFrame, docs, k: int) -> Non
 def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     part_rows, monkeypatch, tmp_path, documents, topics, bytes_pay, block, k
 ):
-    monkeypatch.setattr(exact, "_bytes_pay", lambda *of: bytes_pay)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: bytes_pay)
     part_rows(60, d=16)
     monkeypatch.setattr(maxsim, "BLOCK_ROWS", block)
     monkeypatch.setattr(int8_scoring, "PRODUCTS", 10 * block)
@@ -131,7 +133,7 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     rng = np.random.default_rng(seed)
     rows = (rng.standard_normal((sum(lengths), d)) * rng.uniform(0.01, 3, d)).astype(np.float32)
     offsets, bounds = np.cumsum([0, *lengths]), np.cumsum([0, *queries])
-    asked = maxsim.QueryBatch(
+    asked = QueryBatch(
         rng.standard_normal((sum(queries), d)).astype(np.float32),
         bounds,
         rng.uniform(-1, 2, sum(queries)),
@@ -143,10 +145,10 @@ def test_scores_of_both_scans_are_within_their_stated_errors(lengths, queries, d
     true += products[offsets[1:] - 1][:, bounds[1:] - 1] * asked.document_weights
     as_bytes, scales, of_rows = int8_coding.encode_rows(rows)
     coded = int8_coding.encode_queries(asked, scales, of_rows)
-    assert (np.abs(int8_scoring.scan_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
-    found = np.concatenate([block for _, block in maxsim.scan(rows, offsets, asked)])
+    assert (np.abs(score_codes(as_bytes, offsets, coded, asked).T - true) <= coded.errors).all()
+    found = maxsim.scan(rows, offsets, asked).T
     longest = float(np.linalg.norm(rows, axis=1).max())
-    assert (np.abs(found - true) <= exact.float32_error(asked, longest, d)).all()
+    assert (np.abs(found - true) <= maxsim.float32_error(asked, longest, d)).all()
 
 
 @settings(max_examples=12, deadline=None)

@@ -1,9 +1,8 @@
-"""Building: entries become parts of a job, which the store puts in place in one step.
+"""Building: entries become parts of a job, which the store publishes in one step.
 
-A docno that comes twice ends a build. A formula may occur in several posts, as some of ARQMath do: its first place is
-kept, as in ARQMath's tables, and the others are left out with a warning.
-
-A build holds one part's rows in memory, however long the stream is.
+A docno that occurs twice ends a build. A formula may occur in several posts, as some of ARQMath do: its first
+occurrence is indexed, as in ARQMath's tables, and the others are left out with a warning. A build holds the rows of one
+part in memory, however long the stream is.
 """
 
 from __future__ import annotations
@@ -12,18 +11,13 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.index.errors import (
-    DtypeMismatchError,
-    EmbeddingError,
-    EmptyStreamError,
-    ModelMismatchError,
-    check_model,
-)
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
 from pyterrier_mathamr.index.snapshot import IndexMeta, VectorParts
 from pyterrier_mathamr.store import Job, Rows, UnfinishedJobError
 
@@ -32,11 +26,11 @@ from .entries import TEXTS, DType, Entry, Layout, Post
 from .resume import Corpus
 
 PART_BYTES = 64 << 20
-"""Bytes of rows, as they come, after which a part is closed; a build needs a few times that."""
+"""Bytes of float32 rows after which a part is closed; a build needs a few times that."""
 
 _LOOKED_UP = 1024
 _SAME = 1e-5
-"""How far the numbers of a row that comes again may be from those that are stored."""
+"""The greatest difference of a row that is resumed from the stored one."""
 
 
 class Build:
@@ -47,12 +41,12 @@ class Build:
         layout: what an entry is.
         corpus: what the entries are made from.
         model: the identity of the model that makes the vectors.
-        dtype: how rows are stored; by default as the index that is added to has them, float32 in a new one.
+        dtype: how rows are stored; by default as the existing index stores them, float32 in a new one.
 
     Raises:
-        ModelMismatchError: another model made the index that is added to.
-        DtypeMismatchError: its rows are stored in another way.
-        UnfinishedJobError: another model made what an earlier run of the job has finished.
+        ModelMismatchError: another model made the existing index.
+        ConfigError: the existing index stores its rows with another dtype.
+        UnfinishedJobError: another model made the parts of an earlier run of the job.
     """
 
     def __init__(self, job: Job, layout: Layout, corpus: Corpus, model: str | None, dtype: DType | None) -> None:
@@ -61,7 +55,8 @@ class Build:
         if base:
             check_model(job.path, base.model, model)
             if dtype not in (None, base.dtype):
-                raise DtypeMismatchError(job.path, base.dtype, dtype)
+                copy = f"a copy with rows of {dtype} is made by merge(path, index, dtype={dtype!r})"
+                raise ConfigError("dtype", dtype, f"None: {job.path} stores {base.dtype}; {copy}")
         self.model, self.dtype = (base and base.model) or model, base.dtype if base else dtype or "float32"
         self.dimensions = base.dimensions if base else 0
         self.done = VectorParts(job.done.parts)
@@ -85,11 +80,10 @@ class Build:
         """Add all documents and make the result the index, in one step.
 
         Raises:
-            EmptyStreamError: there are none.
-            EmbeddingError: one cannot be indexed.
-            DuplicateIdError: one comes twice, or is there already.
-            UnfinishedJobError: one that an earlier run had indexed is another now, or does not come.
-            MathAMRWarning: formulas came twice, and were left out.
+            EmbeddingError: a document cannot be indexed.
+            DuplicateIdError: a document occurs twice, or is in the index already.
+            UnfinishedJobError: a document that an earlier run indexed has changed, or is missing.
+            MathAMRWarning: formulas occurred twice and were left out.
         """
         for post in self._without_done(posts) if self.done.parts else posts:
             for entry in post.entries:
@@ -98,14 +92,9 @@ class Build:
             if self._bytes >= PART_BYTES:
                 self._close_part()
         self._close_part()
-        if not self.dimensions:
-            raise EmptyStreamError(self.job.path)
         self.corpus.tell(self.job)
         self.job.commit(asdict(IndexMeta(self.dimensions, self.model, self.dtype)))
-        if self._again:
-            shown = ", ".join(sorted(set(self._again))[:5])
-            text = f"{len(self._again)} formulas came again and were left out, the first place counts: {shown}"
-            warnings.warn(MathAMRWarning(f"{self.job.path}: {text}"), stacklevel=2)
+        warn_of_repeated(self.job.path, self._again)
 
     def _take(self, entry: Entry) -> None:
         width = entry.rows.shape[1]
@@ -118,7 +107,7 @@ class Build:
         self._bytes += entry.rows.nbytes
 
     def _close_part(self) -> None:
-        """Write what was gathered as one part; documents that gave no entry wait for one that does."""
+        """Write the gathered entries as one part; documents without an entry wait for the next part."""
         entries = self._first_places(self._entries) if self.layout == "formulas" else self._entries
         if entries:
             sources = self.corpus.sources(self._docnos)
@@ -127,7 +116,7 @@ class Build:
         self._entries, self._bytes = [], 0
 
     def _first_places(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Leave out formulas that have come before, in a part or among themselves."""
+        """Leave out formulas that occurred before, in a part or among themselves."""
         first: dict[str, Entry] = {}
         for entry in entries:
             if first.setdefault(entry.docno, entry) is not entry:
@@ -137,14 +126,14 @@ class Build:
         return [entry for entry, row in zip(first.values(), rows.tolist(), strict=True) if row < 0]
 
     def _without_done(self, posts: Iterable[Post]) -> Iterator[Post]:
-        """Leave out what an earlier run of the job has put into whole parts, after comparing it."""
+        """Leave out the entries in parts of an earlier run of the job, after comparing them."""
         stream = iter(posts)
         while some := list(islice(stream, _LOOKED_UP)):
             entries = [entry for post in some for entry in post.entries]
             done = iter(self._done(entries).tolist())
             for post in some:
                 rest = [entry for entry in post.entries if not next(done)]
-                if post.docno in self.corpus:  # what is left of it was left out before
+                if post.docno in self.corpus:  # the rest of it was left out before
                     self._leave_out(post.docno, [entry.docno for entry in rest])
                 elif rest or not post.entries:
                     yield Post(post.docno, rest)
@@ -155,11 +144,11 @@ class Build:
         self._again += names
 
     def _done(self, entries: Sequence[Entry]) -> npt.NDArray[np.bool_]:
-        """Which entries an earlier run has stored."""
+        """Return which entries an earlier run has stored."""
         names = [entry.docno for entry in entries]
         if self.layout == "documents":
             rows = self.job.rows_done(names)
-        else:  # the same formula of another post, or of this one for a second time, is new: it is left out later
+        else:  # a formula of another post, or repeated in this one, is new: it is left out later
             rows = self.done.look_up(names)
             known = np.flatnonzero(rows >= 0).tolist()
             rows[known] = self._same_place(rows[known], [entries[i] for i in known])
@@ -169,7 +158,7 @@ class Build:
         return done
 
     def _same_place(self, rows: Rows, entries: Sequence[Entry]) -> Rows:
-        """The rows whose formula comes from the post it was stored with, for the first time; -1 for others."""
+        """Return the rows whose formula comes first from the post that it was stored with; -1 for others."""
         _, first = np.unique(rows, return_index=True)
         stored = self.done.texts("post_id", rows)
         same = np.array([of == entry.texts[1] for of, entry in zip(stored, entries, strict=True)], dtype=np.bool_)
@@ -178,10 +167,10 @@ class Build:
         return np.where(same, rows, -1)
 
     def _compare(self, rows: Rows, entries: Sequence[Entry]) -> None:
-        """Refuse entries that are stored otherwise than they come.
+        """Refuse entries that differ from the stored ones.
 
         Raises:
-            UnfinishedJobError: one is; it is named.
+            UnfinishedJobError: one differs; it is named.
         """
         if not entries:
             return
@@ -199,3 +188,11 @@ class Build:
             same = np.logical_and.reduceat(close.all(axis=1), offsets[:-1])
         if not same.all():
             raise self.job.changed(entries[int(np.argmin(same))].docno)
+
+
+def warn_of_repeated(path: Path | str, formulas: Sequence[str]) -> None:
+    """Warn of formulas that occurred more than once, all but the first of which were left out."""
+    if formulas:
+        shown = ", ".join(sorted(set(formulas))[:5])
+        text = f"{len(formulas)} formulas occurred again and were left out; the first occurrence is indexed: {shown}"
+        warnings.warn(MathAMRWarning(f"{path}: {text}"), stacklevel=3)

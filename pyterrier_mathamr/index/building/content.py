@@ -1,4 +1,4 @@
-"""From entries to the arrays of a part."""
+"""The arrays of a part, from its entries."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def part_content(
 
     Args:
         layout: what an entry is.
-        dtype: how rows are stored. Those of float16 are rounded first, so that all that is made of them, and every
-            search, is of the rows as they are stored.
-        entries: at least one, all of the same width, in the order in which they came.
-        sources: what the entries were made from.
+        dtype: how rows are stored. With float16 they are rounded first, so that codes and searches are those of the
+            stored rows.
+        entries: at least one, all of the same width, in the order of indexing.
+        sources: the documents of the corpus that the entries come from.
         model: the identity of the model that made the rows.
 
     Raises:
@@ -40,7 +40,7 @@ def part_content(
     max_norm = check_values(rows, offsets, ordered)
     stored: StoredRows = rows
     if dtype == "float16":
-        with np.errstate(over="ignore"):  # what does not fit becomes infinite, and is refused
+        with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused
             stored = rows.astype(np.float16)
         rows = stored.astype(np.float32)
         max_norm = check_values(rows, offsets, ordered, ", rounded to float16,")
@@ -56,24 +56,24 @@ def part_content(
 
 
 def merge(layout: Layout, parts: Sequence[Part]) -> Content:
-    """Lay out the entries of several parts as one, without those that were deleted."""
+    """Lay out the entries of several parts as one, without the deleted ones."""
     together = VectorParts(parts)
     sources = [part["sources"] for part in parts]
     if any(len(of) == 0 for of in sources) or any(len(part.deleted) for part in parts):
-        sources = [np.zeros((0, 2), dtype=np.uint64)]  # only an unfinished job, of which nothing is deleted, asks
+        sources = [np.zeros((0, 2), dtype=np.uint64)]  # read only in unfinished jobs, of which nothing is deleted
     dtype: DType = "float16" if parts[0]["rows"].dtype == np.float16 else "float32"
     model = parts[0].meta.details.get("model")
     return part_content(layout, dtype, list(together.entries()), np.concatenate(sources), model)
 
 
 def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
-    """Refuse rows that have no direction, naming the first; return the greatest length, rounded up.
+    """Refuse rows that have no direction; return the greatest length, rounded up.
 
     Args:
         rows: float32 ``[r, d]``.
-        offsets: int64 ``[m + 1]``, where each entry's rows begin and the last one's end.
-        entries: whose rows they are.
-        how: what was done to the rows before, for the error.
+        offsets: int64 ``[m + 1]`` of the entries' rows.
+        entries: the entries of the rows.
+        how: how the rows were converted, for the error.
 
     Raises:
         EmbeddingError: a row is not finite, is zero, or is too long.
@@ -85,7 +85,7 @@ def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: st
         row = int(np.argmax(bad))
         document = int(np.searchsorted(offsets, row, side="right")) - 1
         if not np.isfinite(rows[row]).all():
-            reason = "holds NaN or infinity"
+            reason = "contains NaN or infinity"
         elif squares[row] == 0:
             reason = "is zero (or its length is below 1e-22), so it has no direction"
         else:

@@ -1,4 +1,4 @@
-"""What one entry of an index is while it is built, and how a stream's dictionaries become entries."""
+"""The entries of an index, and how the records of a stream become entries."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ DType = Literal["float32", "float16"]
 DTYPES: tuple[DType, ...] = ("float32", "float16")
 
 Layout = Literal["documents", "formulas"]
-"""What one entry of the index is: a post with all its virtual nodes, or one formula virtual node."""
+"""The entries of an index: posts with all their virtual nodes, or formula virtual nodes."""
 
 TEXTS: dict[Layout, tuple[str, ...]] = {
     "documents": ("docno", "formula_ids"),
     "formulas": ("docno", "post_id", "visual_id"),
 }
-"""The texts of an entry: its id first; ``formula_ids`` is a JSON list, empty where they were not given."""
+"""The texts of an entry, its id first; ``formula_ids`` is a JSON list, empty where none were given."""
 
 VisualIds = Mapping[str, str] | FormulaStore
 """Formula id to visual id."""
@@ -54,10 +54,10 @@ class Post(NamedTuple):
 
 
 def check_rows(docno: str, value: Any) -> Rows:
-    """Take one document's embeddings as float32 rows.
+    """Convert one document's embeddings to float32 rows.
 
-    A document without rows is refused: every post has at least its VIRTUAL_DOCUMENT, so a post without one is a fault
-    of what came before, and could never be found. What the numbers are is checked for a whole part at once.
+    A document without rows is refused: every post has at least its VIRTUAL_DOCUMENT, and without one it could never be
+    found. The numbers are checked for a whole part at once.
 
     Args:
         docno: the document, for the error.
@@ -74,7 +74,7 @@ def check_rows(docno: str, value: Any) -> Rows:
         if rows.dtype.kind not in "fiu":
             raise ValueError(f"dtype {rows.dtype}")
         if rows.dtype != np.float32:
-            with np.errstate(over="ignore"):  # what does not fit becomes infinite, which is refused with the part
+            with np.errstate(over="ignore"):  # a number that is too large becomes infinite and is refused with the part
                 rows = rows.astype(np.float32)
     except (TypeError, ValueError) as error:
         raise EmbeddingError(docno, f"doc_embs is not an array of numbers ({error})") from error
@@ -101,7 +101,7 @@ def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
 def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
 
-    Formulas without an id are skipped; an id that comes twice in one post keeps its first row.
+    Formulas without an id are skipped; of an id that occurs twice in one post the first row is indexed.
 
     Args:
         stream: the posts.
@@ -115,7 +115,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         rows = check_rows(docno, record.get("doc_embs"))
         ids = _formula_ids(docno, record, len(rows))
         if ids is None:
-            raise EmbeddingError(docno, "it has no formula_ids, which say what its first rows are")
+            raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
         first = {formula: row for row, formula in reversed(list(enumerate(ids))) if formula}
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         places = sorted((row, formula) for formula, row in first.items())
@@ -124,7 +124,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
 
 
 def check_docno(docno: Any) -> str:
-    """Take a docno as it must be: a string with at least one character.
+    """Refuse a docno that is not a string with at least one character.
 
     Raises:
         EmbeddingError: it is something else.
@@ -136,7 +136,7 @@ def check_docno(docno: Any) -> str:
 
 def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] | None:
     ids = record.get("formula_ids")
-    if ids is None or (isinstance(ids, float) and ids != ids):  # a frame's empty cell is NaN
+    if ids is None or (isinstance(ids, float) and ids != ids):  # an empty cell of a frame is NaN
         return None
     ids = [str(formula) for formula in ids]
     if len(ids) > rows:
@@ -145,15 +145,15 @@ def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] 
 
 
 def stored_formula_ids(text: str, path: Path | str) -> list[str] | None:
-    """Read the formula ids of a stored document; ``None`` where they were not given.
+    """Parse the formula ids of a stored document; ``None`` where none were given.
 
     Raises:
-        DamagedError: the text is no list of ids.
+        DamagedError: the text is not a list of ids.
     """
     try:
         ids = json.loads(text) if text else None
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"the formula ids of a document are not JSON ({error!s:.200})") from error
     if ids is not None and not (isinstance(ids, list) and all(isinstance(name, str) for name in ids)):
-        raise DamagedError(path, "the formula ids of a document are no list of ids")
+        raise DamagedError(path, "the formula ids of a document are not a list of ids")
     return ids

@@ -1,8 +1,8 @@
-"""Going on after an index job that stopped: which documents of the corpus it had finished.
+"""Resuming an interrupted index job: which documents of the corpus it has finished.
 
-Each part keeps two numbers of every document it was made from: a hash of its docno and the fingerprint of its content.
-A batch of the corpus is left out where all its documents are done; any other is encoded whole, in the same company as
-the first time, so that its vectors are the same.
+Each part stores two numbers of every document that it was made from: a hash of its docno and the fingerprint of its
+content. A batch of the corpus is left out where all its documents are done; any other is encoded whole, in the same
+batch as the first time, so that its vectors are the same.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pyterrier_mathamr.store import DuplicateIdError, Job, Part, UnfinishedJobEr
 
 
 class Corpus:
-    """The documents of a corpus as they come: those that an unfinished job has, and those that are made now.
+    """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now.
 
     Args:
         path: the index.
-        parts: the whole parts of the unfinished job.
+        parts: the parts of the unfinished job.
     """
 
     def __init__(self, path: Path, parts: Sequence[Part]) -> None:
@@ -35,18 +35,18 @@ class Corpus:
         self._cuts = np.cumsum([0, *(len(part["sources"]) for part in parts)])
         self._met = np.zeros(len(found), dtype=np.bool_)
         self._new: dict[str, tuple[int, int]] = {}
-        self._made_again: set[str] = set()
+        self._encoded_again: set[str] = set()
 
     def __contains__(self, docno: object) -> bool:
-        """Whether a document that is made again, for the company it is in, is done."""
-        return docno in self._made_again
+        """Return whether a document is done and encoded again only because others of its batch are not."""
+        return docno in self._encoded_again
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
-        """Leave out whole batches of which everything is done.
+        """Leave out the batches of which every document is done.
 
         Raises:
             UnfinishedJobError: a document was changed since it was indexed.
-            DuplicateIdError: one that is done comes a second time.
+            DuplicateIdError: a document that is done occurs twice.
         """
         records = iter(stream)
         while batch := list(islice(records, batch_size)):
@@ -56,11 +56,11 @@ class Corpus:
             done = self._meet(docnos, np.array(pairs, dtype=np.uint64))
             if not done.all():
                 self._new.update(zip(docnos, pairs, strict=True))
-                self._made_again.update(name for name, there in zip(docnos, done.tolist(), strict=True) if there)
+                self._encoded_again.update(name for name, there in zip(docnos, done.tolist(), strict=True) if there)
                 yield from batch
 
     def _meet(self, docnos: Sequence[str], pairs: Sources) -> npt.NDArray[np.bool_]:
-        """Take note of documents that come; say which of them are done."""
+        """Record documents of the corpus; return which of them are done."""
         if not len(self._names):
             return np.zeros(len(pairs), dtype=np.bool_)
         places = np.minimum(np.searchsorted(self._names, pairs[:, 0]), len(self._names) - 1)
@@ -76,16 +76,16 @@ class Corpus:
         return done
 
     def sources(self, docnos: Iterable[str]) -> Sources:
-        """The numbers that are kept of documents, uint64 ``[s, 2]``; none where those of one are not known."""
+        """Return the stored numbers of some documents, uint64 ``[s, 2]``; none where one is unknown."""
         known = [self._new.pop(docno, None) for docno in docnos]
         pairs = [pair for pair in known if pair]
         return np.array(pairs if len(pairs) == len(known) else [], dtype=np.uint64).reshape(-1, 2)
 
     def tell(self, job: Job) -> None:
-        """Tell a job which of the rows that it goes on after need not come again.
+        """Tell a resumed job which of its rows were left out of the stream.
 
         Raises:
-            UnfinishedJobError: it goes on after other parts than those that were looked at.
+            UnfinishedJobError: its parts are not those of this corpus.
         """
         there = [part.meta.name for part in job.done.parts]
         if self._met.any() and there != self._parts:

@@ -1,26 +1,20 @@
-"""The indexes in Qdrant: the same methods as those in a folder, over a server, a cluster, or its local mode."""
+"""The indexes in Qdrant: the methods of those in a folder over a server, a cluster, or Qdrant's local mode.
+
+::
+
+    index          QdrantIndex, QdrantFormulaIndex
+      │ transformers   retrievers and indexers
+      │   upload       entries → points, visible in one step
+      │   search       lists of Qdrant → proven candidates → exact ranking
+      │ snapshot       the state of a collection as opened: vectors by request
+      ▼
+    collection     points, metadata, and the alias of the two collections behind a name
+      ▼
+    connection     requests with retries
+"""
 
 from .collection import CollectionOptions
-from .errors import (
-    QdrantCollectionError,
-    QdrantConnectionError,
-    QdrantError,
-    QdrantIncompleteError,
-    QdrantKeyError,
-    QdrantRefusedError,
-    QdrantTimeoutError,
-)
+from .errors import QdrantCollectionError, QdrantError
 from .index import QdrantFormulaIndex, QdrantIndex
 
-__all__ = [
-    "CollectionOptions",
-    "QdrantCollectionError",
-    "QdrantConnectionError",
-    "QdrantError",
-    "QdrantFormulaIndex",
-    "QdrantIncompleteError",
-    "QdrantIndex",
-    "QdrantKeyError",
-    "QdrantRefusedError",
-    "QdrantTimeoutError",
-]
+__all__ = ["CollectionOptions", "QdrantCollectionError", "QdrantError", "QdrantFormulaIndex", "QdrantIndex"]

@@ -1,18 +1,17 @@
-"""A collection of Qdrant as we keep one: what it holds, what it says of itself, and how it becomes the one that counts.
+"""A collection of Qdrant: its points, its metadata, and how a new one replaces it in one step.
 
-The collection that a user names is an alias; behind it stands one of two, and a new one is built in the other::
+The name that a user gives is an alias of one of two collections; a new one is built in the other::
 
     answers ──alias──▶ answers--a      complete: what readers see
                        answers--b      being built: unseen until the alias is moved, in one step
 
 A point is one document or one formula::
 
-    id       made from the docno, so that a document that is sent twice is there once
+    id       made from the docno, so that a document that is sent twice is stored once
     vectors  documents: doc [d] and all [n, d] (MaxSim); formulas: formula [d] (MathAMR+, section 3.5.1)
     payload  docno, and formula_ids or post_id and visual_id; build: the number of the call that stored it
 
-The distance is the inner product, which is the paper's cosine for rows of unit length and gives vectors back as they
-were stored.
+The distance is the inner product: the paper's cosine for rows of unit length, and vectors come back as stored.
 """
 
 from __future__ import annotations
@@ -30,35 +29,29 @@ from pyterrier_mathamr.index.building.entries import Layout
 from pyterrier_mathamr.index.protocols import Field
 
 from .connection import Connection
-from .errors import QdrantCollectionError, QdrantRefusedError
+from .errors import QdrantCollectionError, QdrantError
 
 FORMAT_VERSION = 1
-"""The format of collections; it counts changes of what stands above."""
+"""The version of this layout of points and metadata."""
 
 VECTORS: dict[Layout, dict[Field, str]] = {
     "documents": {"doc": "doc", "all": "all"},
     "formulas": {"doc": "formula", "all": "formula"},
 }
-"""The named vector that holds each field."""
-
-PAYLOAD: dict[Layout, tuple[str, ...]] = {
-    "documents": ("docno", "formula_ids"),
-    "formulas": ("docno", "post_id", "visual_id"),
-}
-"""The texts of an entry as they stand in the payload."""
+"""The named vector of each field."""
 
 BUILD = "build"
 
 
 @dataclass(frozen=True)
 class CollectionOptions:
-    """How a collection is created; local mode has none of it.
+    """How a collection is created on a server; local mode ignores it.
 
     Args:
         shard_number: shards of a cluster; ``None`` lets the server choose.
         replication_factor: copies of each shard; ``None`` lets the server choose.
-        on_disk: keep vectors and payload on disk, mapped into memory, instead of in memory.
-        quantise: keep an int8 code of each vector in memory for approximate search; exact search does not read it.
+        on_disk: keep vectors and payload on disk, memory-mapped, in place of in memory.
+        quantise: keep an int8 code of each vector in memory for approximate search; exact search ignores it.
     """
 
     shard_number: int | None = None
@@ -69,16 +62,16 @@ class CollectionOptions:
 
 @dataclass(frozen=True)
 class CollectionMeta:
-    """What a collection says of itself, in Qdrant's collection metadata.
+    """The metadata of a collection, stored with it in Qdrant.
 
     Args:
         slot: the collection behind the alias.
-        layout: what a point is.
-        dimensions: the width of its rows.
-        model: the identity of the model that made the vectors, where it was given.
-        max_norm: no row is longer.
-        build: the number of the last whole call that stored points.
-        pending: the number of a call that is under way or died, whose points are not seen; 0 where there is none.
+        layout: the kind of its entries.
+        dimensions: the width of its rows; 0 while it has none.
+        model: the identity of the model of the vectors, where known.
+        max_norm: an upper bound of the length of rows.
+        build: the number of the last completed call that stored points.
+        pending: the number of a call that runs or was interrupted, whose points are hidden; 0 where there is none.
     """
 
     slot: str
@@ -90,16 +83,16 @@ class CollectionMeta:
     pending: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored: without null, which would delete a key."""
+        """Return the stored form: without null, which would delete a key."""
         kept = {**asdict(self), "model": self.model or ""}
         return {"package": "pyterrier-mathamr", "format_version": FORMAT_VERSION, **kept}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, address: str) -> CollectionMeta:
-        """Read what :meth:`to_dict` made.
+        """Read the stored form.
 
         Raises:
-            QdrantCollectionError: it was made by something else, or in a format this release does not read.
+            QdrantCollectionError: it was not made by this package, or in a format that this release does not read.
         """
         if not data or data.get("package") != "pyterrier-mathamr":
             raise QdrantCollectionError(address, "the collection was not made by this package")
@@ -115,12 +108,12 @@ class CollectionMeta:
         return cls(**{**known, "model": known["model"] or None})
 
     def changed(self, **values: Any) -> CollectionMeta:
-        """The same with other values."""
+        """Return a copy with other values."""
         return replace(self, **values)
 
 
 def point_id(docno: str) -> str:
-    """The id of a document's point: a UUID of the BLAKE2b hash of its docno, the same on every machine."""
+    """Return the id of a document's point: a UUID of the BLAKE2b hash of its docno, the same on every machine."""
     return str(uuid.UUID(bytes=hashlib.blake2b(docno.encode("utf-8", "surrogatepass"), digest_size=16).digest()))
 
 
@@ -128,12 +121,12 @@ _SLOTS = ("--a", "--b")
 
 
 class Collection:
-    """A named collection of one layout, and the two that can stand behind the name.
+    """A named collection of one layout: an alias of one of two.
 
     Args:
-        connection: where it lies.
-        name: the name.
-        layout: what a point is.
+        connection: the connection to its server or folder.
+        name: the alias.
+        layout: the kind of its entries.
     """
 
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
@@ -141,14 +134,14 @@ class Collection:
         self.address = f"{connection.location}: collection {name}"
 
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
-        """One request; see :meth:`Connection.call`."""
+        """Send one request; see :meth:`Connection.call`."""
         return self.connection.call(method, self.address, doing, **arguments)
 
     def read(self, name: str | None = None) -> CollectionMeta | None:
-        """What the collection says of itself, or ``None`` where there is none.
+        """Read the metadata of the collection, or return ``None`` where there is none.
 
         Args:
-            name: one of the two that can stand behind the name; by default that which does.
+            name: one of the two collections; by default the one behind the alias.
 
         Raises:
             QdrantCollectionError: it is of another layout, of another format or not ours.
@@ -163,14 +156,14 @@ class Collection:
         held = found.config.params.vectors
         for vector in set(VECTORS[self.layout].values()):
             size = held[vector].size if isinstance(held, Mapping) and vector in held else None
-            if size != meta.dimensions:
+            if size != max(1, meta.dimensions):
                 raise QdrantCollectionError(
                     self.address, f"its vector {vector!r} has {size} dimensions where {meta.dimensions} were written"
                 )
         return meta
 
     def other_slot(self, meta: CollectionMeta | None) -> str:
-        """The one of the two collections that does not stand behind the name."""
+        """Return the one of the two collections that is not behind the alias."""
         first, second = (self.name + slot for slot in _SLOTS)
         return second if meta is not None and meta.slot == first else first
 
@@ -178,13 +171,13 @@ class Collection:
         """Create the collection ``meta.slot``, empty.
 
         Raises:
-            QdrantRefusedError: the server does not take the options.
+            QdrantError: the server refuses the options.
         """
         models, remote = self.connection.models, self.connection.remote
         maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
         vectors = {
             name: models.VectorParams(
-                size=meta.dimensions,
+                size=max(1, meta.dimensions),  # an index without rows has no width yet
                 distance=models.Distance.DOT,
                 on_disk=options.on_disk,
                 multivector_config=maxsim if name == "all" else None,
@@ -200,8 +193,8 @@ class Collection:
             given.update(quantization_config=models.ScalarQuantization(scalar=int8))
         try:
             self.call("create_collection", "creating the collection", collection_name=meta.slot, **given)
-        except QdrantRefusedError as error:
-            if error.status != 409 or self.read(meta.slot) != meta:  # 409: an answer was lost, and the request repeated
+        except QdrantError as error:
+            if error.status != 409 or self.read(meta.slot) != meta:  # 409: sent twice, as the answer was lost
                 raise
         if remote:
             integer = models.PayloadSchemaType.INTEGER
@@ -209,12 +202,12 @@ class Collection:
             self.call("create_payload_index", doing, collection_name=meta.slot, field_name=BUILD, field_schema=integer)
 
     def write(self, meta: CollectionMeta) -> None:
-        """Store what the collection says of itself."""
+        """Store the metadata."""
         doing = "writing the collection's metadata"
         self.call("update_collection", doing, collection_name=meta.slot, metadata=meta.to_dict())
 
     def swap(self, meta: CollectionMeta, before: CollectionMeta | None) -> None:
-        """Let the name stand for ``meta.slot``, in one step, and drop what it stood for before."""
+        """Move the alias to ``meta.slot`` in one step, and drop the collection that it named before."""
         models = self.connection.models
         gone = [models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=self.name))] if before else []
         new = models.CreateAlias(collection_name=meta.slot, alias_name=self.name)
@@ -224,26 +217,26 @@ class Collection:
             try:
                 self.drop(before.slot)
             except MathAMRError as error:
-                text = f"{error} The new one counts; {before.slot} takes room until the next mode='overwrite'."
+                text = f"{error} The new collection is in use; {before.slot} remains until the next mode='overwrite'."
                 warnings.warn(MathAMRWarning(text), stacklevel=2)
 
     def drop(self, slot: str, *, retries: int | None = None) -> None:
-        """Delete one of the two collections; one that is not there is no error."""
+        """Delete one of the two collections, if it exists."""
         with suppress(QdrantCollectionError):
             self.call("delete_collection", "dropping a collection", collection_name=slot, retries=retries)
 
     def exists(self, slot: str) -> bool:
-        """Whether one of the two collections is there."""
+        """Return whether one of the two collections exists."""
         found: bool = self.call("collection_exists", "looking for a collection", collection_name=slot)
         return found
 
     def of_build(self, build: int) -> Any:
-        """The filter of the points that one call stored."""
+        """Return the filter of the points that one call stored."""
         models = self.connection.models
         return models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))
 
-    def count(self, slot: str, unseen: int = 0) -> int:
-        """The number of points, without those of one call."""
-        where = self.connection.models.Filter(must_not=[self.of_build(unseen)]) if unseen else None
+    def count(self, slot: str, hidden: int = 0) -> int:
+        """Return the number of points, without those of one call."""
+        where = self.connection.models.Filter(must_not=[self.of_build(hidden)]) if hidden else None
         found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
         return int(found.count)

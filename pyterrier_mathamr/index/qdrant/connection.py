@@ -1,8 +1,8 @@
-"""One connection to Qdrant: requests that are tried again when that can help, and errors with names.
+"""One connection to Qdrant: requests with retries, and errors that name the address.
 
-A request that fails for a passing reason (no connection, no answer in time, too many requests, a server's fault) is
-sent again after a pause that doubles each time. All requests of this package may arrive twice without harm: points have
-ids made from their docnos, so that one that is stored again replaces itself.
+A request that fails for a transient reason (no connection, no answer in time, too many requests, a fault of the server)
+is sent again after a pause that doubles each time. All requests of this package are idempotent: the ids of points are
+made from their docnos, so a point that is stored again replaces itself.
 """
 
 from __future__ import annotations
@@ -20,39 +20,32 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.store import LockedError, WriteError
 
-from .errors import (
-    QdrantCollectionError,
-    QdrantConnectionError,
-    QdrantError,
-    QdrantKeyError,
-    QdrantRefusedError,
-    QdrantTimeoutError,
-)
+from .errors import QdrantCollectionError, QdrantError
 
 KEY_VARIABLE = "QDRANT_API_KEY"
-"""The environment variable that holds the API key where none is given."""
+"""The environment variable of the API key where none is given."""
 
-_PASSING = (408, 429, 500, 502, 503, 504)
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LONGEST_PAUSE = 30.0
-_LOCAL: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # a folder takes one client a process
+_LOCAL: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # a folder allows one client in a process
 
 
 @atexit.register
 def _close_folders() -> None:
-    """Close what local mode has open while Python still stands; its own closing comes too late."""
+    """Close the folders of local mode before the interpreter shuts down; its own closing comes too late."""
     for client in list(_LOCAL.values()):
         client.close()
 
 
 class Connection:
-    """A client that is made on the first request.
+    """A client that is created on the first request.
 
     Args:
         location: the URL of a server (``https://host:6333``), or a folder for Qdrant's local mode.
-        api_key: the key; by default that of :data:`KEY_VARIABLE`. It is shown nowhere, and never pickled.
+        api_key: the key; by default that of :data:`KEY_VARIABLE`. It is never shown or pickled.
         timeout: seconds to wait for an answer.
-        retries: how often a request that failed for a passing reason is sent again.
-        pause: seconds before it is sent again the first time.
+        retries: how often a request that failed for a transient reason is sent again.
+        pause: seconds before the first retry.
     """
 
     def __init__(self, location: str, api_key: str | None, timeout: int, retries: int, pause: float) -> None:
@@ -62,7 +55,7 @@ class Connection:
 
     @property
     def remote(self) -> bool:
-        """Whether there is a server; local mode searches exactly and knows no shards, replicas or graphs."""
+        """Whether there is a server; local mode searches exactly and has no shards, replicas or graphs."""
         return "://" in self.location
 
     @property
@@ -105,14 +98,14 @@ class Connection:
         return client
 
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
-        """Send one request, again where it failed for a passing reason.
+        """Send one request, with retries.
 
         Args:
             method: the method of ``QdrantClient``.
-            address: what is named in errors.
-            doing: what is being done, in words, for errors.
-            retries: how often at most it is sent again; by default as the connection says.
-            arguments: the method's.
+            address: the address in errors.
+            doing: what the request does, in words, for errors.
+            retries: how often it is sent again at most; by default those of the connection.
+            arguments: the arguments of the method.
 
         Raises:
             QdrantError: one of its kinds.
@@ -132,41 +125,46 @@ class Connection:
                 left, pause = left - 1, pause * 2
 
     def _named(self, error: Exception, address: str, doing: str) -> tuple[Exception, float | None]:
-        """The error with a name, and the seconds to wait at least before trying again; ``None`` where it is no use."""
+        """Return the error to raise, and the least seconds before a retry; ``None`` where a retry cannot help."""
         exceptions = require("qdrant_client.http.exceptions", "qdrant")
         common = require("qdrant_client.common.client_exceptions", "qdrant")
         if isinstance(error, exceptions.ResponseHandlingException):
             source = error.source
             if isinstance(source, require("httpx", "qdrant").TimeoutException):
-                return QdrantTimeoutError(address, f"no answer within {self.timeout} s while {doing}"), 0.0
-            return QdrantConnectionError(address, f"connection lost while {doing} ({source!r})"), 0.0
+                return _timeout(address, f"no answer within {self.timeout} s while {doing}"), 0.0
+            return QdrantError(address, f"connection lost while {doing} ({source!r}); check that the server runs"), 0.0
         if isinstance(error, common.ResourceExhaustedResponse):
-            return QdrantConnectionError(address, f"too many requests while {doing}"), float(error.retry_after_s)
+            return QdrantError(address, f"too many requests while {doing}", 429), float(error.retry_after_s)
         if isinstance(error, exceptions.UnexpectedResponse):
             return _of_status(error, address, doing)
         if isinstance(error, (json.JSONDecodeError, UnicodeDecodeError, common.QdrantException)):
-            return QdrantConnectionError(address, f"an answer that cannot be read while {doing} ({error})"), 0.0
+            return QdrantError(address, f"an answer that cannot be read while {doing} ({error})"), 0.0
         if not self.remote:
             return _of_folder(error, address, doing), None
         return error, None
 
 
+def _timeout(address: str, reason: str) -> QdrantError:
+    return QdrantError(address, f"{reason}; a larger timeout=… waits longer", 408)
+
+
 def _of_status(error: Any, address: str, doing: str) -> tuple[QdrantError, float | None]:
-    """The error that an HTTP status means."""
+    """Return the error for an HTTP status."""
     status, said = int(error.status_code or 0), error.content[:500].decode("utf-8", "replace")
     if status in (401, 403):
-        return QdrantKeyError(address, f"the server refuses the API key while {doing} (status {status})"), None
+        reason = f"the server refuses the API key while {doing}; give api_key=… or set {KEY_VARIABLE}"
+        return QdrantError(address, reason, status), None
     if status == 404:
         return QdrantCollectionError(address, f"there is no such collection while {doing}"), None
     if status == 408 or status == 504:
-        return QdrantTimeoutError(address, f"no answer in time while {doing} (status {status})"), 0.0
-    if status in _PASSING:
-        return QdrantConnectionError(address, f"the server fails while {doing} (status {status}: {said})"), 0.0
-    return QdrantRefusedError(address, f"refused while {doing} (status {status}: {said})", status), None
+        return _timeout(address, f"no answer in time while {doing} (status {status})"), 0.0
+    if status in _TRANSIENT:
+        return QdrantError(address, f"the server fails while {doing} (status {status}: {said})", status), 0.0
+    return QdrantError(address, f"refused while {doing} (status {status}: {said})", status), None
 
 
 def _of_folder(error: Exception, address: str, doing: str) -> Exception:
-    """The error that an exception of local mode means."""
+    """Return the error for an exception of local mode."""
     import sqlite3
 
     if isinstance(error, (OSError, sqlite3.Error)):
@@ -174,5 +172,5 @@ def _of_folder(error: Exception, address: str, doing: str) -> Exception:
     if isinstance(error, ValueError) and "not found" in str(error):
         return QdrantCollectionError(address, f"there is no such collection while {doing}")
     if isinstance(error, ValueError):
-        return QdrantRefusedError(address, f"refused while {doing} ({error})")
+        return QdrantError(address, f"refused while {doing} ({error})")
     return error

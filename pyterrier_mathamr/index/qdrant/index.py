@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
-import pandas as pd
-import pyterrier as pt
+from typing import Any, Self
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.index.base import DocumentFace, IndexFace, example_folder, merged_model
-from pyterrier_mathamr.index.building.entries import Layout, stored_formula_ids
-from pyterrier_mathamr.index.text_search import TypedFormulas
-from pyterrier_mathamr.index.transformers import check_count, search_of
-from pyterrier_mathamr.store import Mode
+from pyterrier_mathamr._common.parameters import COUNT, at_least
+from pyterrier_mathamr.index.base import (
+    DocumentVectorIndex,
+    FormulaVectorIndex,
+    VectorIndex,
+    example_documents,
+    example_folder,
+    merged_model,
+)
+from pyterrier_mathamr.index.transformers import method
 
 from .collection import Collection, CollectionOptions, point_id
 from .connection import Connection
@@ -34,22 +34,20 @@ from .transformers import (
 from .upload import upload
 
 
-class QdrantBase(IndexFace):
-    """An index in Qdrant. Making the object sends no request; the collection need not exist yet.
+class QdrantBase(VectorIndex):
+    """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet.
 
     Args:
         location: the URL of a server or cluster (``https://host:6333``), or a folder for Qdrant's local mode, which
-            needs no server and is meant for some ten thousand documents. Local mode keeps its points as pickles: open
+            needs no server and is meant for about ten thousand documents. Local mode keeps its points as pickles: open
             only folders that you trust.
         collection: its name.
         api_key: the server's key; by default the environment variable ``QDRANT_API_KEY``. It is not shown, compared or
             pickled: a copy in another process takes it from its own environment.
         timeout: whole seconds to wait for an answer.
-        retries: how often a request that failed for a passing reason is sent again.
-        pause: seconds before it is sent again the first time; the pause doubles each time.
+        retries: how often a request that failed for a transient reason is sent again.
+        pause: seconds before the first retry; the pause doubles each time.
     """
-
-    LAYOUT: ClassVar[Layout]
 
     def __init__(
         self,
@@ -62,27 +60,23 @@ class QdrantBase(IndexFace):
         pause: float = 0.5,
     ) -> None:
         super().__init__()
-        check_count("timeout", timeout)
-        if retries < 0:
-            raise ConfigError("retries", retries, "a whole number of at least 0")
+        COUNT.check("timeout", timeout)
+        at_least(0).check("retries", retries)
         if not collection or set(collection) & set('<>:"/\\|?*\0\x1f'):
             raise ConfigError("collection", collection, 'a name without any of < > : " / \\ | ? *')
         self.location, self.name = str(location), collection
         self.timeout, self.retries, self.pause = timeout, retries, pause
-        self.collection = Collection(
-            Connection(self.location, api_key, timeout, retries, pause), collection, self.LAYOUT
-        )
+        connection = Connection(self.location, api_key, timeout, retries, pause)
+        self.collection = Collection(connection, collection, self.LAYOUT)
 
     @property
     def path(self) -> str:
-        """Where it lies, for errors: the address and the collection."""
+        """The address and the collection."""
         return self.collection.address
 
-    def _options(self) -> dict[str, Any]:
-        return {"timeout": self.timeout, "retries": self.retries, "pause": self.pause}
-
     def __reduce__(self) -> Any:
-        return _rebuilt, (type(self), self.location, self.name, self._options())
+        options = {"timeout": self.timeout, "retries": self.retries, "pause": self.pause}
+        return _rebuilt, (type(self), self.location, self.name, options)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, QdrantBase):
@@ -96,25 +90,21 @@ class QdrantBase(IndexFace):
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"
 
     def built(self) -> bool:
-        """Whether the collection is there and whole; an upload that is under way or died does not count.
+        """Return whether the collection exists and is complete, unlike one of an unfinished upload.
 
         Raises:
-            QdrantError: the server cannot be asked, or the collection is another's.
+            QdrantError: the server does not answer, or the collection is of another kind.
         """
         return self.collection.read() is not None
 
     def snapshot(self) -> QdrantSnapshot:
-        """The collection as it is now.
+        """Return the collection as it is now.
 
         Raises:
             QdrantCollectionError: there is none, or it is of another kind.
-            QdrantError: another of its kinds.
+            QdrantError: the server does not answer.
         """
         return QdrantSnapshot(self.collection)
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     @classmethod
     def merge(
@@ -128,18 +118,18 @@ class QdrantBase(IndexFace):
         """Build a new collection of all entries of some others, in their order; readers see it in one step at the end.
 
         Args:
-            location: where the new collection lies: a URL, or a folder for Qdrant's local mode.
+            location: the URL of the new collection, or a folder for Qdrant's local mode.
             collection: its name.
-            indexes: what is merged, wherever it lies; one alone is copied.
+            indexes: the indexes that are merged, wherever they are; one alone is copied.
             options: shards, replicas, disk and int8 quantisation of the new collection.
             connection: ``api_key``, ``timeout``, ``retries`` and ``pause`` of the new index.
 
         Raises:
-            ExistsError: there is such a collection.
-            DuplicateIdError: two of them hold the same document; of a formula the first is kept, with a warning.
+            ExistsError: the collection exists already.
+            DuplicateIdError: two of them contain the same document; of a formula the first is kept, with a warning.
             EmbeddingError: their dimensions differ.
             ModelMismatchError: their models differ.
-            QdrantError: one of its kinds.
+            QdrantError: the server does not answer.
         """
         index = cls(location, collection, **connection)
         for source in indexes:
@@ -154,10 +144,10 @@ class QdrantBase(IndexFace):
         """Remove documents (or formulas, by their ids).
 
         Args:
-            docnos: what goes; one that comes twice counts once.
+            docnos: the documents; repeated ones are ignored.
 
         Raises:
-            UnknownIdError: the collection does not hold some of them; it names them, and nothing is removed.
+            UnknownIdError: the collection does not contain some of them; it names them, and nothing is removed.
         """
         names = list(dict.fromkeys(docnos))
         snapshot = self.snapshot()
@@ -169,15 +159,14 @@ class QdrantBase(IndexFace):
 
 
 def _rebuilt(kind: type[QdrantBase], location: str, name: str, options: Mapping[str, Any]) -> QdrantBase:
-    """What a pickle calls; the key is not in it."""
+    """Construct an index from its pickle, which does not contain the key."""
     return kind(location, name, **options)
 
 
-class QdrantIndex(DocumentFace, QdrantBase):
+class QdrantIndex(DocumentVectorIndex, QdrantBase):
     """The vectors of all virtual nodes of each document in a Qdrant collection (MathAMR+, section 3.5.1).
 
-    It has the methods of ``MathAMRIndex``, with the same columns; in exact mode the rankings and scores are the same
-    too, equal scores by docno::
+    It has the methods and columns of ``MathAMRIndex``; in exact mode, its rankings and scores, too::
 
         index = QdrantIndex("http://localhost:6333", "arqmath")        # or a folder: Qdrant's local mode
         (graphs >> model.doc_encoder() >> index.indexer()).index(arqmath.get_corpus_iter())
@@ -187,163 +176,21 @@ class QdrantIndex(DocumentFace, QdrantBase):
     :meth:`vec_loader`. The arguments are those of :class:`QdrantBase`.
     """
 
-    LAYOUT = "documents"
-
-    def indexer(
-        self,
-        mode: Mode = "create",
-        *,
-        options: CollectionOptions | None = None,
-        model: str | None = None,
-        resume: bool = False,
-        verbose: bool = False,
-        total: int | None = None,
-    ) -> QdrantDocumentIndexer:
-        """Consumes ``{docno, doc_embs, (formula_ids)}`` and fills, replaces or extends this collection.
-
-        Args:
-            mode: ``create`` refuses a collection that is there, ``overwrite`` replaces it, ``append`` adds to it.
-            options: shards, replicas, disk and int8 quantisation of a new collection.
-            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
-            resume: go on with what an earlier such call that died had stored, and leave it if this one dies too.
-            verbose: show a progress bar.
-            total: how many documents will come, for the bar.
-        """
-        others = {"model": model, "resume": resume, "verbose": verbose, "total": total}
-        return QdrantDocumentIndexer(self, mode, options=options, **others)
-
-    def single_vector(
-        self,
-        *,
-        num_results: int = 1000,
-        exact: bool | None = None,
-        search: str | None = None,
-        hnsw_ef: int = 128,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> QdrantSingleVectorRetriever:
-        """Ranks documents by their VIRTUAL_DOCUMENT: ``query_embs`` to ``docno``, ``score``, ``rank``.
-
-        Args:
-            num_results: documents for each query.
-            exact: ``True`` for exact search (the default), ``False`` for HNSW.
-            search: the same by name: ``exact`` or ``approximate``.
-            hnsw_ef: how broadly the graph is walked in approximate search.
-            verbose: show a progress bar.
-            batch_size: queries taken at once.
-            device: ``None`` or ``cpu``.
-        """
-        return QdrantSingleVectorRetriever(
-            self,
-            num_results=num_results,
-            search=search_of(exact, search),
-            hnsw_ef=hnsw_ef,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def doc_vn(
-        self,
-        candidates: int = 5000,
-        *,
-        num_results: int = 1000,
-        exact: bool | None = None,
-        search: str | None = None,
-        hnsw_ef: int = 128,
-        normalise: bool = False,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> QdrantDocVNRetriever:
-        """Ranks the best by VIRTUAL_DOCUMENT by exact MaxSim: ``query_embs`` to ``docno``, ``score``, ``rank``.
-
-        Args:
-            candidates: documents of the first stage for each query.
-            num_results: documents for each query.
-            exact: whether the first stage is exact (the default) or HNSW; the second is always exact.
-            search: the same by name: ``exact`` or ``approximate``.
-            hnsw_ef: how broadly the graph is walked in approximate search.
-            normalise: divide scores by the query's number of rows (eq. 3.7).
-            verbose: show a progress bar.
-            batch_size: queries taken at once.
-            device: ``None`` or ``cpu``.
-        """
-        return QdrantDocVNRetriever(
-            self,
-            candidates=candidates,
-            num_results=num_results,
-            search=search_of(exact, search),
-            hnsw_ef=hnsw_ef,
-            normalise=normalise,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def colbert(
-        self,
-        *,
-        num_results: int = 1000,
-        exact: bool | None = None,
-        search: str | None = None,
-        hnsw_ef: int = 128,
-        normalise: bool = False,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> QdrantColBERTRetriever:
-        """Ranks documents by MaxSim over all rows: ``query_embs`` to ``docno``, ``score``, ``rank``.
-
-        ``query_weights`` must not be negative here, which Qdrant cannot search by; ``query_document_weight`` may.
-
-        Args:
-            num_results: documents for each query.
-            exact: ``True`` searches every document (the default), ``False`` those that HNSW finds.
-            search: the same by name: ``exact`` or ``approximate``.
-            hnsw_ef: how broadly the graph is walked in approximate search.
-            normalise: divide scores by the query's number of rows (eq. 3.7).
-            verbose: show a progress bar.
-            batch_size: queries taken at once.
-            device: ``None`` or ``cpu``.
-        """
-        return QdrantColBERTRetriever(
-            self,
-            num_results=num_results,
-            search=search_of(exact, search),
-            hnsw_ef=hnsw_ef,
-            normalise=normalise,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    retriever = colbert
-
-    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """The documents in the order of their points, with the fields that ``MathAMRIndex`` gives."""
-        snapshot = self.snapshot()
-        made_by = {} if snapshot.meta.model is None else {"doc_model": snapshot.meta.model}
-        for entry in progress(snapshot.entries(), "reading", "doc", verbose=verbose):
-            docno, ids = entry.texts
-            known = {"formula_ids": stored_formula_ids(ids, self.path)} if ids else {}
-            yield {"docno": docno, "doc_embs": entry.rows, **known, **made_by}
+    indexer = method(QdrantDocumentIndexer)
+    single_vector = method(QdrantSingleVectorRetriever)
+    doc_vn = method(QdrantDocVNRetriever)
+    colbert = retriever = method(QdrantColBERTRetriever)
 
     @staticmethod
     def example() -> QdrantIndex:
-        """A small index of random vectors in local mode, in a temporary folder that is removed when Python ends."""
-        random = np.random.default_rng(42)
-        index = QdrantIndex(example_folder(), "example")
-        rows = (random.standard_normal((n, 4)).astype(np.float32) for n in (3, 1, 5))
-        unit = (of / np.linalg.norm(of, axis=1, keepdims=True) for of in rows)
-        return index.index({"docno": f"d{i}", "doc_embs": of} for i, of in enumerate(unit, 1))
+        """Return a small index of random vectors in local mode, in a temporary folder removed when Python ends."""
+        return QdrantIndex(example_folder(), "example").index(example_documents())
 
 
-class QdrantFormulaIndex(TypedFormulas, QdrantBase):
+class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):
     """One vector for each formula virtual node in a Qdrant collection, for formula retrieval (ARQMath Task 2).
 
-    It has the methods of ``MathAMRFormulaIndex``, with the same columns; in exact mode the rankings are the same too::
+    It has the methods and columns of ``MathAMRFormulaIndex``; in exact mode, its rankings and scores, too::
 
         formulas = QdrantFormulaIndex("http://localhost:6333", "arqmath-formulas")
         (graphs >> model.doc_encoder() >> formulas.indexer()).index(arqmath.get_corpus_iter())
@@ -352,72 +199,5 @@ class QdrantFormulaIndex(TypedFormulas, QdrantBase):
     The arguments are those of :class:`QdrantBase`.
     """
 
-    LAYOUT = "formulas"
-
-    def indexer(
-        self,
-        mode: Mode = "create",
-        *,
-        visual_ids: Mapping[str, str] | None = None,
-        options: CollectionOptions | None = None,
-        model: str | None = None,
-        resume: bool = False,
-        verbose: bool = False,
-        total: int | None = None,
-    ) -> QdrantFormulaIndexer:
-        """Consumes ``{docno, doc_embs, formula_ids}`` and fills, replaces or extends this collection.
-
-        Args:
-            mode: ``create`` refuses a collection that is there, ``overwrite`` replaces it, ``append`` adds to it.
-            visual_ids: formula id to visual id; formulas that are not in it get the empty string.
-            options: shards, replicas, disk and int8 quantisation of a new collection.
-            model: the identity of the model that makes the vectors; by default what the records carry in ``doc_model``.
-            resume: go on with what an earlier such call that died had stored, and leave it if this one dies too.
-            verbose: show a progress bar.
-            total: how many documents will come, for the bar.
-        """
-        others = {"model": model, "resume": resume, "verbose": verbose, "total": total}
-        return QdrantFormulaIndexer(self, mode, options=options, visual_ids=visual_ids, **others)
-
-    def retriever(
-        self,
-        *,
-        num_results: int = 1000,
-        exact: bool | None = None,
-        search: str | None = None,
-        hnsw_ef: int = 128,
-        verbose: bool = False,
-        batch_size: int = 128,
-        device: str | None = None,
-    ) -> QdrantFormulaRetriever:
-        """Ranks formulas by one row of ``query_embs``, that of ``query_formula_id`` in ``query_formula_ids``.
-
-        Args:
-            num_results: formulas for each query.
-            exact: ``True`` for exact search (the default), ``False`` for HNSW.
-            search: the same by name: ``exact`` or ``approximate``.
-            hnsw_ef: how broadly the graph is walked in approximate search.
-            verbose: show a progress bar.
-            batch_size: queries taken at once.
-            device: ``None`` or ``cpu``.
-        """
-        return QdrantFormulaRetriever(
-            self,
-            num_results=num_results,
-            search=search_of(exact, search),
-            hnsw_ef=hnsw_ef,
-            verbose=verbose,
-            batch_size=batch_size,
-            device=device,
-        )
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """The same as ``retriever()(inp)``."""
-        result: pd.DataFrame = self.retriever()(inp)
-        return result
-
-    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
-        """The formulas: ``docno`` (its id), ``post_id``, ``visual_id`` and ``formula_vec``, float32 ``[d]``."""
-        for entry in progress(self.snapshot().entries(), "reading", "formula", verbose=verbose):
-            docno, post_id, visual_id = entry.texts
-            yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
+    indexer = method(QdrantFormulaIndexer)
+    retriever = method(QdrantFormulaRetriever)

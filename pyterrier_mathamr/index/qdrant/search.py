@@ -1,15 +1,14 @@
-"""The best documents by Qdrant, in our own order: equal to that of ``MathAMRIndex`` in exact mode, provably.
+"""The best documents by Qdrant, equal to those of ``MathAMRIndex`` in exact mode, provably.
 
-Qdrant sums in float32 in an order of its own and breaks ties as it likes, so its list only chooses; what it chose is
-scored from its vectors in double precision, and equal scores (as float32) are ordered by docno. In exact mode each of
-Qdrant's scores is within :func:`float32_error` of the truth, so a document that is not in a list scores at
-most the list's last score and that error. A list is made longer until this is less than the score of rank ``k``; then
-no document outside can be among the best ``k``.
+Qdrant sums in float32 in an order of its own and breaks ties arbitrarily, so its lists only select candidates, which
+are rescored exactly and ordered by score, then docno. In exact mode each of Qdrant's scores is within
+:func:`float32_error` of the true one, so a document outside a list scores at most the list's last score and that error.
+A list is made longer until this is below the score of rank ``k``; then no other document can be among the best ``k``.
 
-Qdrant knows S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ, and a weight wᵢ >= 0 of a row is a longer row, for wᵢ maxⱼ qᵢ · dⱼ = maxⱼ (wᵢ
-qᵢ) · dⱼ. The product of the document vectors that ``query_document_weight`` adds is a second list, over ``doc``; a
-document in neither scores at most the sum of both lists' last scores. A negative weight of a row would need the least
-product instead of the greatest: that is refused.
+Qdrant computes S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ, and a weight wᵢ >= 0 of a row is a longer row, for wᵢ maxⱼ qᵢ · dⱼ = maxⱼ
+(wᵢ qᵢ) · dⱼ. The product of the document vectors that ``query_document_weight`` adds is a second list, over ``doc``; a
+document in neither scores at most the sum of both lists' last scores. A negative weight of a row needs the least
+product in place of the greatest, and is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyterrier_mathamr.index.errors import QueryError
-from pyterrier_mathamr.index.protocols import Field, Numbers, Scores
-from pyterrier_mathamr.index.search.exact import float32_error
-from pyterrier_mathamr.index.search.maxsim import QueryBatch
-from pyterrier_mathamr.index.search.ranking import Hits, rank
+from pyterrier_mathamr.index.protocols import Field, Numbers
+from pyterrier_mathamr.index.search.maxsim import float32_error
+from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.index.search.ranking import NO_HITS, Hits, rank
 from pyterrier_mathamr.index.transformers import Search
 
 from .collection import VECTORS
@@ -43,29 +42,29 @@ class Listed(NamedTuple):
 def search(
     snapshot: QdrantSnapshot,
     queries: QueryBatch,
-    qids: Sequence[str],
     k: int,
     field: Field,
     how: Search = "exact",
     hnsw_ef: int | None = None,
 ) -> list[Hits]:
-    """The best ``k`` documents of each query.
+    """Find the best ``k`` documents of each query.
 
     Args:
         snapshot: the collection.
         queries: the queries; with ``doc`` their last rows are used.
-        qids: the name of each query, for errors.
         k: how many, at least 1.
-        field: which vectors are searched.
-        how: ``exact``, or ``approximate`` by Qdrant's HNSW, then scored exactly.
-        hnsw_ef: how broadly the graph is walked in approximate search.
+        field: the vectors that are compared.
+        how: ``exact``, or ``approximate`` by Qdrant's HNSW; both are rescored exactly.
+        hnsw_ef: the number of nodes considered in approximate search.
 
     Raises:
         QueryError: a row has a negative weight, which Qdrant cannot search by.
     """
+    if not snapshot.meta.dimensions:
+        return [NO_HITS] * len(queries)
     asked = queries.last_rows() if field == "doc" else queries
     ones = [asked.one(i) for i in range(len(asked))]
-    wanted = [_vectors(one, qid, field) for one, qid in zip(ones, qids, strict=True)]
+    wanted = [_vectors(one, field) for one in ones]
     hits: list[Hits | None] = [None] * len(ones)
     limit = k + 16 if how == "exact" else k
     left = list(range(len(ones)))
@@ -85,17 +84,17 @@ def search(
     return [found for found in hits if found is not None]
 
 
-def _vectors(query: QueryBatch, qid: str, field: Field) -> list[tuple[Field, Any]]:
-    """What Qdrant is asked by one query: a field and a vector, or rows, for each list."""
+def _vectors(query: QueryBatch, field: Field) -> list[tuple[Field, Any]]:
+    """Return the lists that one query requests: a field, and a vector or rows."""
     if field == "doc":
         return [("doc", query.rows[0].tolist())]
     rows = query.rows.astype(np.float64)
     if query.weights is not None:
         if (query.weights < 0).any():
-            raise QueryError(
-                qid,
-                "query_weights holds a negative weight, which Qdrant cannot search by; MathAMRIndex and scorer() can",
+            reason = (
+                "query_weights contains a negative weight, which scorer() and doc_vn() can search by, but not Qdrant"
             )
+            raise QueryError(query.qids[0], reason)
         rows = (rows * query.weights[:, None])[query.weights > 0]
     lists: list[tuple[Field, Any]] = []
     if len(rows):
@@ -109,10 +108,10 @@ def _vectors(query: QueryBatch, qid: str, field: Field) -> list[tuple[Field, Any
 def _ask(
     snapshot: QdrantSnapshot, wanted: Sequence[Sequence[tuple[Field, Any]]], limit: int, how: Search, ef: int | None
 ) -> list[list[Listed]]:
-    """Send the lists of some queries as one request."""
+    """Request the lists of some queries at once."""
     connection = snapshot.collection.connection
     models, names = connection.models, VECTORS[snapshot.meta.layout]
-    params = None  # local mode searches exactly, and warns where it is told so
+    params = None  # local mode searches exactly, and warns of parameters
     if connection.remote:
         whole = models.QuantizationSearchParams(ignore=True)
         exact = models.SearchParams(exact=True, quantization=whole)
@@ -123,7 +122,7 @@ def _ask(
             using=names[field],
             limit=limit,
             params=params,
-            filter=snapshot.seen(),
+            filter=snapshot.visible(),
             with_payload=False,
             with_vector=False,
         )
@@ -146,8 +145,8 @@ def _union(lists: Sequence[Listed]) -> Numbers:
 def _proven(
     snapshot: QdrantSnapshot, query: QueryBatch, lists: Sequence[Listed], limit: int, k: int, field: Field
 ) -> Hits | None:
-    """The best ``k`` documents, or ``None`` where one outside the lists could be among them."""
-    whole = any(len(of.numbers) < limit for of in lists)  # a list that ended holds every document
+    """Rank the best ``k`` documents; ``None`` where one outside the lists could be among them."""
+    whole = any(len(of.numbers) < limit for of in lists)  # a short list contains every document
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
     outside = -np.inf if whole else sum(float(of.scores[-1]) for of in lists) + error
     candidates = _union(lists)
@@ -157,9 +156,5 @@ def _proven(
             return None
         candidates = lists[0].numbers[lists[0].scores >= floor]
     hits = rank(snapshot, query, candidates, k, field)
-    return hits if whole or (len(hits.scores) == k and _below(outside, hits.scores)) else None
-
-
-def _below(most: float, scores: Scores) -> bool:
-    """Whether a score of at most ``most`` stays below the last of ``scores`` when it is rounded to float32."""
-    return bool(np.float32(most) < scores[-1])
+    proven = whole or (len(hits.scores) == k and np.float32(outside) < hits.scores[-1])  # scores are float32 numbers
+    return hits if proven else None

@@ -1,4 +1,4 @@
-"""A collection as it was when it was opened: what searching asks of an index, answered by requests."""
+"""The state of a collection when it was opened: a searchable snapshot whose answers are requests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pyterrier_mathamr.index.building.entries import Entry
+from pyterrier_mathamr.index.building.entries import TEXTS, Entry
 from pyterrier_mathamr.index.protocols import Field, Numbers, Rows
 from pyterrier_mathamr.store import UnknownIdError
 
-from .collection import BUILD, PAYLOAD, VECTORS, Collection, CollectionMeta, point_id
+from .collection import BUILD, VECTORS, Collection, CollectionMeta, point_id
 from .errors import QdrantCollectionError
 
 PAGE = 256
@@ -19,9 +19,9 @@ PAGE = 256
 
 
 class QdrantSnapshot:
-    """A :class:`~..protocols.Searched` over a collection; points get numbers as they are met.
+    """A :class:`~..protocols.SearchableSnapshot` of a collection; points get numbers when they first occur.
 
-    The vectors of the documents asked for last are kept, those before are dropped, so that memory holds one query's.
+    The vectors of the documents asked for last are kept and all others dropped: those of one query fit into memory.
 
     Args:
         collection: the collection.
@@ -33,7 +33,7 @@ class QdrantSnapshot:
     def __init__(self, collection: Collection) -> None:
         meta = collection.read()
         if meta is None:
-            raise QdrantCollectionError(collection.address, "there is no such collection")
+            raise QdrantCollectionError(collection.address, "there is no such collection; build it with indexer()")
         self.meta: CollectionMeta = meta
         self.collection = collection
         self.path = collection.address
@@ -48,17 +48,17 @@ class QdrantSnapshot:
         return self.collection.count(self.meta.slot, self.meta.pending)
 
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
-        """One request about the collection that stood behind the name when it was opened."""
+        """Send one request about the collection that was behind the alias when it was opened."""
         return self.collection.call(method, doing, collection_name=self.meta.slot, **arguments)
 
-    def seen(self) -> Any:
-        """The filter that leaves out points of a call that is under way; ``None`` where there is no such call."""
+    def visible(self) -> Any:
+        """Return the filter that hides the points of an unfinished call; ``None`` where there is no such call."""
         if not self.meta.pending:
             return None
         return self.collection.connection.models.Filter(must_not=[self.collection.of_build(self.meta.pending)])
 
     def numbered(self, ids: Sequence[str]) -> Numbers:
-        """The numbers of points by their ids: int64."""
+        """Return the numbers of points by their ids: int64."""
         for name in ids:
             if name not in self._numbers:
                 self._numbers[name] = len(self.ids)
@@ -71,7 +71,7 @@ class QdrantSnapshot:
             yield from self.call("retrieve", "reading points", ids=page, with_payload=payload, with_vectors=vectors)
 
     def find(self, docnos: Sequence[str]) -> Numbers:
-        """The number of each document.
+        """Return the number of each document.
 
         Raises:
             UnknownIdError: some are not in the collection; it names them.
@@ -85,16 +85,16 @@ class QdrantSnapshot:
         return self.numbered(ids)
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
-        """One text (``docno``, ``post_id`` …) of each point."""
+        """Return one text (``docno``, ``post_id`` …) of each point."""
         wanted = dict.fromkeys(numbers.tolist())
         missing = [self.ids[number] for number in wanted if number not in self._payloads]
-        for point in self._retrieve(missing, list(PAYLOAD[self.meta.layout])):
+        for point in self._retrieve(missing, list(TEXTS[self.meta.layout])):
             self._payloads[self._numbers[str(point.id)]] = point.payload
         self._all_there(wanted, self._payloads)
         return [str(self._payloads[number][name]) for number in numbers.tolist()]
 
     def _hold(self, numbers: Numbers, field: Field) -> None:
-        """Read the vectors of some points, and drop those that were held for others."""
+        """Read the vectors of some points, and drop those of all others."""
         wanted = dict.fromkeys(numbers.tolist())
         if field != self._held_field:
             self._held, self._held_field = {}, field
@@ -103,7 +103,7 @@ class QdrantSnapshot:
         self._held = {number: rows for number, rows in self._held.items() if number in wanted}
         missing = [self.ids[number] for number in wanted if number not in self._held]
         vector = VECTORS[self.meta.layout][field]
-        for point in self._retrieve(missing, list(PAYLOAD[self.meta.layout]), [vector]):
+        for point in self._retrieve(missing, list(TEXTS[self.meta.layout]), [vector]):
             number = self._numbers[str(point.id)]
             rows = np.asarray(point.vector[vector], dtype=np.float32)
             self._held[number] = rows.reshape(-1, self.meta.dimensions)
@@ -112,18 +112,18 @@ class QdrantSnapshot:
 
     def _all_there(self, wanted: dict[int, None], found: dict[int, Any]) -> None:
         if any(number not in found for number in wanted):
-            raise QdrantCollectionError(self.path, "points vanished while they were searched; search once more")
+            raise QdrantCollectionError(self.path, "points vanished during the search; search again")
 
     def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
-        """The number of rows of each point in one field: int64 ``[m]``."""
+        """Return the number of rows of each point in one field: int64 ``[m]``."""
         self._hold(numbers, field)
         return np.array([len(self._held[number]) for number in numbers.tolist()], dtype=np.int64)
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """The vectors of some points, end to end.
+        """Return the vectors of some points, end to end.
 
         Returns:
-            float32 ``[r, d]`` and int64 ``[m + 1]``, where each point's rows begin and the last one's end.
+            float32 ``[r, d]`` and offsets, int64 ``[m + 1]``.
         """
         self._hold(numbers, field)
         parts = [self._held[number] for number in numbers.tolist()]
@@ -131,14 +131,14 @@ class QdrantSnapshot:
         return np.concatenate([np.empty((0, self.meta.dimensions), np.float32), *parts]), offsets
 
     def entries(self) -> Iterator[Entry]:
-        """Every point, in the order of their ids, read a page at a time."""
-        names, vector = PAYLOAD[self.meta.layout], VECTORS[self.meta.layout]["all"]
+        """Yield every point, in the order of their ids, read a page at a time."""
+        names, vector = TEXTS[self.meta.layout], VECTORS[self.meta.layout]["all"]
         place: Any = None
         while True:
             points, place = self.call(
                 "scroll",
                 "reading all points",
-                scroll_filter=self.seen(),
+                scroll_filter=self.visible(),
                 limit=PAGE,
                 offset=place,
                 with_payload=list(names),

@@ -1,25 +1,24 @@
-"""The retrievers over a Qdrant collection and the indexers that fill it (MathAMR+, section 3.5.2).
+"""The retrievers over a Qdrant collection (MathAMR+, section 3.5.2), and the indexers that fill it.
 
 Their columns are those of the transformers over a folder, and exact search returns the rankings and scores of
-``MathAMRIndex``; see :mod:`.search` for why.
+``MathAMRIndex``; :mod:`.search` says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index.building.entries import Post
 from pyterrier_mathamr.index.building.indexers import ArtifactIndexer, DocumentIndexer, FormulaIndexer
-from pyterrier_mathamr.index.protocols import Field, SearchedIndex
-from pyterrier_mathamr.index.search.queries import formula_batch, query_batch
+from pyterrier_mathamr.index.protocols import SearchableIndex, SearchableSnapshot
+from pyterrier_mathamr.index.search.queries import QueryBatch, formula_batch
 from pyterrier_mathamr.index.search.ranking import Hits, rank
-from pyterrier_mathamr.index.transformers import IndexRetriever, Search, check_count
+from pyterrier_mathamr.index.transformers import FormulaRetriever, IndexRetriever
 from pyterrier_mathamr.store import Mode
 
 from .collection import CollectionOptions
@@ -33,47 +32,37 @@ class QdrantRetriever(IndexRetriever):
 
     Args:
         index: the index.
-        num_results: documents for each query.
-        search: ``exact``, or ``approximate`` by Qdrant's HNSW.
-        hnsw_ef: how broadly the graph is walked in approximate search; the paper's is 128.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
-        verbose: show a progress bar.
-        batch_size: queries taken at once.
-        device: ``None`` or ``cpu``.
+        num_results: and the others, as for :class:`IndexRetriever`; ``device`` has no effect.
+        hnsw_ef: the number of nodes considered in approximate search; the paper's is 128.
     """
-
-    field: ClassVar[Field]
-    _search: Search
-    hnsw_ef: int
-    normalise: bool
 
     def __init__(
         self,
-        index: SearchedIndex,
+        index: SearchableIndex,
         *,
         num_results: int = 1000,
-        search: Search = "exact",
+        exact: bool | None = None,
+        search: str | None = None,
         hnsw_ef: int = 128,
-        normalise: bool = False,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        check_count("hnsw_ef", hnsw_ef)
-        options = {"num_results": num_results, "search": search, "hnsw_ef": hnsw_ef, "normalise": normalise}
-        super().__init__(index, **options, verbose=verbose, batch_size=batch_size, device=device)
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        super().__init__(index, num_results=num_results, exact=exact, search=search, **shared)
+        self.hnsw_ef = hnsw_ef
 
-    def find_hits(self, queries: pd.DataFrame, snapshot: QdrantSnapshot) -> list[Hits]:
-        """The best documents of each distinct query."""
-        batch = query_batch(queries, snapshot, normalise=self.normalise)
-        qids = list(dict.fromkeys(queries["qid"]))
-        return search(snapshot, batch, qids, self.num_results, self.field, self._search, self.hnsw_ef)
+    def find(self, queries: QueryBatch, snapshot: QdrantSnapshot) -> list[Hits]:
+        """Find the best documents of each query."""
+        return search(snapshot, queries, self.num_results, self.field, self._search, self.hnsw_ef)
 
 
 class QdrantSingleVectorRetriever(QdrantRetriever):
     """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
 
-    ``index.single_vector()`` makes one::
+    ``index.single_vector()`` constructs one; the options are those of :class:`QdrantRetriever`.
+
+    Example::
 
         graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
     """
@@ -82,123 +71,141 @@ class QdrantSingleVectorRetriever(QdrantRetriever):
     field = "doc"
 
 
+class QdrantFormulaRetriever(QdrantSingleVectorRetriever):
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+
+    ``formula_index.retriever()`` constructs one; the options are those of :class:`QdrantRetriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+    """
+
+    label = "Qdrant formulas"
+    needs, gives = FormulaRetriever.needs, FormulaRetriever.gives
+
+    def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
+        """Read the vector of the formula that each distinct query asks for."""
+        return formula_batch(queries, snapshot)
+
+
 class QdrantColBERTRetriever(QdrantRetriever):
     """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search.
 
-    ``index.colbert()`` makes one, and so does ``index.retriever()``::
+    ``query_weights`` must not be negative, which Qdrant cannot search by; ``query_document_weight`` may.
+    ``index.colbert()`` constructs one, and so does ``index.retriever()``.
+
+    Example::
 
         graphs >> model.query_encoder() >> index.colbert(num_results=1000)
-    """
-
-    label = "Qdrant ColBERT"
-    field = "all"
-
-
-class QdrantDocVNRetriever(QdrantRetriever):
-    """Takes candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
-
-    ``index.doc_vn()`` makes one::
-
-        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
 
     Args:
         index: the index.
-        candidates: documents of the first stage for each query.
-        num_results: documents for each query.
-        search: how the first stage searches; the second is always exact.
-        hnsw_ef: how broadly the graph is walked in approximate search.
+        num_results: and the others, as for :class:`QdrantRetriever`.
         normalise: divide scores by the query's number of rows (eq. 3.7).
-        verbose: show a progress bar.
-        batch_size: queries taken at once.
-        device: ``None`` or ``cpu``.
     """
 
-    label = "Qdrant doc-VN"
-    field = "doc"
-    candidates: int
+    label = "Qdrant ColBERT"
 
     def __init__(
         self,
-        index: SearchedIndex,
+        index: SearchableIndex,
         *,
-        candidates: int = 5000,
         num_results: int = 1000,
-        search: Search = "exact",
+        exact: bool | None = None,
+        search: str | None = None,
         hnsw_ef: int = 128,
         normalise: bool = False,
         verbose: bool = False,
         batch_size: int = 128,
         device: str | None = None,
     ) -> None:
-        check_count("candidates", candidates)
-        self.candidates = candidates
-        options = {"num_results": num_results, "search": search, "hnsw_ef": hnsw_ef, "normalise": normalise}
-        super().__init__(index, **options, verbose=verbose, batch_size=batch_size, device=device)  # type: ignore[arg-type]
-
-    def find_hits(self, queries: pd.DataFrame, snapshot: QdrantSnapshot) -> list[Hits]:
-        """The best documents of each distinct query among its candidates."""
-        batch = query_batch(queries, snapshot, normalise=self.normalise)
-        qids = list(dict.fromkeys(queries["qid"]))
-        found = search(snapshot, batch, qids, self.candidates, "doc", self._search, self.hnsw_ef)
-        return [rank(snapshot, batch.one(i), np.sort(of.numbers), self.num_results) for i, of in enumerate(found)]
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        super().__init__(index, num_results=num_results, exact=exact, search=search, hnsw_ef=hnsw_ef, **shared)
+        self.normalise = normalise
 
 
-class QdrantFormulaRetriever(QdrantRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+class QdrantDocVNRetriever(QdrantRetriever):
+    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
 
-    ``formula_index.retriever()`` makes one::
+    ``index.doc_vn()`` constructs one.
 
-        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
-    """
+    Example::
 
-    label = "Qdrant formulas"
-    field = "doc"
-    needs = ("query_embs", "query_formula_ids", "query_formula_id")
-    gives = ("docno", "post_id", "visual_id")
-
-    def find_hits(self, queries: pd.DataFrame, snapshot: QdrantSnapshot) -> list[Hits]:
-        """The best formulas of each distinct query."""
-        batch, qids = formula_batch(queries, snapshot), list(dict.fromkeys(queries["qid"]))
-        return search(snapshot, batch, qids, self.num_results, "doc", self._search, self.hnsw_ef)
-
-
-class QdrantIndexer(ArtifactIndexer):
-    """What the two indexers share: how a collection is created, and that points are sent to it.
+        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
 
     Args:
         index: the index.
-        mode: ``create`` refuses a collection that is there, ``overwrite`` replaces it, ``append`` adds to it.
-        options: how a new collection is created.
-        others: as for :class:`~..building.indexers.ArtifactIndexer`; ``dtype`` is a folder's alone.
+        candidates: documents of the first stage for each query, which ``exact``, ``search`` and ``hnsw_ef`` are about;
+            the second is always exact.
+        num_results: and the others, as for :class:`QdrantRetriever`.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+    """
 
-    Raises:
-        ConfigError: ``dtype`` is given: a collection stores float32, and a smaller code by ``options``.
+    label = "Qdrant doc-VN"
+
+    def __init__(
+        self,
+        index: SearchableIndex,
+        candidates: int = 5000,
+        *,
+        num_results: int = 1000,
+        exact: bool | None = None,
+        search: str | None = None,
+        hnsw_ef: int = 128,
+        normalise: bool = False,
+        verbose: bool = False,
+        batch_size: int = 128,
+        device: str | None = None,
+    ) -> None:
+        shared: dict[str, Any] = {"verbose": verbose, "batch_size": batch_size, "device": device}
+        super().__init__(index, num_results=num_results, exact=exact, search=search, hnsw_ef=hnsw_ef, **shared)
+        self.candidates, self.normalise = candidates, normalise
+
+    def find(self, queries: QueryBatch, snapshot: QdrantSnapshot) -> list[Hits]:
+        """Find the best documents of each query among its candidates."""
+        found = search(snapshot, queries, self.candidates, "doc", self._search, self.hnsw_ef)
+        return [rank(snapshot, queries.one(i), np.sort(of.numbers), self.num_results) for i, of in enumerate(found)]
+
+
+class QdrantIndexer(ArtifactIndexer):
+    """Sends entries as points; readers see them in one step at the end.
+
+    Args:
+        index: the index.
+        mode: ``create`` refuses an existing collection, ``overwrite`` replaces it, ``append`` adds to it.
+        options: shards, replicas, disk and int8 quantisation of a new collection.
+        model: and the others, as for :class:`~..building.indexers.ArtifactIndexer`. A collection stores float32.
     """
 
     def __init__(
-        self, index: Any, mode: Mode = "create", *, options: CollectionOptions | None = None, **others: Any
+        self,
+        index: Any,
+        mode: Mode = "create",
+        *,
+        options: CollectionOptions | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, **others)
-        if self.dtype is not None:
-            raise ConfigError(
-                "dtype",
-                self.dtype,
-                "None: a collection stores float32, and codes beside them by CollectionOptions(quantise=True)",
-            )
-        self.others = others
+        super().__init__(index, mode, model=model, resume=resume, verbose=verbose, total=total)
         self.options = options or CollectionOptions()
 
     def write(self, posts: Iterator[Post], model: str | None) -> None:
-        """Send entries as points; readers see them in one step at the end."""
+        """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
         upload(self._index.collection, self.mode, entries, self.options, model=model, resume=self.resume)
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
-    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
+
+    The options are those of :class:`QdrantIndexer`.
+    """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus whole batches that a call that died has stored already.
+        """Leave out of a corpus the batches of which an interrupted call has stored every document.
 
         Args:
             stream: dictionaries with ``docno``.
@@ -213,8 +220,29 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
-    """Stores ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own vector."""
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own vector.
+
+    Args:
+        index: the index.
+        mode: and the others, as for :class:`QdrantIndexer`.
+        visual_ids: formula id to visual id; others get the empty string.
+    """
+
+    def __init__(
+        self,
+        index: Any,
+        mode: Mode = "create",
+        *,
+        visual_ids: Mapping[str, str] | None = None,
+        options: CollectionOptions | None = None,
+        model: str | None = None,
+        resume: bool = False,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        super().__init__(index, mode, options=options, model=model, resume=resume, verbose=verbose, total=total)
+        self.visual_ids = visual_ids
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """All of the corpus: which posts are whole is not known from their formulas."""
+        """Return the whole corpus: which posts are stored completely is not known from their formulas."""
         return iter(stream)

@@ -1,30 +1,29 @@
-"""Upload: entries become points in batches; a collection becomes the one that counts only when all are there.
+"""Upload: entries become points in batches; readers see them in one step, when all are stored.
 
-``create`` and ``overwrite`` fill the collection that does not stand behind the name, and then move the name. ``append``
-stores its points under a number that readers leave out until the call is whole. A call that ends with an error takes
-back what it stored, unless it was made with ``resume``; then, and where the process was killed, what it stored waits
-unseen for a call with ``resume``, or is dropped by one without. One process may write a collection at a time:
-Qdrant has no lock for it.
+``create`` and ``overwrite`` fill the collection that is not behind the alias, and then move the alias. ``append``
+stores its points under a number that readers filter out until the call is complete. A call that ends with an error
+removes its points, unless it has ``resume``; then, and where the process was killed, they wait unseen for a call with
+``resume``, or are dropped by one without. One process may write a collection at a time: Qdrant has no lock for it.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.index.building.builder import warn_of_repeated
 from pyterrier_mathamr.index.building.content import check_values
-from pyterrier_mathamr.index.building.entries import Entry
-from pyterrier_mathamr.index.errors import EmbeddingError, EmptyStreamError, check_model
+from pyterrier_mathamr.index.building.entries import TEXTS, Entry
+from pyterrier_mathamr.index.errors import EmbeddingError, check_model
 from pyterrier_mathamr.index.protocols import Numbers
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError, Mode
 
-from .collection import BUILD, PAYLOAD, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
-from .errors import QdrantIncompleteError
+from .collection import BUILD, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
+from .errors import QdrantError
 
 BATCH_ROWS = 8192
 """Rows sent in one request: about 5 MB as JSON at 32 dimensions."""
@@ -32,17 +31,62 @@ BATCH_ROWS = 8192
 BATCH_POINTS = 512
 
 MOST_NUMBERS = 1 << 20
-"""Numbers that Qdrant takes in the rows of one point."""
+"""The greatest number of values in the rows of one point that Qdrant accepts."""
 
 
-class Call:
-    """One upload; subclasses say where it goes, how it counts in the end, and how it is taken back.
+_UNIT = 1.0001
+"""The greatest length of unit rows; a longer one is recorded before it is stored."""
+
+
+def upload(
+    collection: Collection,
+    mode: Mode,
+    entries: Iterator[Entry],
+    options: CollectionOptions,
+    *,
+    model: str | None,
+    resume: bool,
+) -> None:
+    """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all.
 
     Args:
         collection: the collection.
-        meta: what it says of itself while the call is under way.
-        resume: leave what is stored if this call dies.
-        looking: ask before each batch which of its points are there already.
+        mode: ``create`` refuses an existing collection, ``overwrite`` replaces it, ``append`` adds to it.
+        entries: the entries; read once.
+        options: how a new collection is created.
+        model: the identity of the model of the vectors.
+        resume: continue an interrupted earlier call, and keep the stored points if this one is interrupted.
+
+    Raises:
+        MathAMRIndexError: one of its kinds; readers see what they saw before.
+    """
+    present = collection.read()
+    if present is not None and mode == "create":
+        raise ExistsError(collection.address, "the collection exists already")
+    adding = present if mode == "append" else None
+    if adding is not None:
+        check_model(collection.address, adding.model, model)
+        model = adding.model or model
+    first = next(entries, None)
+    if first is None and adding is not None:
+        return
+    stream = chain([] if first is None else [first], entries)
+    if adding is not None and adding.dimensions:
+        Append(collection, adding, model, resume).run(stream)
+    else:
+        width = 0 if first is None else first.rows.shape[1]
+        meta = CollectionMeta(collection.other_slot(present), collection.layout, width, model, _UNIT, pending=1)
+        Build(collection, meta, present, options, resume).run(stream)
+
+
+class Call:
+    """One upload; subclasses say where it goes, how it is completed, and how it is undone.
+
+    Args:
+        collection: the collection.
+        meta: its metadata during the call.
+        resume: keep the stored points if this call is interrupted.
+        looking: ask before each batch which of its points are stored already.
     """
 
     def __init__(self, collection: Collection, meta: CollectionMeta, resume: bool, looking: bool) -> None:
@@ -52,27 +96,27 @@ class Call:
         self._again: list[str] = []
 
     def run(self, entries: Iterable[Entry]) -> None:
-        """Store all entries and let them count."""
+        """Store all entries and make them visible."""
         try:
             for batch in _batches(entries):
                 self.store(batch)
             self.finish()
-        except BaseException:
+        except BaseException as error:
             if not self.resume:
-                with suppress(MathAMRError):  # the error that ended the call is the one to tell
+                with suppress(MathAMRError):  # the error that ended the call is the one to raise
                     self.take_back()
+            elif type(error) is QdrantError:
+                reason = f"{error.reason}; run the indexer again with resume=True to continue"
+                raise QdrantError(error.address, reason, error.status) from error
             raise
-        if self._again:
-            shown = ", ".join(sorted(set(self._again))[:5])
-            text = f"{len(self._again)} formulas came again and were left out, the first place counts: {shown}"
-            warnings.warn(MathAMRWarning(f"{self.collection.address}: {text}"), stacklevel=2)
+        warn_of_repeated(self.collection.address, self._again)
 
     def store(self, batch: Sequence[Entry]) -> None:
-        """Check a batch and send what is not there yet.
+        """Check a batch and send the points that are not stored yet.
 
         Raises:
             EmbeddingError: a document cannot be stored; nothing of the batch is.
-            DuplicateIdError: a docno came before.
+            DuplicateIdError: a docno occurred before.
         """
         for entry in batch:
             self._check(entry)
@@ -95,22 +139,22 @@ class Call:
             raise EmbeddingError(entry.docno, f"its rows have {width} dimensions, those of the index {known}")
         if entry.rows.size > MOST_NUMBERS:
             rows = len(entry.rows)
-            raise EmbeddingError(entry.docno, f"it has {rows} rows, and Qdrant takes at most {MOST_NUMBERS // width}")
+            raise EmbeddingError(entry.docno, f"it has {rows} rows, and Qdrant accepts at most {MOST_NUMBERS // width}")
         try:
             "".join(entry.texts).encode("utf-8")
         except UnicodeEncodeError as error:
-            raise EmbeddingError(entry.docno, f"Qdrant takes valid Unicode alone ({error.reason})") from error
+            raise EmbeddingError(entry.docno, f"Qdrant accepts only valid Unicode ({error.reason})") from error
 
     def _point(self, entry: Entry) -> dict[str, object]:
         layout = self.meta.layout
-        payload = dict(zip(PAYLOAD[layout], entry.texts, strict=True))
+        payload = dict(zip(TEXTS[layout], entry.texts, strict=True))
         vector: dict[str, object] = {VECTORS[layout]["doc"]: entry.rows[-1].tolist()}
         if layout == "documents":
             vector[VECTORS[layout]["all"]] = entry.rows.tolist()
         return {"id": point_id(entry.docno), "vector": vector, "payload": {**payload, BUILD: self.meta.pending}}
 
     def _new(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Leave out what this call stored before it died; refuse what came before otherwise."""
+        """Leave out entries that this call stored before it was interrupted; refuse others that are stored."""
         ids = [point_id(entry.docno) for entry in batch]
         there = {}
         if self.looking:
@@ -135,14 +179,15 @@ class Call:
     def _all_there(self, at_least: int) -> None:
         there = self.collection.count(self.meta.slot)
         if there < at_least:
-            raise QdrantIncompleteError(self.collection.address, f"it holds {there} points of {at_least}")
+            reason = f"it contains {there} points of {at_least}; did another process write it? Run the indexer again"
+            raise QdrantError(self.collection.address, reason)
 
     def finish(self) -> None:
-        """Let what was stored count, in one step."""
+        """Make the stored points visible, in one step."""
         raise NotImplementedError
 
     def take_back(self) -> None:
-        """Remove what was stored."""
+        """Remove the stored points."""
         raise NotImplementedError
 
 
@@ -160,101 +205,54 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         yield batch
 
 
-_UNIT = 1.0001
-"""The greatest length of rows that are meant to have length 1; a longer one is taken note of before it is stored."""
-
-
-def upload(
-    collection: Collection,
-    mode: Mode,
-    entries: Iterator[Entry],
-    options: CollectionOptions,
-    *,
-    model: str | None,
-    resume: bool,
-) -> None:
-    """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all.
-
-    Args:
-        collection: the collection.
-        mode: ``create`` refuses one that is there, ``overwrite`` replaces it, ``append`` adds to it.
-        entries: what is stored; read once.
-        options: how a new collection is created.
-        model: the identity of the model that made the vectors.
-        resume: go on with what an earlier such call that died had stored, and leave what this one stores if it dies.
-
-    Raises:
-        MathAMRIndexError: one of its kinds; what readers saw before they see still.
-    """
-    stands = collection.read()
-    if stands is not None and mode == "create":
-        raise ExistsError(collection.address, "there is such a collection already")
-    adding = stands if mode == "append" else None
-    if adding is not None:
-        check_model(collection.address, adding.model, model)
-    first = next(entries, None)
-    if first is None:
-        if adding is None:
-            raise EmptyStreamError(collection.address)
-        return
-    stream = chain([first], entries)
-    if adding is not None:
-        Append(collection, adding, model, resume).run(stream)
-    else:
-        meta = CollectionMeta(
-            collection.other_slot(stands), collection.layout, first.rows.shape[1], model, _UNIT, pending=1
-        )
-        Build(collection, meta, stands, options, resume).run(stream)
-
-
 class Build(Call):
-    """``create`` and ``overwrite``: a collection beside the one that stands."""
+    """``create`` and ``overwrite``: a collection beside the existing one."""
 
     def __init__(
         self,
         collection: Collection,
         meta: CollectionMeta,
-        stands: CollectionMeta | None,
+        present: CollectionMeta | None,
         options: CollectionOptions,
         resume: bool,
     ) -> None:
-        self.stands = stands
+        self.present = present
         earlier = collection.read(meta.slot) if resume else None
-        going_on = earlier is not None and earlier.changed(max_norm=meta.max_norm) == meta
-        super().__init__(collection, earlier if earlier is not None and going_on else meta, resume, looking=going_on)
-        if not going_on:
+        resumed = earlier is not None and earlier.changed(max_norm=meta.max_norm) == meta
+        super().__init__(collection, earlier if earlier is not None and resumed else meta, resume, looking=resumed)
+        if not resumed:
             if collection.exists(meta.slot):
                 collection.drop(meta.slot)
             collection.create(meta, options)
 
     def finish(self) -> None:
-        """Move the name to the new collection."""
+        """Move the alias to the new collection."""
         self._all_there(self.stored)
         self.meta = self.meta.changed(build=self.meta.pending, pending=0)
         self.collection.write(self.meta)
-        self.collection.swap(self.meta, self.stands)
+        self.collection.swap(self.meta, self.present)
 
     def take_back(self) -> None:
-        """Drop the new collection, unless the name stands for it already."""
-        stands = self.collection.read()
-        if stands is None or stands.slot != self.meta.slot:
+        """Drop the new collection, unless the alias names it already."""
+        present = self.collection.read()
+        if present is None or present.slot != self.meta.slot:
             self.collection.drop(self.meta.slot, retries=0)
 
 
 class Append(Call):
-    """``append``: points in the collection that stands, unseen until the call is whole."""
+    """``append``: points in the existing collection, hidden until the call is complete."""
 
-    def __init__(self, collection: Collection, stands: CollectionMeta, model: str | None, resume: bool) -> None:
-        if stands.pending and not resume:
-            _remove(collection, stands, stands.pending)
-        self.before = collection.count(stands.slot, stands.pending)
-        meta = stands.changed(model=stands.model or model, pending=stands.pending or stands.build + 1)
+    def __init__(self, collection: Collection, present: CollectionMeta, model: str | None, resume: bool) -> None:
+        if present.pending and not resume:
+            _remove(collection, present, present.pending)
+        self.before = collection.count(present.slot, present.pending)
+        meta = present.changed(model=present.model or model, pending=present.pending or present.build + 1)
         super().__init__(collection, meta, resume, looking=True)
         self.number = meta.pending
         collection.write(meta)
 
     def finish(self) -> None:
-        """Let readers see the new points."""
+        """Make the new points visible."""
         self._all_there(self.before + self.stored)
         self.meta = self.meta.changed(build=self.meta.pending, pending=0)
         self.collection.write(self.meta)
@@ -269,21 +267,21 @@ def _remove(collection: Collection, meta: CollectionMeta, build: int) -> None:
     """Remove the points of one call."""
     models = collection.connection.models
     where = models.FilterSelector(filter=models.Filter(must=[collection.of_build(build)]))
-    doing = "removing the points of a call that did not end"
+    doing = "removing the points of an unfinished call"
     collection.call("delete", doing, collection_name=meta.slot, points_selector=where, wait=True)
 
 
 def stored_ids(collection: Collection, docnos: Sequence[str], mode: Mode) -> set[str]:
-    """Which documents a call that died had stored, of those given.
+    """Return those of the given documents that an interrupted call has stored.
 
     Args:
         collection: the collection.
         docnos: any docnos.
-        mode: how that call was made.
+        mode: the mode of that call.
     """
-    stands = collection.read()
-    adding = mode == "append" and stands is not None
-    meta = stands if adding else collection.read(collection.other_slot(stands))
+    present = collection.read()
+    adding = mode == "append" and present is not None
+    meta = present if adding else collection.read(collection.other_slot(present))
     if meta is None or not meta.pending or not docnos:
         return set()
     names = {point_id(docno): docno for docno in docnos}

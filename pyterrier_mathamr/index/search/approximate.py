@@ -1,7 +1,7 @@
 """Approximate candidates by FAISS HNSW graphs, as the paper searches (MathAMR+, section 3.5.2, efSearch 128).
 
-A graph is made on first use, on one thread so that it is the same each time, and kept in memory with the snapshot.
-Candidates only choose: what they find is always scored exactly.
+A graph is built on first use, on one thread so that it is the same each time, and stays in memory with the snapshot.
+The candidates that it finds are scored exactly.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from pyterrier_mathamr.index.protocols import Field, Numbers
 from pyterrier_mathamr.index.snapshot import Snapshot
 
-from .maxsim import QueryBatch
+from .queries import QueryBatch
 
 EF_SEARCH = 128
-"""How many nodes a search keeps in view, at least; more finds more and takes longer."""
+"""The least number of nodes that a search considers; more finds more and takes longer."""
 
 _NEIGHBOURS = 32
 _EF_CONSTRUCTION = 128
 
 
 def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[Numbers]:
-    """The documents whose VIRTUAL_DOCUMENT is near to the query's, its last row.
+    """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row.
 
     Args:
         snapshot: the index.
@@ -38,12 +38,12 @@ def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int) -> list
 
 
 def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list[Numbers]:
-    """The documents of which some row is near to some row of the query.
+    """Find documents of which some row is near some row of the query.
 
     Args:
         snapshot: the index.
         queries: the queries.
-        hits: how many rows of the index are taken for each row of the query.
+        hits: how many rows of the index are found for each row of the query.
 
     Returns:
         For each query, int64 numbers of documents, ascending.
@@ -56,10 +56,12 @@ def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list
 
 
 def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int) -> Numbers:
-    """The nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more.
+    """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more.
 
     Rows are numbered through those of all documents that are not deleted.
     """
+    if not len(snapshot):
+        return np.empty((len(queries.rows), 0), dtype=np.int64)
     import faiss
 
     graph = _graph(snapshot, field)

@@ -1,4 +1,4 @@
-"""Rows as bytes: a scan reads a quarter of the memory, and how far it can be wrong is known and stored.
+"""Rows as int8 codes: a scan reads a quarter of the memory, and the bound of its error is known and stored.
 
 A row ``x`` becomes integers ``c = round(x / s)`` with a scale ``s`` for each dimension, fitted to the shard so that its
 greatest number becomes 127. A query row ``q`` becomes ``u = round((q s) / t)`` in the same way. Then::
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr.index.protocols import Codes, Rows, Weights
 
-from .maxsim import QueryBatch
+from .queries import QueryBatch
 
 _GREATEST = 127
 _PIECE = 1 << 16
@@ -24,7 +24,7 @@ _SLACK = 1 + 1e-5  # covers that the norms themselves are computed in floating p
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Turn rows into bytes.
+    """Quantise rows to int8.
 
     Args:
         rows: float32 ``[r, d]``, finite.
@@ -49,13 +49,13 @@ def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray
 
 @dataclass(frozen=True)
 class CodedQueries:
-    """Query rows as bytes for one shard.
+    """Query rows as codes for one shard.
 
     Args:
         codes: int8 ``[T, d]``.
-        factors: float32 ``[T]``, what a product of codes is multiplied with: ``t``, and the row's weight.
+        factors: float32 ``[T]``, the factor of a product of codes: ``t`` times the row's weight.
         steps: float32 ``[T]``, ``t`` alone.
-        errors: float64 ``[queries]``, how far a score can be from the true one.
+        errors: float64 ``[queries]``, the bound of each score's error.
     """
 
     codes: Codes
@@ -65,7 +65,7 @@ class CodedQueries:
 
 
 def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds: Weights) -> CodedQueries:
-    """Turn query rows into bytes for a shard of the given scales.
+    """Quantise query rows for a shard of the given scales.
 
     Args:
         queries: the queries.
@@ -76,7 +76,7 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
     codes = np.rint(scaled / steps[:, None])
     rest = scaled - steps[:, None] * codes
-    weights, counts = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.counts()
+    weights, counts = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.row_weights()
     lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
     errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * counts * _SLACK
     # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded

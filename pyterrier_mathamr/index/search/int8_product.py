@@ -1,7 +1,7 @@
-"""The product of bytes by torch, which is private to torch (``_int_mm``): tried before it is trusted.
+"""The product of int8 matrices by torch, a private function of it (``_int_mm``) that is tested before it is used.
 
-On the processor it is used where it is right and faster than numpy's product in float32. On a card it is used where it
-is right; else bytes are multiplied as floating-point numbers there, which is exact, too.
+On the CPU it is used where it is correct and faster than numpy's product in float32. On a GPU it is used where it is
+correct; otherwise codes are multiplied as floating-point numbers, which is exact, too.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 COLUMNS = 128
 _EXACT = 1 << 24
-"""float32 counts so far without rounding."""
+"""The integers up to here are exact in float32."""
 
 
 @lru_cache(maxsize=16)
 def usable(dimensions: int) -> bool:
-    """Whether torch has an integer product here that is right and faster than numpy's in float32; tried once.
+    """Test, once, whether torch has an integer product that is correct and faster than numpy's in float32.
 
     Args:
-        dimensions: ``d``; some releases are wrong for some, as torch 2.13 is on a processor with AMX for ``d`` = 1.
+        dimensions: ``d``; some releases are wrong for some, such as torch 2.13 on CPUs with AMX for ``d`` = 1.
     """
     try:
         import torch
@@ -49,12 +49,12 @@ def usable(dimensions: int) -> bool:
 
 
 def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """The product of bytes on the processor, where :func:`usable` says so, made in given memory.
+    """Compute the product of codes on the CPU, where it is :func:`usable`.
 
     Args:
         left: int8 ``[r, d]``.
         right: int8 ``[d, T]``.
-        out: int32 ``[r, T]``, which becomes the product.
+        out: int32 ``[r, T]``, overwritten with the product.
 
     Returns:
         ``out``.
@@ -67,15 +67,15 @@ def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
 
 @lru_cache(maxsize=16)
 def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """The product of bytes on a card.
+    """Return the product of codes on a GPU.
 
     Args:
         device: as torch names it.
         dimensions: ``d``, a multiple of 8.
 
     Returns:
-        From int8 ``[r, d]``, at least 17 rows, and int8 ``[d, T]``, ``T`` a multiple of 8, to their exact product
-        ``[r, T]``.
+        The function from int8 ``[r, d]``, at least 17 rows, and int8 ``[d, T]``, ``T`` a multiple of 8, to their exact
+        product ``[r, T]``.
     """
     import torch
 
@@ -90,7 +90,7 @@ def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tenso
 
 @contextmanager
 def exactly() -> Iterator[None]:
-    """Let torch compute on one thread for each of ours (more would wait for each other) and in whole float32."""
+    """Let torch compute on one thread for each of ours (more would wait for each other), in full float32 precision."""
     import torch
 
     precision = torch.get_float32_matmul_precision()
@@ -116,7 +116,7 @@ def _right(
     columns: tuple[int, ...],
     multiply: Callable[[Tensor, Tensor], Tensor],
 ) -> bool:
-    """Whether the integer product of some sizes is what it must be."""
+    """Test the integer product of some sizes."""
     import torch
 
     codes, query = _example(dimensions)

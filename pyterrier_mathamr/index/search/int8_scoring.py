@@ -1,11 +1,12 @@
-"""The scores of documents of one shard by integer products of bytes, block by block.
+"""Scores of all documents from int8 codes: integer products, block by block, on CPU threads or on a GPU.
 
 ::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
 
-A block is one product and a few reductions into memory that a thread uses again and again. Between calls of torch a
-thread waits for Python's lock: with more and shorter calls two threads were only a third faster than one.
+A block is one product and a few reductions into memory that a thread reuses. Between calls of torch a thread waits for
+Python's lock: with more and shorter calls two threads were only a third faster than one. On the CPU the codes stay
+memory-mapped and threads share the shards piece by piece. On a GPU they are copied once and stay there.
 """
 
 from __future__ import annotations
@@ -13,43 +14,100 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.processes import usable_cores
-from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores
+from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores, Weights
 from pyterrier_mathamr.index.snapshot import Shard
 
 from .int8_coding import CodedQueries, encode_queries
-from .int8_product import product_into, product_on
-from .maxsim import QueryBatch, blocks
+from .int8_product import exactly, product_into, product_on
+from .maxsim import blocks
+from .queries import QueryBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 PRODUCTS = 1 << 18
-"""Products that are made before they are reduced: one megabyte, which stays in a cache."""
+"""Products computed before they are reduced: one megabyte, which stays in a cache."""
 
 NARROW_PRODUCTS = 1 << 21
-"""The same for a query or two: their calls are so short that fewer of them matter more than caches."""
+"""The same for one or two queries: their calls are so short that fewer of them matter more than caches."""
 
 ALIGNED = 16
 """An integer product of 117 columns takes longer than one of 128."""
 
-_BEST = 1 << 20  # the best products that are kept before scores are made of them
-_CARD_PRODUCTS = 1 << 25
+_BEST = 1 << 20  # the best products in memory before they become scores
+_GPU_PRODUCTS = 1 << 25
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
+_PIECE_ROWS = 1 << 17
+
+
+def scan_codes(
+    shards: Sequence[Shard],
+    queries: QueryBatch,
+    device: str | None,
+    take: Callable[[Shard, Scores, Weights], None],
+) -> None:
+    """Score all documents of some shards.
+
+    Args:
+        shards: shards of documents.
+        queries: the queries.
+        device: ``None`` for threads of the CPU; else the device that holds the codes, as torch names it.
+        take: called for each shard in order with its scores, float32 ``[queries, m]``, and the bound of their error,
+            float64 ``[queries]``.
+    """
+    import torch
+
+    memory, cores = Memory(device or "cpu"), usable_cores()
+    waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
+
+    def finish() -> None:
+        shard, pieces, scores, errors = waiting.popleft()
+        for piece in pieces:
+            piece.result()
+        take(shard, scores, errors)
+
+    with (
+        exactly(),
+        ThreadPoolExecutor(1 if device else cores, initializer=torch.set_num_threads, initargs=(1,)) as pool,
+    ):
+        for shard in shards:
+            coded = encode_queries(queries, *shard.coding[1:])
+            offsets = shard.field("all")[1]
+            codes = shard.coding[0]
+            tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
+            scan = CodeScan(tensor, offsets, coded, queries, memory, padded=device is not None)
+            scores = np.empty((len(queries), len(shard)), dtype=np.float32)
+            pieces = [(0, len(shard))] if device else blocks(offsets, _PIECE_ROWS)
+            waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
+            if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
+                finish()
+        while waiting:
+            finish()
+
+
+def on_device(codes: Codes, device: str) -> Tensor:
+    """Copy codes to a device, padded with zeros: its product takes multiples of 8 columns and at least 17 rows."""
+    import torch
+
+    rows, width = codes.shape
+    padded = torch.zeros((rows + ALIGNED + 1, width + -width % 8), dtype=torch.int8, device=device)
+    padded[:rows, :width] = torch.from_numpy(codes).to(device)
+    return padded
 
 
 class Memory(threading.local):
-    """The memory of each thread that scans, used again for every block; what was taken before is overwritten.
+    """The memory of each scanning thread, reused for every block; earlier contents are overwritten.
 
     Args:
         device: where it is, as torch names it.
@@ -60,7 +118,7 @@ class Memory(threading.local):
         self._kept: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """An int32 tensor of any numbers, one at a time of each name."""
+        """Return an uninitialised int32 tensor, one at a time of each name."""
         import torch
 
         numbers = math.prod(shape)
@@ -70,15 +128,15 @@ class Memory(threading.local):
 
 
 class CodeScan:
-    """Scores documents of one shard against some queries, within ``coded.errors`` of the truth.
+    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores.
 
     Args:
-        codes: int8 ``[r, d]``, or as :func:`on_card` makes them.
-        offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
-        coded: the queries as bytes.
+        codes: int8 ``[r, d]``, or as :func:`on_device` returns them.
+        offsets: int64 ``[m + 1]``; ascending lengths make the longest runs, but any order is correct.
+        coded: the queries as codes.
         queries: the same queries, for their offsets.
-        memory: where products are made.
-        card: ``codes`` are those of :func:`on_card`, wherever they are.
+        memory: where products are computed.
+        padded: ``codes`` are those of :func:`on_device`.
     """
 
     def __init__(
@@ -89,26 +147,26 @@ class CodeScan:
         queries: QueryBatch,
         memory: Memory,
         *,
-        card: bool = False,
+        padded: bool = False,
     ) -> None:
         import torch
 
-        self.codes, self.offsets, self.memory, self.card = codes, offsets, memory, card
+        self.codes, self.offsets, self.memory, self.padded = codes, offsets, memory, padded
         columns, width = len(coded.codes), codes.shape[1]
-        padded = columns + -columns % (ALIGNED if card or columns <= ALIGNED else _WIDE)
-        asked = np.zeros((padded, width), dtype=np.int8)
+        wide = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
+        asked = np.zeros((wide, width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
-        self.factors = torch.from_numpy(_factors(coded, queries, padded)).to(codes.device)
+        self.factors = torch.from_numpy(_factors(coded, queries, wide)).to(codes.device)
         self.blend = self.last = None
         if queries.document_weights is not None:
             last = queries.offsets[1:] - 1
             blend = (coded.steps[last] * queries.document_weights).astype(np.float32)
             self.blend = torch.from_numpy(blend[:, None]).to(codes.device)  # [queries, 1]
             self.last = torch.from_numpy(last).to(codes.device)
-        products = _CARD_PRODUCTS if card else PRODUCTS if padded > _WIDE else NARROW_PRODUCTS
-        self.rows = max(1, products // padded)
-        self.product: Callable[..., Tensor] = product_on(str(codes.device), width) if card else product_into
+        products = _GPU_PRODUCTS if padded else PRODUCTS if wide > _WIDE else NARROW_PRODUCTS
+        self.rows = max(1, products // wide)
+        self.product: Callable[..., Tensor] = product_on(str(codes.device), width) if padded else product_into
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
         """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``.
@@ -155,7 +213,7 @@ class CodeScan:
         return scores
 
     def _long_document(self, start: int, end: int, best: Tensor, own: Tensor | None) -> None:
-        """The same for one document with more rows than are multiplied at once: into ``[T]`` and ``[queries]``."""
+        """Reduce one document of more rows than are multiplied at once, into ``[T]`` and ``[queries]``."""
         import torch
 
         parts = [self._products(*of).amax(0) for of in pairwise([*range(start, end, self.rows), end])]
@@ -164,21 +222,21 @@ class CodeScan:
             own[:] = self._products(end - 1, end)[0, self.last]
 
     def _products(self, start: int, end: int) -> Tensor:
-        if self.card:  # which takes no fewer than 17 rows; those that follow are thrown away
+        if self.padded:  # at least 17 rows; those after the last are dropped
             return self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
         out = self.memory.take("products", end - start, len(self.asked.T))
         return self.product(self.codes[start:end], self.asked, out)
 
 
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
-    """The greatest product of each document with each column.
+    """Find the greatest product of each document with each column.
 
-    Where there are few columns, those of two rows lie side by side as one.
+    Where there are few columns, those of two rows are compared side by side as one.
 
     Args:
         products: int32 ``[D, n, T]`` without gaps.
-        out: int32 ``[D, T]``, which becomes the greatest over n.
-        memory: where the greatest of pairs are made.
+        out: int32 ``[D, T]``, overwritten with the greatest over n.
+        memory: where the greatest of two rows are computed.
     """
     import torch
 
@@ -195,96 +253,8 @@ def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
 
 
 def _factors(coded: CodedQueries, queries: QueryBatch, columns: int) -> npt.NDArray[np.float32]:
-    """What each best product counts for each query: float32 ``[queries, columns]``."""
+    """Return the weight of each best product for each query: float32 ``[queries, columns]``."""
     factors = np.zeros((len(queries), columns), dtype=np.float32)
     for query, (start, end) in enumerate(pairwise(queries.offsets.tolist())):
         factors[query, start:end] = coded.factors[start:end]
     return factors
-
-
-QUERY_ROWS = 160
-"""Query rows at once: with more the products leave the processor's caches."""
-
-_PIECE_ROWS = 1 << 17
-
-
-def on_card(codes: Codes, device: str) -> Tensor:
-    """Copy codes to a card, with zeros around them: its product takes multiples of 8 columns and at least 17 rows."""
-    import torch
-
-    rows, width = codes.shape
-    padded = torch.zeros((rows + ALIGNED + 1, width + -width % 8), dtype=torch.int8, device=device)
-    padded[:rows, :width] = torch.from_numpy(codes).to(device)
-    return padded
-
-
-def scan_codes(
-    codes: Codes, offsets: Numbers, coded: CodedQueries, queries: QueryBatch, *, card: str | None = None
-) -> Scores:
-    """Score all documents of one shard: float32 ``[queries, m]``; see :class:`CodeScan`.
-
-    Args:
-        codes: int8 ``[r, d]``, writable memory (which is not written).
-        offsets: int64 ``[m + 1]``.
-        coded: the queries as bytes.
-        queries: the same queries.
-        card: where to copy the codes first, as torch names it.
-    """
-    import torch
-
-    tensor = on_card(codes, card) if card else torch.from_numpy(codes)
-    scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
-    scan = CodeScan(tensor, offsets, coded, queries, Memory(card or "cpu"), card=bool(card))
-    scan.fill(0, scores.shape[1], scores)
-    return scores
-
-
-def scan_shards(
-    shards: Sequence[Shard], queries: QueryBatch, device: str | None = None
-) -> Iterator[tuple[Scores, CodedQueries]]:
-    """Score all documents of some shards; the caller holds :func:`.int8_product.exactly` until it has taken them all.
-
-    Args:
-        shards: shards of documents.
-        queries: the queries.
-        device: ``None`` for the processor, by threads; else the card that keeps the codes, as torch names it.
-
-    Yields:
-        For each shard in order, float32 ``[queries, m]``, and the queries as bytes, of which ``errors`` says how far
-        these scores can be from the true ones.
-    """
-    import torch
-
-    memory = Memory(device or "cpu")
-    if device is not None:
-        for shard in shards:
-            codes = shard.kept(device, partial(on_card, shard.coding[0], device))
-            scan, scores, coded = _prepare(shard, queries, codes, memory, card=True)
-            scan.fill(0, len(shard), scores)
-            yield scores, coded
-        return
-    cores = usable_cores()
-    waiting: deque[tuple[list[Future[None]], Scores, CodedQueries]] = deque()
-    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        for shard in shards:
-            scan, scores, coded = _prepare(shard, queries, torch.from_numpy(shard.coding[0]), memory)
-            pieces = blocks(scan.offsets, _PIECE_ROWS)
-            waiting.append(([pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded))
-            if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
-                yield _finished(*waiting.popleft())
-        while waiting:
-            yield _finished(*waiting.popleft())
-
-
-def _prepare(
-    shard: Shard, queries: QueryBatch, codes: Any, memory: Memory, *, card: bool = False
-) -> tuple[CodeScan, Scores, CodedQueries]:
-    coded = encode_queries(queries, *shard.coding[1:])
-    scan = CodeScan(codes, shard.field("all")[1], coded, queries, memory, card=card)
-    return scan, np.empty((len(queries), len(shard)), dtype=np.float32), coded
-
-
-def _finished(pieces: list[Future[None]], scores: Scores, coded: CodedQueries) -> tuple[Scores, CodedQueries]:
-    for piece in pieces:
-        piece.result()
-    return scores, coded

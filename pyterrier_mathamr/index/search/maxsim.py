@@ -1,9 +1,8 @@
-"""The exhaustive scan: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ of many queries with every document of a shard (MathAMR+, eq. 3.4).
+"""The exhaustive scan in float32: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc of all documents (eq. 3.4).
 
-A query may also count the product of the two VIRTUAL_DOCUMENTs, the last rows: + a q_doc · d_doc. It is among the
-products that are made anyway.
+The scan is approximate by a known error; it selects candidates, which are rescored exactly (:mod:`.ranking`).
 
-Documents of a shard lie by number of rows, so that a block of them is a few runs of one length ``n``; a run of ``D``
+Documents of a part are ordered by number of rows, so a block of them is a few runs of one length ``n``; a run of ``D``
 documents is read in place as ``[D, n, d]``, multiplied with the ``T`` rows of all queries at once, and reduced::
 
     [D * n, d] @ [d, T]  ->  [D, n, T]  --max over n-->  [D, T]  --sum over each query's rows-->  [D, queries]
@@ -12,117 +11,60 @@ documents is read in place as ``[D, n, d]``, multiplied with the ``T`` rows of a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from pyterrier_mathamr._common.threads import one_blas_thread
 from pyterrier_mathamr.index.protocols import Numbers, Rows, Scores, StoredRows, Weights
 
+from .queries import QueryBatch
+
 BLOCK_ROWS = 4096
-"""Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the processor's caches."""
+"""Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the CPU's caches."""
 
 _WIDE = 64
 """Columns from which numpy finds the greatest over rows at full speed."""
 
-Real = TypeVar("Real", np.float32, np.float64)
 
+def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
+    """Score documents against all queries, within :func:`float32_error`, on one thread.
 
-@dataclass(frozen=True)
-class QueryBatch:
-    """Some queries: their rows end to end, a weight for each row, and what the documents' own product counts.
-
-    Args:
-        rows: float32 ``[T, d]``.
-        offsets: int64 ``[queries + 1]``; query ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, at least one row.
-        weights: float64 ``[T]``, or ``None`` where each is 1.
-        document_weights: float64 ``[queries]``, a of each query, or ``None`` where each is 0.
-    """
-
-    rows: Rows
-    offsets: Numbers
-    weights: Weights | None = None
-    document_weights: Weights | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def last_rows(self) -> QueryBatch:
-        """Each query by its document's vector alone, with weight 1."""
-        return QueryBatch(self.rows[self.offsets[1:] - 1], np.arange(len(self) + 1, dtype=np.int64))
-
-    def part(self, first: int, last: int) -> QueryBatch:
-        """Some of the queries, from ``first`` to the one before ``last``."""
-        offsets = self.offsets[first : last + 1]
-        rows = slice(int(offsets[0]), int(offsets[-1]))
-        weights = None if self.weights is None else self.weights[rows]
-        blend = None if self.document_weights is None else self.document_weights[first:last]
-        return QueryBatch(self.rows[rows], offsets - offsets[0], weights, blend)
-
-    def one(self, query: int) -> QueryBatch:
-        """One of the queries."""
-        return self.part(query, query + 1)
-
-    def groups(self, rows: int) -> Iterator[QueryBatch]:
-        """All queries in groups of at most so many rows, or of one query that has more."""
-        first = 0
-        while first < len(self):
-            last = int(np.searchsorted(self.offsets, self.offsets[first] + rows, side="right")) - 1
-            last = max(last, first + 1)
-            yield self.part(first, last)
-            first = last
-
-    def counts(self) -> Weights:
-        """float64 ``[T]``: |wᵢ|, and |a| more for a last row: how often an error in that row's products counts."""
-        counts = np.ones(len(self.rows)) if self.weights is None else np.abs(self.weights)
-        if self.document_weights is not None:
-            counts[self.offsets[1:] - 1] += np.abs(self.document_weights)
-        return counts
-
-    def weighted_lengths(self) -> npt.NDArray[np.float64]:
-        """float64 ``[queries]``: Σᵢ |wᵢ| |qᵢ| + |a| |q_doc|, what a score can be at most over unit rows."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)) * self.counts()
-        sums: Weights = np.add.reduceat(lengths, self.offsets[:-1])
-        return sums
-
-
-def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Iterator[tuple[int, Scores]]:
-    """Score all documents of a shard against all queries, block by block.
+    More threads save little on rows this short, and beside other programs they wait for each other many times longer
+    than they compute.
 
     Args:
-        rows: float32 ``[r, d]``, or float16, of which each block is converted.
-        offsets: int64 ``[m + 1]``; lengths that never fall make the longest runs, but any order is right.
+        rows: float32 ``[r, d]``, or float16, converted block by block.
+        offsets: int64 ``[m + 1]``; ascending lengths make the longest runs, but any order is correct.
         queries: the queries.
 
-    Yields:
-        The first document of a block and float32 ``[documents of the block, queries]``, all blocks in order.
+    Returns:
+        float32 ``[queries, m]``.
     """
-    transposed, blended = np.ascontiguousarray(queries.rows.T), queries.document_weights is not None
-    for first, last in blocks(offsets):
-        if offsets[last] - offsets[first] > 2 * BLOCK_ROWS:
-            best = _long_document(rows[offsets[first] : offsets[last]], transposed)
-            own = (
-                rows[offsets[last] - 1 : offsets[last]].astype(np.float32, copy=False) @ transposed if blended else best
-            )
-        else:
-            products = multiply(rows[offsets[first] : offsets[last]].astype(np.float32, copy=False), transposed)
-            best = _best(products, offsets[first : last + 1])
-            own = products[offsets[first + 1 : last + 1] - offsets[first] - 1] if blended else best
-        if queries.weights is not None:
-            best *= queries.weights
-        yield first, sum_rows(best, queries, own)
-
-
-def multiply(rows: npt.NDArray[Real], columns: npt.NDArray[Real]) -> npt.NDArray[Real]:
-    """The product ``[r, d] @ [d, T]`` on this thread.
-
-    Others save little on rows this short, and where other programs run they wait for each other many times longer than
-    they compute.
-    """
+    columns = np.ascontiguousarray(queries.rows.T)
+    scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     with one_blas_thread():
-        return rows @ columns
+        for first, last in blocks(offsets):
+            scores[:, first:last] = _score_block(rows, offsets[first : last + 1], columns, queries).T
+    return scores
+
+
+def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:
+    """Bound the error of a score computed in float32, in any order of summation.
+
+    A product of ``d`` terms is within ``d u |q| |d|`` of the true one (``u`` = 2⁻²⁴), and summing ``q`` of them adds at
+    most ``q u`` of their sum; both are doubled, which covers the higher-order terms.
+
+    Args:
+        queries: the queries.
+        max_norm: the length of the longest row of the index.
+        dimensions: ``d``.
+
+    Returns:
+        float64 ``[queries]``.
+    """
+    steps = dimensions + np.diff(queries.offsets) + 2  # the longest sum has a term for each row and one more
+    return 2 * steps * 2.0**-24 * queries.weighted_lengths() * max_norm
 
 
 def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int]]:
@@ -130,7 +72,7 @@ def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int
 
     Args:
         offsets: int64 ``[m + 1]``.
-        rows: of a block; :data:`BLOCK_ROWS` where not given.
+        rows: of a block; by default :data:`BLOCK_ROWS`.
 
     Yields:
         The first document of a block and the one after its last.
@@ -144,8 +86,30 @@ def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int
         first = last
 
 
-def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
-    """The greatest product of each document with each query row: ``[rows, T]`` to ``[documents, T]``."""
+def _score_block(rows: StoredRows, offsets: Numbers, columns: Rows, queries: QueryBatch) -> Scores:
+    """Score the documents of one block: float32 ``[D, queries]``."""
+    start, end = int(offsets[0]), int(offsets[-1])
+    if end - start > 2 * BLOCK_ROWS:  # one document, multiplied in pieces of bounded memory
+        cuts = [*range(start, end, BLOCK_ROWS), end]
+        pieces = [_product(rows, *cut, columns).max(axis=0) for cut in pairwise(cuts)]
+        best = np.max(pieces, axis=0, keepdims=True)
+        own = _product(rows, end - 1, end, columns)
+    else:
+        products = _product(rows, start, end, columns)
+        best = _best(products, offsets)
+        own = products if queries.document_weights is None else products[offsets[1:] - start - 1]
+    if queries.weights is not None:
+        best *= queries.weights
+    return _sum_rows(best, queries, own)
+
+
+def _product(rows: StoredRows, start: int, end: int, columns: Rows) -> Rows:
+    product: Rows = rows[start:end].astype(np.float32, copy=False) @ columns
+    return product
+
+
+def _best(products: Rows, offsets: Numbers) -> Rows:
+    """Find the greatest product of each document with each query row: ``[rows, T]`` to ``[documents, T]``."""
     starts = offsets - offsets[0]
     lengths = np.diff(starts)
     best = np.empty((len(lengths), products.shape[1]), dtype=products.dtype)
@@ -156,11 +120,11 @@ def _best(products: npt.NDArray[Real], offsets: Numbers) -> npt.NDArray[Real]:
     return best
 
 
-def _greatest(products: npt.NDArray[Real], out: npt.NDArray[Real]) -> None:
-    """The greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``.
+def _greatest(products: Rows, out: Rows) -> None:
+    """Find the greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``.
 
-    Where there are few columns, the first half of all rows is compared with the second (of an odd number of rows, that
-    in the middle with itself), and so on: numpy compares long pieces of memory several times faster than short ones.
+    With few columns, the first half of all rows is compared with the second (of an odd number of rows, the middle one
+    with itself), and so on: numpy compares long pieces of memory several times faster than short ones.
     """
     left = products.shape[1]
     if products.shape[2] >= _WIDE:
@@ -172,21 +136,13 @@ def _greatest(products: npt.NDArray[Real], out: npt.NDArray[Real]) -> None:
     out[:] = products[:, 0]
 
 
-def _long_document(rows: StoredRows, transposed: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The same for one document of any number of rows, in bounded memory: ``[1, T]``."""
-    cuts = (rows[at : at + BLOCK_ROWS].astype(np.float32, copy=False) for at in range(0, len(rows), BLOCK_ROWS))
-    pieces = [multiply(cut, transposed).max(axis=0) for cut in cuts]
-    best: npt.NDArray[np.float32] = np.max(pieces, axis=0, keepdims=True)
-    return best
-
-
-def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch, own: npt.NDArray[np.float32]) -> Scores:
-    """Sum over each query's rows, and add what the product of the document vectors counts.
+def _sum_rows(best: Rows, queries: QueryBatch, own: Rows) -> Scores:
+    """Sum over each query's rows, and add the weighted product of the document vectors.
 
     Args:
         best: float32 ``[documents, T]``, the weighted best products.
         queries: the queries.
-        own: float32 ``[documents, T]``, the products of each document's last row; read where queries count them.
+        own: float32 ``[documents, T]``, the products of each document's last row; read where queries weight them.
 
     Returns:
         float32 ``[documents, queries]``.
@@ -201,34 +157,3 @@ def sum_rows(best: npt.NDArray[np.float32], queries: QueryBatch, own: npt.NDArra
     if queries.document_weights is not None:
         sums = sums + own[:, queries.offsets[1:] - 1] * queries.document_weights.astype(np.float32)
     return sums
-
-
-def document_scores(
-    rows: Rows, offsets: Numbers, query: QueryBatch, dtype: type[np.float32] | type[np.float64] = np.float64
-) -> Scores:
-    """Score documents against one query, in double precision unless told, rounded once to float32.
-
-    In double precision what else is scored with a document changes its sum too little to be seen in float32, so that
-    retrievers and scorers give the same document the same score, in any batch (docs/exactness.md).
-
-    Args:
-        rows: float32 ``[r, d]``.
-        offsets: int64 ``[m + 1]``, each document at least one row; fast where equal lengths lie together.
-        query: one query of ``q`` rows.
-        dtype: what is computed in.
-
-    Returns:
-        float32 ``[m]``.
-    """
-    if len(offsets) == 1:
-        return np.empty(0, dtype=np.float32)
-    columns = np.ascontiguousarray(query.rows.astype(dtype, copy=False).T)
-    products = multiply(rows.astype(dtype, copy=False), columns)
-    best = _best(products, offsets)
-    if query.weights is not None:
-        best *= query.weights
-    sums = best.sum(axis=1)
-    if query.document_weights is not None:
-        sums += products[offsets[1:] - offsets[0] - 1, -1] * query.document_weights[0]
-    scores: Scores = sums.astype(np.float32)
-    return scores

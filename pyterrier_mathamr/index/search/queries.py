@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,10 @@ import pandas as pd
 
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
 from pyterrier_mathamr.index.errors import QueryError, check_model
-from pyterrier_mathamr.index.protocols import Rows, Searched, Weights
-
-from .maxsim import QueryBatch
+from pyterrier_mathamr.index.protocols import Numbers, Rows, SearchableSnapshot, Weights
 
 MODEL_COLUMN = "query_model"
-"""The identity of the model that made ``query_embs``; compared with the index's where a frame has the column."""
+"""The identity of the model of ``query_embs``; compared with the index's where a frame has the column."""
 
 WEIGHTS_COLUMN = "query_weights"
 """A weight for each row of ``query_embs``; where a frame has the column, S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ."""
@@ -24,95 +23,136 @@ DOCUMENT_WEIGHT_COLUMN = "query_document_weight"
 """A number a; where a frame has the column, a (q_doc · d_doc) is added to S(Q, D)."""
 
 
-def query_values(frame: pd.DataFrame, snapshot: Searched, column: str = "query_embs") -> dict[str, Any]:
-    """The first value of each distinct query, in order of appearance.
-
-    Raises:
-        MissingValueError: a query has no value in any of its rows.
-        ModelMismatchError: the frame says that another model than the index's made the vectors.
-    """
-    values = first_values(frame, column)
-    if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
-        raise MissingValueError(column, "qid", missing)
-    if MODEL_COLUMN in frame.columns:
-        for model in first_values(frame, MODEL_COLUMN).values():
-            check_model(snapshot.path, snapshot.meta.model, str(model))
-    return values
-
-
-def query_batch(frame: pd.DataFrame, snapshot: Searched, *, normalise: bool = False) -> QueryBatch:
-    """All distinct queries of a frame in order of appearance, with their weights where it has columns of weights.
+@dataclass(frozen=True)
+class QueryBatch:
+    """Some queries: their rows end to end, the weight of each row, and the weight of the two documents' product.
 
     Args:
-        frame: at least one row, with ``qid`` and ``query_embs`` (empty cells are filled from the query's other rows).
+        rows: float32 ``[T, d]``.
+        offsets: int64 ``[queries + 1]``; query ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, at least one row.
+        weights: float64 ``[T]``, or ``None`` where each is 1.
+        document_weights: float64 ``[queries]``, a of each query, or ``None`` where each is 0.
+        qids: the name of each query.
+    """
+
+    rows: Rows
+    offsets: Numbers
+    weights: Weights | None = None
+    document_weights: Weights | None = None
+    qids: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def last_rows(self) -> QueryBatch:
+        """Return each query as its document's vector alone, with weight 1."""
+        ones = np.arange(len(self) + 1, dtype=np.int64)
+        return QueryBatch(self.rows[self.offsets[1:] - 1], ones, qids=self.qids)
+
+    def part(self, first: int, last: int) -> QueryBatch:
+        """Return the queries from ``first`` to the one before ``last``."""
+        offsets = self.offsets[first : last + 1]
+        rows = slice(int(offsets[0]), int(offsets[-1]))
+        weights = None if self.weights is None else self.weights[rows]
+        of_documents = None if self.document_weights is None else self.document_weights[first:last]
+        return QueryBatch(self.rows[rows], offsets - offsets[0], weights, of_documents, self.qids[first:last])
+
+    def one(self, query: int) -> QueryBatch:
+        """Return one of the queries."""
+        return self.part(query, query + 1)
+
+    def of_size(self, queries: int) -> list[QueryBatch]:
+        """Split into parts of at most so many queries."""
+        return [self.part(first, min(first + queries, len(self))) for first in range(0, len(self), queries)]
+
+    def of_rows(self, rows: int) -> Iterator[QueryBatch]:
+        """Split into parts of at most so many rows, or of one query that has more."""
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + rows, side="right")) - 1
+            last = max(last, first + 1)
+            yield self.part(first, last)
+            first = last
+
+    def row_weights(self) -> Weights:
+        """Return the total weight of an error in each row's products: |wᵢ|, and |a| more for a last row."""
+        totals = np.ones(len(self.rows)) if self.weights is None else np.abs(self.weights)
+        if self.document_weights is not None:
+            totals[self.offsets[1:] - 1] += np.abs(self.document_weights)
+        return totals
+
+    def weighted_lengths(self) -> Weights:
+        """Return the bound of each query's score over unit rows, Σᵢ |wᵢ| |qᵢ| + |a| |q_doc|: float64 ``[queries]``."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows, dtype=np.float64)) * self.row_weights()
+        sums: Weights = np.add.reduceat(lengths, self.offsets[:-1])
+        return sums
+
+
+def query_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot, *, normalise: bool = False) -> QueryBatch:
+    """Read all distinct queries of a frame in order of appearance, with their weights; those without rows are left out.
+
+    Args:
+        frame: ``qid`` and ``query_embs``; empty cells are filled from the query's other rows.
         snapshot: the index that is searched.
         normalise: divide each score by the query's number of rows (MathAMR+, eq. 3.7).
 
     Raises:
         QueryError: the vectors of a query are not ``[q, d]`` finite numbers of the index's width, or its weights do
             not fit them.
-        MissingValueError: as :func:`query_values`.
-        ModelMismatchError: as :func:`query_values`.
+        MissingValueError: a query has no value in any of its rows.
+        ModelMismatchError: another model than the index's made the vectors.
     """
-    values = query_values(frame, snapshot)
-    rows = [check_query(qid, value, snapshot) for qid, value in values.items()]
-    parts = np.array([len(of) if normalise else 1 for of in rows])
-    weights = blend = None
+    rows = query_rows(frame, snapshot)
+    sizes = np.array([len(of) if normalise else 1 for of in rows.values()])
+    weights = of_documents = None
     if WEIGHTS_COLUMN in frame.columns or normalise:
         given = first_values(frame, WEIGHTS_COLUMN) if WEIGHTS_COLUMN in frame.columns else {}
-        of_rows = [check_weights(qid, given.get(qid), len(of)) for qid, of in zip(values, rows, strict=True)]
-        weights = np.concatenate([of / part for of, part in zip(of_rows, parts, strict=True)])
+        of_rows = [check_weights(qid, given.get(qid), len(of)) for qid, of in rows.items()]
+        weights = np.concatenate([np.empty(0), *(of / size for of, size in zip(of_rows, sizes, strict=True))])
     if DOCUMENT_WEIGHT_COLUMN in frame.columns:
         given = first_values(frame, DOCUMENT_WEIGHT_COLUMN)
-        blend = np.array([check_document_weight(qid, given.get(qid)) for qid in values]) / parts
-    return batch_of(rows, weights, blend)
+        of_documents = np.array([check_document_weight(qid, given.get(qid)) for qid in rows]) / sizes
+    return _stacked(rows, weights, of_documents)
 
 
-def formula_batch(queries: pd.DataFrame, snapshot: Searched) -> QueryBatch:
-    """The vector of the formula that each distinct query asks for, in order of appearance.
+def formula_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
+    """Read the vector of the formula that each distinct query asks for; queries without rows are left out.
 
     Args:
-        queries: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
+        frame: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
         snapshot: the index that is searched.
 
     Raises:
+        QueryError: the formula is not among the query's, or as :func:`query_batch`.
         MissingValueError: a query lacks one of them in all its rows.
-        QueryError: the formula is not among the query's.
+        ModelMismatchError: another model than the index's made the vectors.
     """
-    values = query_values(queries, snapshot)
-    ids, asked = first_values(queries, "query_formula_ids"), first_values(queries, "query_formula_id")
+    rows = query_rows(frame, snapshot)
+    ids, asked = first_values(frame, "query_formula_ids"), first_values(frame, "query_formula_id")
     for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
-        if missing := [qid for qid in values if qid not in found]:
+        if missing := [qid for qid in rows if qid not in found]:
             raise MissingValueError(name, "qid", missing)
-    rows = [formula_row(qid, check_query(qid, of, snapshot), ids[qid], asked[qid]) for qid, of in values.items()]
-    return batch_of(rows)
+    return _stacked({qid: _formula_row(qid, of, ids[qid], asked[qid]) for qid, of in rows.items()})
 
 
-def formula_row(qid: str, rows: Any, ids: Sequence[str], asked: str) -> Any:
-    """The row of the formula that is asked for: float32 ``[1, d]``.
+def query_rows(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> dict[str, Rows]:
+    """Read the rows of each distinct query that has any, float32 ``[q, d]``, in order of appearance.
 
     Raises:
-        QueryError: it is not among the query's formulas, or these are more than the rows.
+        QueryError, MissingValueError, ModelMismatchError: as :func:`query_batch`.
     """
-    known = [str(formula) for formula in ids]
-    if str(asked) not in known:
-        raise QueryError(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
-    row = known.index(str(asked))
-    if row >= len(rows):
-        raise QueryError(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")
-    return rows[row : row + 1]
+    values = first_values(frame, "query_embs")
+    if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
+        raise MissingValueError("query_embs", "qid", missing)
+    if MODEL_COLUMN in frame.columns:
+        for model in first_values(frame, MODEL_COLUMN).values():
+            check_model(snapshot.path, snapshot.meta.model, str(model))
+    rows = {qid: check_query(qid, value, snapshot) for qid, value in values.items()}
+    return {qid: of for qid, of in rows.items() if len(of)}
 
 
-def batch_of(
-    rows: Sequence[Rows], weights: Weights | None = None, document_weights: Weights | None = None
-) -> QueryBatch:
-    """Lay the rows of queries end to end."""
-    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    return QueryBatch(np.concatenate(rows), offsets, weights, document_weights)
-
-
-def check_query(qid: str, value: Any, snapshot: Searched) -> Rows:
-    """Take one query's embeddings as float32 rows of the index's width.
+def check_query(qid: str, value: Any, snapshot: SearchableSnapshot) -> Rows:
+    """Convert one query's embeddings to float32 rows of the index's width; they may be none.
 
     Raises:
         QueryError: they are something else.
@@ -121,19 +161,19 @@ def check_query(qid: str, value: Any, snapshot: Searched) -> Rows:
         rows = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise QueryError(qid, f"query_embs is not an array of numbers ({error})") from error
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise QueryError(qid, f"query_embs has shape {rows.shape}, not [rows, dimensions] with at least one row")
+    if rows.ndim != 2 or (len(rows) and not rows.shape[1]):
+        raise QueryError(qid, f"query_embs has shape {rows.shape}, not [rows, dimensions]")
     width = snapshot.meta.dimensions
-    if width and rows.shape[1] != width:
+    if width and len(rows) and rows.shape[1] != width:
         raise QueryError(qid, f"query_embs has {rows.shape[1]} dimensions, the index {snapshot.path} has {width}")
     with np.errstate(over="ignore"):
         if not np.isfinite(np.einsum("ij,ij->", rows, rows)):
-            raise QueryError(qid, "query_embs holds NaN, infinity or numbers too large for float32")
+            raise QueryError(qid, "query_embs contains NaN, infinity or numbers too large for float32")
     return rows
 
 
 def check_weights(qid: str, value: Any, rows: int) -> Weights:
-    """Take one query's weights as float64 ``[q]``; all are 1 where none are given.
+    """Convert one query's weights to float64 ``[q]``; ``None`` is a weight of 1 for each row.
 
     Raises:
         QueryError: there is not one finite number for each row.
@@ -147,7 +187,7 @@ def check_weights(qid: str, value: Any, rows: int) -> Weights:
 
 
 def check_document_weight(qid: str, value: Any) -> float:
-    """Take what the product of the document vectors counts for one query; 0 where nothing is given.
+    """Convert the weight of the product of the document vectors of one query; ``None`` is 0.
 
     Raises:
         QueryError: it is no finite number.
@@ -159,3 +199,21 @@ def check_document_weight(qid: str, value: Any) -> float:
     if not np.isfinite(weight):
         raise QueryError(qid, f"{DOCUMENT_WEIGHT_COLUMN} is {value!r}, not a finite number")
     return weight
+
+
+def _formula_row(qid: str, rows: Rows, ids: Sequence[str], asked: str) -> Rows:
+    known = [str(formula) for formula in ids]
+    if str(asked) not in known:
+        raise QueryError(qid, f"formula {asked!r} is not among its formulas: {', '.join(known[:5]) or 'it has none'}")
+    row = known.index(str(asked))
+    if row >= len(rows):
+        raise QueryError(qid, f"formula {asked!r} is number {row}, but query_embs has {len(rows)} rows")
+    return rows[row : row + 1]
+
+
+def _stacked(
+    rows: dict[str, Rows], weights: Weights | None = None, document_weights: Weights | None = None
+) -> QueryBatch:
+    offsets = np.cumsum([0, *map(len, rows.values())], dtype=np.int64)
+    stacked = np.concatenate(list(rows.values())) if rows else np.empty((0, 0), dtype=np.float32)
+    return QueryBatch(stacked, offsets, weights, document_weights, tuple(rows))

@@ -12,13 +12,9 @@ import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
 from pyterrier_mathamr.index import (
     QdrantCollectionError,
-    QdrantConnectionError,
     QdrantError,
     QdrantFormulaIndex,
     QdrantIndex,
-    QdrantKeyError,
-    QdrantRefusedError,
-    QdrantTimeoutError,
 )
 from pyterrier_mathamr.index.qdrant import connection
 from pyterrier_mathamr.store import LockedError, UnknownIdError
@@ -39,7 +35,8 @@ def test_a_query_goes_on_after_one_fault_and_ends_with_a_name_after_many(server,
     pd.testing.assert_frame_equal(index.colbert(num_results=9)(frame), whole)
     server.requests.clear()
     server.fault = lambda of: kind if of == name else None
-    with pytest.raises(QdrantTimeoutError if kind in ("slow", "late") else QdrantConnectionError):
+    reason = "timeout" if kind in ("slow", "late") else "while (searching|opening)"
+    with pytest.raises(QdrantError, match=reason):
         index.colbert(num_results=9)(frame)
     assert server.names().count(name) == 4
 
@@ -50,12 +47,12 @@ def test_pauses_double_and_the_server_s_own_wish_is_kept(server, posts, monkeypa
     monkeypatch.setattr(connection.random, "uniform", lambda low, high: high)
     index = QdrantIndex("https://qdrant.test", "some", pause=0.5, retries=3)
     server.fault = lambda name: 503
-    with pytest.raises(QdrantConnectionError):
+    with pytest.raises(QdrantError):
         index.built()
     assert pauses == [0.5, 1.0, 2.0]
     pauses.clear()
     server.fault, server.retry_after = lambda name: 429, "7"
-    with pytest.raises(QdrantConnectionError, match="too many requests"):
+    with pytest.raises(QdrantError, match="too many requests"):
         index.built()
     assert pauses == [7.0, 7.0, 7.0]
 
@@ -65,7 +62,7 @@ def test_a_wrong_key_is_named_at_once_and_a_right_one_is_taken_from_the_argument
 ):
     server.key = KEY
     for key in (None, "another-key"):
-        with pytest.raises(QdrantKeyError, match="QDRANT_API_KEY") as caught:
+        with pytest.raises(QdrantError, match="QDRANT_API_KEY") as caught:
             remote(api_key=key).index(posts)
         assert "another-key" not in str(caught.value) + repr(caught.value)
     assert len(server.requests) == 2
@@ -92,10 +89,10 @@ def test_a_key_is_in_no_repr_pickle_or_comparison(remote, server, posts):
 
 
 def test_errors_survive_a_worker_process():
-    for kind in (QdrantError, QdrantConnectionError, QdrantTimeoutError, QdrantKeyError, QdrantCollectionError):
+    for kind in (QdrantError, QdrantCollectionError):
         error = pickle.loads(pickle.dumps(kind("https://a: collection b", "it broke")))
         assert str(error).startswith("https://a: collection b: it broke")
-    assert pickle.loads(pickle.dumps(QdrantRefusedError("a", "b", 422))).status == 422
+    assert pickle.loads(pickle.dumps(QdrantError("a", "b", 422))).status == 422
 
 
 def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server, remote, posts, topics):

@@ -16,7 +16,7 @@ from pyterrier_mathamr.index import (
 )
 from pyterrier_mathamr.index.qdrant import search as qdrant_search
 from pyterrier_mathamr.index.qdrant import transformers
-from pyterrier_mathamr.index.search.exact import float32_error
+from pyterrier_mathamr.index.search.maxsim import float32_error
 from pyterrier_mathamr.store import UnknownIdError
 
 same = pd.testing.assert_frame_equal
@@ -128,7 +128,7 @@ def test_a_negative_weight_of_a_row_is_refused_naming_the_query(remote, posts, t
 def test_vectors_of_another_model_or_width_and_unknown_documents_are_refused(remote, posts, topics):
     index = remote()
     index.indexer(model="a").index(posts)
-    with pytest.raises(ModelMismatchError, match=r"model a.*model b"):
+    with pytest.raises(ModelMismatchError, match=r"from model a.*from b"):
         index.colbert()(topics([2]).assign(query_model="b"))
     assert len(index.colbert()(topics([2]).assign(query_model="a")))
     with pytest.raises(QueryError, match="4 dimensions"):

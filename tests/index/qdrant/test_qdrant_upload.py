@@ -4,19 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import (
     EmbeddingError,
-    EmptyStreamError,
     MathAMRIndex,
     ModelMismatchError,
     QdrantCollectionError,
-    QdrantConnectionError,
+    QdrantError,
     QdrantFormulaIndex,
-    QdrantIncompleteError,
     QdrantIndex,
-    QdrantRefusedError,
-    QdrantTimeoutError,
 )
 from pyterrier_mathamr.index.qdrant import upload
 from pyterrier_mathamr.index.qdrant.transformers import QdrantDocumentIndexer
@@ -74,7 +70,7 @@ def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(s
         return kind if name == "upsert" and stopped[0] > 3 else None
 
     server.fault = fault
-    with pytest.raises(QdrantConnectionError, match="resume=True"):
+    with pytest.raises(QdrantError, match="resume=True"):
         index.indexer("overwrite", resume=True).index(posts)
     pd.testing.assert_frame_equal(index.colbert()(frame), before)
     assert len(index) == 5
@@ -190,15 +186,15 @@ def test_of_a_formula_in_two_posts_the_first_place_counts_and_the_other_is_named
     assert held == {"f1": "d1", "f2": "d1", "f3": "d3", "f4": "d6"}
 
 
-def test_modes_do_what_they_do_in_a_folder(server, remote, posts):
+def test_modes_do_what_they_do_in_a_folder(server, remote, posts, topics):
     index = remote()
-    with pytest.raises(EmptyStreamError):
-        index.index([])
+    index.indexer(model="a").index([])
+    assert index.built()
+    assert index.colbert()(topics([2])).empty
     index.indexer("append", model="a").index(posts[:3])
     with pytest.raises(ExistsError):
         index.index(posts)
-    with pytest.raises(EmptyStreamError):
-        index.indexer("overwrite").index([])
+    index.indexer("append").index([])
     with pytest.raises(ModelMismatchError):
         index.indexer("append", model="b").index(posts[3:])
     with pytest.raises(EmbeddingError, match="3 dimensions, those of the index 8"):
@@ -207,7 +203,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts):
     assert index.model == "a"
     index.indexer("overwrite").index([{"docno": "x", "doc_embs": np.eye(3, dtype=np.float32)}])
     assert docnos(index) == ["x"]
-    assert [found.name for found in server.store.get_collections().collections] == ["some--b"]
+    assert len(server.store.get_collections().collections) == 1
     index.delete(["x"])
     assert len(index) == 0
     with pytest.raises(Exception, match="'x'"):
@@ -218,7 +214,7 @@ def test_modes_do_what_they_do_in_a_folder(server, remote, posts):
     ("docno", "rows", "reason"),
     [
         ("a\ud800", np.eye(8), "valid Unicode"),
-        ("long", np.tile(np.eye(8), (20, 1)), "160 rows, and Qdrant takes at most 125"),
+        ("long", np.tile(np.eye(8), (20, 1)), "160 rows, and Qdrant accepts at most 125"),
         ("zero", np.zeros((1, 8)), "no direction"),
         ("empty", np.zeros((0, 8)), "empty"),
     ],
@@ -240,7 +236,7 @@ def test_docnos_of_any_length_and_writing_are_kept(remote, posts):
 def test_points_that_a_server_loses_are_noticed_before_the_collection_counts(server, remote, posts):
     index = remote().index(posts[:5])
     server.fault = once("upsert", "swallowed", nth=2)
-    with pytest.raises(QdrantIncompleteError, match="60 points of 70"):
+    with pytest.raises(QdrantError, match="60 points of 70"):
         index.indexer("overwrite").index(posts)
     assert docnos(index) == names(posts[:5])
 
@@ -258,14 +254,14 @@ def test_a_longer_row_is_taken_note_of_before_it_is_stored(server, remote, posts
 @pytest.mark.parametrize("kind", ["slow", "late", 504])
 def test_a_server_that_never_answers_in_time_is_a_timeout(server, remote, posts, kind):
     server.fault = lambda name: kind if name == "upsert" else None
-    with pytest.raises(QdrantTimeoutError, match="while storing points"):
+    with pytest.raises(QdrantError, match=r"while storing points.*timeout"):
         remote().index(posts)
     assert server.names().count("upsert") == 4
 
 
 def test_a_request_that_is_refused_is_not_sent_again(server, remote, posts):
     server.fault = lambda name: 422 if name == "create" else None
-    with pytest.raises(QdrantRefusedError, match=r"creating the collection.*422.*a fault") as caught:
+    with pytest.raises(QdrantError, match=r"creating the collection.*422.*a fault") as caught:
         remote().index(posts)
     assert caught.value.status == 422
     assert server.names().count("create") == 1
@@ -291,5 +287,5 @@ def test_a_collection_that_vanishes_in_the_middle_is_named(server, remote, posts
 
 
 def test_the_number_format_of_a_folder_is_refused_for_a_collection(remote):
-    with pytest.raises(ConfigError, match="float16"):
+    with pytest.raises(TypeError, match="dtype"):
         QdrantDocumentIndexer(remote(), dtype="float16")

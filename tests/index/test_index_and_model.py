@@ -1,8 +1,11 @@
+"""An index with the model that made it: typed queries, and one score for a pair."""
+
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRFormulaIndex, ModelMismatchError, ModelNeededError, QueryError
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model import MathAMR
 
 GAUSS = r"\int_0^\infty e^{-x^2}\,dx"
@@ -54,15 +57,35 @@ def test_a_bundled_model_of_the_same_name_that_did_not_make_the_index_is_refused
         index.search(GAUSS)
 
 
-@pytest.mark.parametrize(("made_by", "said"), [(None, "does not say"), ("mine@0123456789abcdef", "'mine@0123")])
+@pytest.mark.parametrize(("made_by", "said"), [(None, "does not name"), ("mine@0123456789abcdef", "'mine@0123")])
 def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, said):
     index = MathAMRFormulaIndex(tmp_path / "f")
     index.indexer(model=made_by).index([{"docno": "p", "doc_embs": [[1.0, 0.0]], "formula_ids": ["1"]}])
-    with pytest.raises(ModelNeededError, match=said):
+    with pytest.raises(ConfigError, match=said):
         index.search("x")
 
 
-@pytest.mark.parametrize("typed", ["", "  ", "$$", "$ $"])
-def test_an_empty_formula_is_refused_before_a_model_is_opened(tmp_path, typed):
-    with pytest.raises(QueryError, match=r"query 'B\.7': the formula is empty; give one in LaTeX"):
-        MathAMRFormulaIndex(tmp_path / "f").search(typed, "B.7")
+def test_a_typed_text_is_found_in_an_index_of_documents(model, tmp_path):
+    index = MathAMRIndex(tmp_path / "documents")
+    encode = GraphBuilder() >> model.doc_encoder()
+    (encode >> index.indexer()).index(POSTS)
+    query = f"The integral ${GAUSS}$ converges."
+    found = index.search(query)
+    assert list(found.columns) == ["qid", "query", "docno", "score", "rank"]
+    pipeline = GraphBuilder() >> model.query_encoder() >> index.retriever()
+    assert found.equals(pipeline.search(query)[found.columns])
+
+
+def test_the_scorer_of_an_index_and_the_text_scorer_of_its_model_give_a_pair_one_score(model, tmp_path):
+    graphs = GraphBuilder()(pd.DataFrame(POSTS))
+    index = MathAMRIndex(tmp_path / "documents")
+    (model.doc_encoder() >> index.indexer()).index(graphs)
+    queries = pd.DataFrame({"qid": ["1", "2"], "query": [f"Does ${GAUSS}$ converge?", r"Find $\frac{a}{b}$. And $x$!"]})
+    topics = GraphBuilder()(queries)
+    ranking = topics.merge(graphs[["docno", "graph"]], how="cross").assign(score=0.0, rank=0)
+    from_texts = model.text_scorer()(ranking)
+    from_index = (model.query_encoder() >> index.scorer())(ranking)
+    found = from_texts.merge(from_index, on=["qid", "docno"])
+    assert found["score_x"].tolist() == pytest.approx(found["score_y"].tolist(), abs=1e-9)
+    assert from_texts["docno"].tolist() == from_index["docno"].tolist()
+    assert found["score_x"].nunique() == 6

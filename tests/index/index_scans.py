@@ -1,0 +1,21 @@
+"""Single steps of a search, as tests call them."""
+
+import numpy as np
+import torch
+
+from pyterrier_mathamr.index.search.exact import select
+from pyterrier_mathamr.index.search.int8_scoring import CodeScan, Memory
+from pyterrier_mathamr.index.search.ranking import Hits, rank
+
+
+def search_exact(snapshot, queries, k, field="all", device=None) -> list[Hits]:
+    """Select and rank."""
+    selected = select(snapshot, queries, k, field, device)
+    return [rank(snapshot, queries.one(i), numbers, k, field) for i, numbers in enumerate(selected)]
+
+
+def score_codes(codes, offsets, coded, queries) -> np.ndarray:
+    """Score all documents of one part by its codes."""
+    scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
+    CodeScan(torch.from_numpy(codes), offsets, coded, queries, Memory()).fill(0, scores.shape[1], scores)
+    return scores
