@@ -1,10 +1,14 @@
 """The graph of a post as Penman text with metadata, and where its parts lie."""
 
+from dataclasses import replace
+
 import penman
 import pytest
 from graph_examples import TEXT, whole
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pyterrier_mathamr.amr import AmrGraph, PenmanError, decode_penman
+from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman
 from pyterrier_mathamr.graph import MathAMRGraph, NodeKind, layout_of
 from pyterrier_mathamr.graph.errors import GraphError, GraphMetadataError, MissingPlaceholderError
 
@@ -136,3 +140,34 @@ def test_a_label_inside_a_tree_is_never_a_placeholder():
 
 def test_the_example_text_has_no_trees():
     assert set(layout_of(decode_penman(TEXT), 3).kinds) == {NodeKind.CONCEPT, NodeKind.CONSTANT}
+
+
+def is_refused(act):
+    try:
+        act()
+    except AmrError:
+        return True
+    return False
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "c", "d e", ""]), min_size=3, max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.sampled_from([":ARG0", ":op1", "no role", ":a b"]), st.integers(0, 3)),
+        max_size=5,
+    ),
+    st.sets(st.integers(0, 4)),
+    st.lists(st.tuples(st.sampled_from(["id", "snt", "a b"]), st.sampled_from(["x", "x\ny", " ::y"])), max_size=2),
+)
+def test_a_graph_is_refused_by_its_check_exactly_where_it_cannot_be_written(variables, edges, mentions, metadata):
+    edges = tuple(edge for edge in edges if ("r", *variables)[edge[0]])  # none from a constant
+    amr = AmrGraph(("w", "x", "y", "z"), ("r", *variables), edges, tuple(metadata))
+    graph = MathAMRGraph(replace(amr, mentions=tuple(i for i in sorted(mentions) if i < len(edges))))
+    assert is_refused(graph.check) == is_refused(graph.to_penman)
+
+
+def test_the_check_accepts_written_graphs_and_refuses_what_penman_has_no_form_for():
+    whole().check()
+    for change in ({"variables": ("a b", *whole().amr.variables[1:])}, {"metadata": (("a b", "x"),)}):
+        with pytest.raises(AmrError):
+            replace(whole(), amr=replace(whole().amr, **change)).check()

@@ -1,7 +1,5 @@
 """Whatever the text of a formula is, a tree or a `FormulaError` comes out."""
 
-from contextlib import suppress
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -44,8 +42,11 @@ PIECES = [
 @example(head='<?xml version="1.0"?>', source='<?xml version="1.0" encoding="UTF-8"?><math><mi>x</mi></math>')
 @example(head="<math><mi>", source="x&#xD800;")
 def test_nothing_else_comes_out(read, head, source):
-    with suppress(FormulaError):
-        assert read(head + source).nodes
+    try:
+        tree, message = read(head + source), ""
+    except FormulaError as error:
+        tree, message = None, str(error)
+    assert tree.nodes if tree else message.endswith("^")
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,14 @@ def test_a_character_that_xml_does_not_allow_is_left_out_and_another_is_read():
 )
 def test_entities_that_a_text_declares_are_not_expanded(place):
     declared = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10 if i else "ha" * 10}">' for i in range(10))
+    labels: list[str] = []
+    refused = 0
     for deep in ("", "<mrow>" * 3000):
         source = f"<!DOCTYPE math [{declared}]>{deep}{place}{deep.replace('<', '</')}"
         for read in (slt_from_mathml, opt_from_mathml):
-            with suppress(FormulaError):
-                assert max(map(len, read(source).nodes)) < 100
+            try:
+                labels += read(source).nodes
+            except FormulaError:
+                refused += 1
+    assert "ha" not in "".join(labels)
+    assert refused < 4  # some are read

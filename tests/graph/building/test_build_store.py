@@ -171,7 +171,7 @@ def test_work_of_a_running_job_is_neither_taken_nor_discarded(tmp_path):
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_build_store import DOCUMENTS, Parser, builder
 from pyterrier_mathamr.graph import GraphStore, build_store
 
@@ -191,7 +191,8 @@ if __name__ == "__main__":
 def start(tmp_path, store, *, pause=False, dies=()):
     script = tmp_path / "job.py"
     script.write_text(
-        SCRIPT.format(folder=str(Path(__file__).parent), store=str(store), pause=pause, dies=dies), encoding="utf-8"
+        SCRIPT.format(folders=[*map(str, Path(__file__).parents[:2])], store=str(store), pause=pause, dies=dies),
+        encoding="utf-8",
     )
     return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman, encode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.graph import attach_formulas, detach_formulas
+from pyterrier_mathamr.graph import MathAMRGraph, attach_formulas, detach_formulas
 from pyterrier_mathamr.graph.errors import MissingPlaceholderError
 
 
@@ -97,6 +97,17 @@ def test_a_matrix_of_hundreds_of_operands_can_be_written_and_read():
     matrix = FormulaTree(("M!M-1x300", *["N!1"] * 300), tuple((0, i, label) for i, label in enumerate(labels, 1)))
     amr, pairs = decode_penman("(f / FORMULA_0)"), (FormulaPair(slt=None, opt=matrix),)
     assert detach_formulas(decode_penman(encode_penman(attach_formulas(amr, pairs), None)), 1) == (amr, pairs)
+
+
+def test_a_formula_of_very_many_operands_is_written_and_read_back() -> None:
+    labels = [chr(code) for code in (*range(0x30, 0x100), 0x2028, 0x1D465)]  # 65th operands have labels beyond "z"
+    edges = tuple((0, i, label) for i, label in enumerate(labels, 1))
+    tree = FormulaTree(("E!", *["N!1"] * len(labels)), edges, kind="opt")
+    pair = FormulaPair(slt=None, opt=tree)
+    graph = MathAMRGraph(attach_formulas(decode_penman("(f / FORMULA_0)"), [pair]), ("",))
+    again = MathAMRGraph.from_penman(graph.to_penman())
+    assert again == graph
+    assert detach_formulas(again.amr, 1)[1] == (pair,)
 
 
 @st.composite

@@ -20,7 +20,7 @@ from pyterrier_mathamr.store import (
     WriteError,
 )
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def test_the_same_graphs_give_the_same_bytes_also_after_a_kill(store, tmp_path):

@@ -21,7 +21,7 @@ from pyterrier_mathamr.store import (
     UnknownIdError,
 )
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()])
 ITEMS = [

@@ -11,7 +11,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, detach_formulas
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store, detach_formulas
 from pyterrier_mathamr.graph.building import from_posts as building_module
 from pyterrier_mathamr.posts import post_from_html
 
@@ -317,6 +317,60 @@ def test_posts_go_into_a_store_through_a_pipeline(tmp_path):
     rows = [{"docno": str(i), "text": f"Word{i} $x$"} for i in range(150)]
     (GraphBuilder(OneWordParser()) >> store.indexer()).index(iter(rows))
     assert (len(store), store["149"].amr.labels[0]) == (150, "word149")
+
+
+TWO = ["What is $x$?", "What is a group?"]
+
+
+@pytest.mark.parametrize("docnos", [{}, {"docno": ["d1", "d2"]}])
+def test_a_second_text_of_a_qid_is_reported_and_the_first_is_built(docnos: dict[str, list[str]]) -> None:
+    frame = pd.DataFrame({"qid": ["q1", "q1"], "query": TWO, **docnos})
+    with pytest.warns(MathAMRWarning, match=r"1 qid\(s\) have several texts.*'q1'"):
+        built = GraphBuilder()(frame)
+    assert [graph.text for graph in built["query_graph"]] == ["What is FORMULA_0?"] * 2
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"qid": ["q1", "q1"], "query": [TWO[0], TWO[0]]},
+        {"qid": ["q1", "q2"], "query": TWO},
+        {"qid": ["q1", "q1"], "query": [TWO[0], None], "docno": ["d1", "d2"]},
+    ],
+    ids=["the same text twice", "two queries", "a row without text, as after + of two systems"],
+)
+def test_one_text_for_each_qid_is_nothing_to_report(
+    frame: dict[str, list[str]], recwarn: pytest.WarningsRecorder
+) -> None:
+    GraphBuilder()(pd.DataFrame(frame))
+    assert not [warning for warning in recwarn if issubclass(warning.category, MathAMRWarning)]
+
+
+@pytest.mark.parametrize("options", [{}, {"side": "both"}, {"queries": "formula"}], ids=str)
+def test_no_rows_give_no_graphs(options):
+    builder = GraphBuilder(**options)
+    assert (builder([]), list(builder.transform_iter([]))) == ([], [])
+
+
+def test_frames_and_empty_input_are_indexed(tmp_path):
+    posts = pd.DataFrame({"docno": ["1", "2"], "text": ["One $x$", "Two"]})
+    builder = GraphBuilder(OneWordParser())
+    stores = [GraphStore(tmp_path / name) for name in "abcde"]
+    (builder >> stores[0].indexer()).index(posts)
+    stores[1].index(builder(posts))
+    build_store(posts, builder, stores[2])
+    assert [store.get_many(store.ids()) for store in stores[1:3]] == [stores[0].get_many(["1", "2"])] * 2
+    (builder >> stores[3].indexer()).index([])
+    build_store([], builder, stores[4])
+    assert [len(store) for store in stores] == [2, 2, 2, 0, 0]
+    assert (stores[3].loader()([]), list(stores[3].loader().transform_iter([]))) == ([], [])
+
+
+def test_options_are_checked_when_they_are_set():
+    builder = GraphBuilder()
+    for option, value in (("batch_size", 0), ("batch_size", 2.5), ("formulas", "all"), ("side", None)):
+        with pytest.raises(ConfigError, match=option):
+            setattr(builder, option, value)
 
 
 TestGraphBuilder = pt.testing.transformer_test_class(GraphBuilder.example)
