@@ -1,14 +1,14 @@
-"""Kill, damage and crowd every artifact, and print what became of it.
+"""Kill the build of every artifact, damage it and load it, and print the outcome.
 
 ::
 
     python benchmarks/durability.py                        all artifacts, about half an hour on two cores
     python benchmarks/durability.py toy bm25 --flips 500   some of them
 
-Each artifact is killed before each operation on files and at random instants, read with flipped bits, truncated and
-removed files, written by two at a time, on a full disk, in a read-only folder and over the leftovers of another job,
-and appended to a thousand times where 256 files may be open. ``tests/store/battery`` says what is asked of it. Columns
-``lost``, ``silently wrong`` and ``unnamed`` must be 0; the exit code is 1 where they are not.
+Each build is killed before each operation on files and at random instants. Each artifact is read with flipped bits,
+truncated and removed files; written by two processes, on a full disk, in a read-only folder and over the unfinished
+work of another job; and appended to a thousand times with a limit of 256 open files. ``tests/store/battery`` defines
+the checks. The columns ``lost``, ``silently wrong`` and ``unnamed`` must be 0; otherwise the exit code is 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Found = dict[str, tuple[dict[str, int], list[str]]]
 
 
 def run(name: str, options: list[str]) -> Found:
-    """Try one artifact in a process of its own."""
+    """Test one artifact in a process of its own."""
     command = [sys.executable, str(TESTS / "battery"), name, *options]
     ran = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found: Found = json.loads(ran.stdout)
@@ -36,7 +36,7 @@ def run(name: str, options: list[str]) -> Found:
 
 
 def table(found: dict[str, Found]) -> str:
-    """A Markdown table: a row for each artifact and sort of trial."""
+    """Return a Markdown table: a row for each artifact and kind of trial."""
     lines = ["| artifact | trial | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * len(COLUMNS)]
     for name, tallies in found.items():
         for sort, (counts, _) in tallies.items():

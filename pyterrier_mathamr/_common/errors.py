@@ -1,6 +1,6 @@
 """The root of all errors and warnings of the package.
 
-An error is its fields and a template of its message; only what somebody catches has a class of its own::
+An error is its fields and a template of its message; only an error that somebody catches has a class of its own::
 
     class QueryError(MathAMRIndexError):
         qid: str
@@ -17,18 +17,18 @@ import inspect
 from typing import ClassVar, dataclass_transform
 
 
-@dataclass_transform(eq_default=False)
+@dataclass_transform(eq_default=False, field_specifiers=(dataclasses.field,))
 class MathAMRError(Exception):
     """Something that the caller can fix; the message says what, where and how.
 
-    The annotations of a subclass are its fields, in the order of its constructor. All of them go to
+    The annotations of a subclass are its fields, in the order of its constructor. Its arguments go to
     ``Exception.__init__``, so that an error survives the way out of a worker process.
     """
 
     template: ClassVar[str] = ""
     """What is wrong: a format string over fields and properties."""
     advice: ClassVar[str] = ""
-    """What to do, where the message does not say it; a format string, too."""
+    """What to do: another format string, appended."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -36,7 +36,7 @@ class MathAMRError(Exception):
             dataclasses.dataclass(eq=False, repr=False)(cls)
 
     def __post_init__(self) -> None:
-        names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        names = [field.name for field in dataclasses.fields(self) if field.init]  # type: ignore[arg-type]
         super().__init__(*(getattr(self, name) for name in names))
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class _Attributes(dict[str, object]):
 
 
 class MathAMRWarning(UserWarning):
-    """Bad input that was skipped or repaired; the message says what, where and what became of it."""
+    """Bad input that was skipped or repaired; the message says what, where and what was done with it."""
 
 
 class ConfigError(MathAMRError):

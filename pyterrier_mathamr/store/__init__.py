@@ -1,23 +1,26 @@
-"""What lies on disk, for every artifact of the package; this room knows no mathematics.
+"""How every artifact of the package is stored; this room knows no mathematics.
 
 ::
 
-    Kind ── declares ──▶ what an artifact keeps: arrays, dtypes, shapes, files, how parts are merged
+    kind ── declares ──▶ the arrays of a part: dtypes, shapes; its files; how parts are merged (merging)
       │
-    rows ──open_job──▶ whole parts beside the artifact ──commit──▶ the artifact, in one step
-                          │ killed: the next job with the same        │
-                          │ fingerprint and rows goes on              ▼
-                          └──────────────▶                Snapshot: parts by memory map, ids, marks of deleted rows
+    rows ──job, lock──▶ finished parts beside the artifact ──commit──▶ the artifact, in one step (manifest)
+                          │ killed: the next job with the same            │
+                          │ fingerprint and rows continues (unfinished)   ▼
+                          └──────────────▶                    snapshot: parts by memory map (part), ids, deleted rows
 
-Three promises hold for each artifact alike. A path holds the old artifact whole or the new one whole, at every instant.
-A job never takes another job's leftovers. What was changed on disk since it was written is found: on opening where it
-could do harm, and every byte by ``verify()``.
+    files       durable files and arrays          cache      values by key in one SQLite file
+    artifact    the base of all artifacts; deleting, compacting, verifying
+
+Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
+A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening
+where it could do harm, and every byte by ``verify()``.
 """
 
-from .artifact import StoredArtifact
-from .cache import UNREADABLE, Cache, DamagedCacheError
-from .changes import compact, delete_rows, faults
+from .artifact import StoredArtifact, compact, delete_rows, faults
+from .cache import UNREADABLE, Cache
 from .errors import (
+    DamagedCacheError,
     DamagedError,
     DuplicateIdError,
     ExistsError,

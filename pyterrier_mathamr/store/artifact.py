@@ -1,30 +1,37 @@
-"""What all artifacts of the package share: a folder that PyTerrier loads and packages, and that this room writes."""
+"""The base of all artifacts: a folder that PyTerrier loads and packages, and the changes of it that add no rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.processes import runs_within
 
-from .changes import compact, delete_rows, faults
-from .errors import NotBuiltError
-from .job import Job, open_job
+from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
+from .files import sync_folder, write_file, writing
+from .ids import Rows
+from .job import Job, clean, open_job
 from .kind import META, PACKAGE, Kind, Mode
 from .lock import writer_lock
+from .manifest import Marks, PartMeta, read_manifest, write_manifest
+from .merging import merged
+from .part import MARKS, Part
 from .snapshot import Snapshot, signature
 from .unfinished import drop_job, job_folder, read_job
 
 
 class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
-    """An artifact in a folder. Making the object reads nothing; the folder need not exist yet.
+    """An artifact in a folder.
 
     Args:
-        path: the folder.
+        path: the folder; it need not exist yet, and is not read before it is used.
     """
 
     ARTIFACT_PACKAGE_HINT = PACKAGE
@@ -52,10 +59,10 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         return bool((self.path / META).is_file())
 
     def snapshot(self) -> Snapshot:
-        """The artifact as it is now, opened on first use and again when it was changed.
+        """Return the current state, opened on first use and again when it was changed.
 
         Raises:
-            NotBuiltError: it is not built; says how much a job that stopped half way has done.
+            NotBuiltError: it is not built; says how much an interrupted job has done.
             FormatError: it has a format that this release does not read.
             DamagedError: a file is missing, truncated or was changed.
             OtherArtifactError: something else is at the path.
@@ -67,16 +74,16 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
             except NotBuiltError as error:
                 if not (rows := self.unfinished()):
                     raise
-                reason = f"{error.reason}; a job that was stopped has finished {rows:,} rows, run it again to go on"
+                reason = f"{error.reason}; an interrupted job has finished {rows:,} rows, run it again to continue"
                 raise NotBuiltError(self.path, reason) from error
         return self._snapshot
 
     def open_snapshot(self) -> Snapshot:
-        """Open the artifact; subclasses give snapshots that know more."""
+        """Open the artifact; subclasses return snapshots that know more."""
         return Snapshot(self.path, self.KIND)
 
     def job(self, mode: Mode, fingerprint: Mapping[str, Any], *, resume: bool = True) -> AbstractContextManager[Job]:
-        """Hold the artifact for writing; see :func:`open_job`."""
+        """Open the artifact for writing; see :func:`open_job`."""
         return open_job(self.path, self.KIND, mode, fingerprint, resume=resume)
 
     def verify(self) -> None:
@@ -89,12 +96,12 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
             raise fault
 
     def unfinished(self) -> int:
-        """Count the rows that a job which stopped half way has finished."""
+        """Count the rows that an interrupted job has finished."""
         found = read_job(self.path, self.KIND)
         return sum(part.count for part in found.parts) if found else 0
 
     def discard(self) -> None:
-        """Remove the work of a job that stopped half way; the artifact itself stays.
+        """Remove the work of an interrupted job; the artifact itself stays.
 
         Raises:
             LockedError: the job is still running.
@@ -108,10 +115,82 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
         """Remove rows by their ids, in one step; :meth:`compact` frees their bytes.
 
         Raises:
-            UnknownIdError: some are not there; it names them, and nothing is removed.
+            UnknownIdError: some are not in it; it names them, and nothing is removed.
         """
         delete_rows(self.path, self.KIND, list(dict.fromkeys(ids)))
 
     def compact(self) -> None:
-        """Merge all parts into full ones, without what was deleted, in one step."""
+        """Merge all parts into full ones, without the deleted rows, in one step."""
         compact(self.path, self.KIND)
+
+
+def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:
+    """Mark rows as deleted, in one step; their bytes are freed when their part is merged or the artifact compacted.
+
+    Raises:
+        UnknownIdError: some are not in it; nothing is deleted.
+        StoreError: another of its kinds; the artifact is unchanged.
+    """
+    path = path.absolute()
+    if not kind.fields:
+        raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")
+    with writer_lock(path):
+        snapshot = Snapshot(path, kind)
+        metas = {part.meta.name: part.meta for part in snapshot.parts}
+        number = snapshot.manifest.next
+        with writing(path):
+            for part, _, rows in snapshot.by_part(np.unique(snapshot.find(ids))):
+                metas[part.meta.name] = _marked(path, part, rows, number)
+                number += 1
+            sync_folder(path)
+            manifest = snapshot.manifest.with_parts(tuple(meta for meta in metas.values() if meta.live), number)
+            write_manifest(path, manifest, kind)
+            clean(path, manifest)
+
+
+def _marked(path: Path, part: Part, rows: Rows, number: int) -> PartMeta:
+    """Write the deleted rows of a part."""
+    name = f"deleted-{number:06d}.bin"
+    deleted = np.union1d(part.deleted, rows).astype(MARKS)
+    (path / name).unlink(missing_ok=True)  # of a job that was killed here
+    written = write_file(path / name, (deleted.tobytes(),))
+    return replace(part.meta, deleted=Marks(name, len(deleted), written.sha256))
+
+
+def compact(path: Path, kind: Kind) -> None:
+    """Merge all parts into full ones, in one step, without the deleted rows.
+
+    Raises:
+        StoreError: one of its kinds; the artifact is unchanged.
+    """
+    if kind.merge is None:
+        return
+    if (found := read_job(path, kind)) and found.parts and not found.published:
+        raise UnfinishedJobError(path, {"job": (dict(found.header), "compact")})
+    with open_job(path, kind, "append", {"job": "compact"}, resume=False) as job, writing(path):
+        old, parts = job.parts, []
+        sizes = [part.meta.size * part.meta.live // max(1, part.meta.count) for part in old]
+        for run in runs_within(sizes, kind.part_bytes):
+            some = old[run.start : run.stop]
+            whole = len(some) == 1 and not len(some[0].deleted)
+            parts.append(some[0] if whole else job.write(merged(some)))
+        job.parts = parts
+        job.publish(job.base.details if job.base else {})
+
+
+def faults(path: Path, kind: Kind) -> Iterator[StoreError]:
+    """Read a whole artifact, compare every checksum, and yield the faults."""
+    try:
+        manifest = read_manifest(path, kind)
+    except StoreError as error:
+        yield error
+        return
+    for meta in manifest.parts:
+        try:
+            part = Part(path, meta, kind, path)
+        except DamagedError as error:
+            yield error
+        except OSError as error:
+            yield unreadable(error, path)
+        else:
+            yield from part.faults()

@@ -1,13 +1,12 @@
-"""What was computed once, by key: one SQLite file that several processes read and write at the same time.
+"""A cache of computed values by key: one SQLite file that several processes read and write at the same time.
 
 ::
 
     place   number ──▶ id                63 bits of a key, and the entry that has it: small, so that writing is fast
     entry   id ──▶ key, value, sum       key: hash of all that the value depends on; sum: 8 bytes, hash of key and value
 
-A process that is killed leaves whole transactions. A value that was changed since it was written is missing. The file
-is not synced, as nothing is lost with it that could not be computed again: where power fails while it is written, it
-may be found damaged.
+A process that is killed leaves whole transactions. A value that was changed since it was written is treated as
+missing. The file is not synced, since its values can be computed again; a power cut may damage it.
 """
 
 from __future__ import annotations
@@ -22,10 +21,18 @@ from pathlib import Path
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.parameters import ByPath
 
-from .errors import DamagedError, FormatError, LockedError, NotBuiltError, OtherArtifactError, StoreError, WriteError
+from .errors import (
+    DamagedCacheError,
+    FormatError,
+    LockedError,
+    NotBuiltError,
+    OtherArtifactError,
+    StoreError,
+    WriteError,
+)
 
 APPLICATION = int.from_bytes(b"mamr", "big")
-_VERSION = 2  # text vectors were kept in files without a number, parses in folders, both counted as 1
+_VERSION = 2  # version 1: text vectors in files without a number, parses in folders
 _SCHEMA = (
     "CREATE TABLE place (number INTEGER PRIMARY KEY, id INTEGER)",
     "CREATE TABLE entry (id INTEGER PRIMARY KEY, key BLOB, value BLOB, sum BLOB)",
@@ -35,35 +42,24 @@ UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 _FIND = "SELECT entry.id, key, value, sum FROM place JOIN entry ON entry.id = place.id WHERE number IN ({})"
 _AT_ONCE = 500  # fewer values than any build of SQLite allows in one query
+_REMOVABLE = "a cache can be removed, its values are computed again"
 _MAGIC = b"SQLite format 3\0"
-_WAIT = 60.0  # seconds for another process, which holds the file for milliseconds
+_WAIT = 60.0  # seconds to wait for another process, which holds the file for milliseconds
 _REFUSED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
-
-
-class DamagedCacheError(DamagedError):
-    """A cache cannot be read, or values of it were changed."""
-
-    advice = "It is only a cache: remove it, and what it held is computed again."
-
-
-class NoCacheError(OtherArtifactError):
-    """Something else than a cache is at the path."""
-
-    advice = "It is left as it is. If it is one, it is only a cache: remove it, and what it held is computed again."
 
 
 class Cache(ByPath):
     """A file of values by key.
 
     Args:
-        path: the file; made with its folder when the first values are added.
+        path: the file; created with its folder when the first values are added.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Read the values that are there; one that was changed is not, and a warning says so.
+        """Read the known values; one that was changed is left out, with a warning.
 
         Raises:
             StoreError: the file is no cache, is damaged, or cannot be opened.
@@ -78,9 +74,7 @@ class Cache(ByPath):
         return found
 
     def add(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep values; after the return they outlive this process, all of them or, where it fails, none.
-
-        A key that is there already keeps its value.
+        """Add values: all of them, or none if it fails. A known key keeps its value.
 
         Raises:
             StoreError: the file is no cache, is damaged, or cannot be written.
@@ -114,7 +108,7 @@ class Cache(ByPath):
             return int(file.execute("SELECT count(*) FROM entry").fetchone()[0]) if self._check(file) else 0
 
     def faults(self) -> Iterator[StoreError]:
-        """Read the whole file; give what is wrong with it, nothing where all is well."""
+        """Read the whole file and yield its faults."""
         if not self.path.exists():
             yield NotBuiltError(self.path, "there is no cache here")
             return
@@ -142,14 +136,14 @@ class Cache(ByPath):
 
     @contextmanager
     def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
-        """Open the file anew for each use: a connection must not be taken into another process or thread."""
+        """Open the file for one use: a connection must not be taken into another process or thread."""
         if self.path.is_dir():
-            raise NoCacheError(self.path, "it is a folder, as caches of earlier releases were")
+            raise OtherArtifactError(self.path, f"it is a folder, as caches of earlier releases were; {_REMOVABLE}")
         if mode == "rw" or self.path.exists():
             with self.path.open("rb") as content:  # SQLite takes a few bytes of anything for an empty database
                 start = content.read(len(_MAGIC))
             if start not in (b"", _MAGIC):
-                raise NoCacheError(self.path, "it is no cache, or its first bytes were changed")
+                raise OtherArtifactError(self.path, f"it is no cache, or its first bytes were changed; {_REMOVABLE}")
         uri = f"{self.path.absolute().as_uri()}?mode={mode}"
         with closing(sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None)) as file:
             file.execute("PRAGMA synchronous = OFF")
@@ -159,7 +153,7 @@ class Cache(ByPath):
         """Whether the file is a cache; a new one is empty.
 
         Raises:
-            NoCacheError: it is something else. FormatError: this release does not read it.
+            OtherArtifactError: it is something else. FormatError: this release does not read it.
             DamagedCacheError: it has other tables.
         """
         tables = [row[0] for row in file.execute("SELECT sql FROM sqlite_master")]
@@ -168,17 +162,16 @@ class Cache(ByPath):
         if not tables and not application:
             return False
         if application != APPLICATION:
-            raise NoCacheError(self.path, "it is a database, but no cache of this release")
+            raise OtherArtifactError(self.path, f"it is a database, but no cache of this release; {_REMOVABLE}")
         if version != _VERSION:
-            reads = f"this release reads {_VERSION}; it is only a cache: remove it, and what it held is computed again"
-            raise FormatError(self.path, f"it has format {version}, {reads}")
+            raise FormatError(self.path, f"it has format {version}, this release reads {_VERSION}; {_REMOVABLE}")
         if tables != [*_SCHEMA]:
             raise DamagedCacheError(self.path, "it has other tables than a cache")
         return True
 
     @contextmanager
     def _named(self, writes: bool = False) -> Iterator[None]:
-        """Turn what SQLite and the operating system say into errors that name the file."""
+        """Turn errors of SQLite and of the operating system into errors that name the file."""
         try:
             yield
         except sqlite3.Error as error:

@@ -1,8 +1,9 @@
-"""What can go wrong with an artifact on disk. Every error names the path; its class says what to do."""
+"""Errors of artifacts on disk. Every error names the path; its class says what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,19 +16,13 @@ class StoreError(MathAMRError):
     """An artifact cannot be read or written.
 
     Args:
-        path: the artifact, or the file of it that is at fault; text where it is no path, as an address of a server.
+        path: the artifact, or its file that is at fault; text where it is no path, as the address of a server.
         reason: what is wrong.
     """
 
-    advice: ClassVar[str] = ""
-    """What to do, appended to the message."""
-
-    def __init__(self, path: Path | str, reason: str = "") -> None:
-        super().__init__(path, reason)
-        self.path, self.reason = path, reason
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}.{self.advice and ' ' + self.advice}"
+    path: Path | str
+    reason: str = ""
+    template = "{path}: {reason}."
 
 
 class NotBuiltError(StoreError):
@@ -43,7 +38,7 @@ class ExistsError(StoreError):
 class OtherArtifactError(StoreError):
     """The path holds something other than the artifact that is asked for."""
 
-    advice = "It is left as it is, in any mode; give another path, or remove it yourself."
+    advice = "No mode replaces it: give another path, or remove it yourself."
 
 
 class FormatError(StoreError):
@@ -56,10 +51,16 @@ class DamagedError(StoreError):
     advice = "Restore it from a copy, or build the artifact again with mode='overwrite'."
 
 
+class DamagedCacheError(DamagedError):
+    """A cache cannot be read, or values of it were changed."""
+
+    advice = "It is only a cache: remove it, and its values are computed again."
+
+
 class WriteError(StoreError):
     """The operating system refused a write: the disk is full, read-only or gone, or a permission is missing."""
 
-    advice = "What was there before is unchanged."
+    advice = "Nothing was changed."
 
 
 class LockedError(StoreError):
@@ -69,25 +70,24 @@ class LockedError(StoreError):
 
 
 class UnfinishedJobError(StoreError):
-    """The work of an unfinished job belongs to another job than the one that wants to go on with it.
+    """The work of an unfinished job belongs to another job than the one that wants to continue it.
 
     Args:
         path: the artifact.
-        differences: what differs: name to what the unfinished job has and what this one has.
+        differences: name to what the unfinished job has and what this one has.
     """
 
+    reason: str = field(init=False)
+    differences: Mapping[str, tuple[object, object]]
     advice = (
-        "Finish that job by running it again as it was, or discard its work: `--fresh` on the command line, "
+        "Finish that job by running it again with its own options, or discard its work: `--fresh` on the command line, "
         ".discard() in Python."
     )
 
-    def __init__(self, path: Path | str, differences: Mapping[str, tuple[object, object]]) -> None:
-        listed = "; ".join(f"{name}: {kept!s:.80}, not {wanted!s:.80}" for name, (kept, wanted) in differences.items())
-        super().__init__(path, f"the unfinished work beside it was made from something else ({listed})")
-        self.differences = differences
-
-    def __reduce__(self) -> tuple[type[UnfinishedJobError], tuple[Path | str, Mapping[str, tuple[object, object]]]]:
-        return type(self), (self.path, self.differences)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        listed = (f"{name}: {kept!s:.80}, not {wanted!s:.80}" for name, (kept, wanted) in self.differences.items())
+        self.reason = f"its unfinished work was made from something else ({'; '.join(listed)})"
 
 
 class IdError(StoreError):
@@ -98,32 +98,31 @@ class IdError(StoreError):
         ids: the ids.
     """
 
-    reason_of: ClassVar[str] = ""
+    wrong: ClassVar[str] = ""
+    reason: str = field(init=False)
+    ids: Sequence[str]
 
-    def __init__(self, path: Path | str, ids: Sequence[str]) -> None:
-        super().__init__(path, f"{len(ids)} {self.reason_of}: {shown(ids)}")
-        self.ids = list(ids)
-
-    def __reduce__(self) -> tuple[type[IdError], tuple[Path | str, list[str]]]:
-        return type(self), (self.path, self.ids)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.ids = list(self.ids)
+        self.reason = f"{len(self.ids)} {self.wrong}: {shown(self.ids)}"
 
 
 class DuplicateIdError(IdError):
-    """Some ids came twice, or are in the artifact already."""
+    """Some ids come twice, or are in the artifact already."""
 
-    reason_of = "id(s) came twice or are there already"
+    wrong = "id(s) come twice or are in it already"
     advice = "Each may be stored once. Nothing was changed."
 
 
 class UnknownIdError(IdError, KeyError):
     """The artifact does not hold some ids."""
 
-    reason_of = "id(s) are not in it"
-    __str__ = StoreError.__str__  # KeyError would show the arguments
+    wrong = "id(s) are not in it"
 
 
 def unreadable(error: OSError, path: Path) -> DamagedError:
-    """The error for a file of an artifact that the operating system does not give."""
+    """Return the error for a file of an artifact that the operating system cannot read."""
     return DamagedError(Path(error.filename or path), f"it cannot be read ({error.strerror or error})")
 
 

@@ -1,9 +1,8 @@
 """Durable files: every byte is synced before it is named, and a name changes in one step.
 
-All writing of the package's artifacts goes through these few functions, so that a test can make each of them fail.
+All writing of artifacts goes through these few functions, so that a test can make each of them fail.
 
-Arrays lie in one file of the safetensors format, so that a part is one memory map, and one open file, however many
-arrays it has::
+All arrays of a part are in one file of the safetensors format: one memory map and one open file::
 
     8 bytes: length of the header │ header: JSON {name: {dtype, shape, data_offsets}} │ array │ array │ …
 """
@@ -37,7 +36,7 @@ _CODES = {np.dtype(dtype): code for code, dtype in _DTYPES.items()}
 
 
 class FileSum(NamedTuple):
-    """What the manifest says of a file."""
+    """Size and SHA-256 of a file, as the manifest has them."""
 
     size: int
     sha256: str
@@ -45,7 +44,7 @@ class FileSum(NamedTuple):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about a write into an error that names the artifact.
+    """Turn an error of the operating system into one that names the artifact.
 
     Raises:
         WriteError: the disk is full, read-only or gone, or a permission is missing.
@@ -83,7 +82,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
 
     Args:
         path: the file; it must not exist.
-        arrays: name to array of numbers; wide elements are laid first, so that each array is aligned.
+        arrays: name to array of numbers; wide elements come first, so that each array is aligned.
     """
     ordered = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     header: dict[str, Any] = {}
@@ -152,7 +151,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def check_number(value: object) -> int:
-    """Take a count or an offset from a file: a whole number from 0 to 2^53.
+    """Check a count or an offset from a file: an integer from 0 to 2^53.
 
     Raises:
         ValueError: it is something else.
@@ -163,7 +162,7 @@ def check_number(value: object) -> int:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put a whole file in place in one step, synced with its folder."""
+    """Write a file in one step, synced with its folder."""
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.unlink(missing_ok=True)  # of a process that was killed here
     write_file(unfinished, (data,))
@@ -172,10 +171,10 @@ def replace_file(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file of the user's beside its place, and put it there in one step when it is whole.
+    """Write a file of the user's beside its place, and move it there in one step when it is complete.
 
     Raises:
-        WriteError: it cannot be written; what was there is unchanged.
+        WriteError: it cannot be written; the old file is unchanged.
     """
     unfinished = path.with_name(f".{path.name}.new")
     try:
@@ -214,7 +213,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or folder of ours; one that is gone, or that Windows still has open, is no error."""
+    """Remove a file or folder of ours, unless it is gone or Windows still has it open."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -232,7 +231,7 @@ def settled(path: Path) -> FileSum:
 
 
 def file_sum(path: Path) -> FileSum:
-    """Size and SHA-256 of a file, read in pieces."""
+    """Return size and SHA-256 of a file, read in pieces."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as data:
         while piece := data.read(_CHUNK):

@@ -1,7 +1,7 @@
-r"""Ids by row and rows by id: an ``npids`` file, and the few ids that it could not keep as they are.
+r"""Ids by row and rows by id: an ``npids`` file, and the few ids that it cannot store unchanged.
 
-npids takes its ids for text without NUL, reads numbers without their leading zeros, and pads each to the longest. So an
-id goes in as it is where it is short and plain, and else as a digest of it, with the id itself in two arrays beside::
+npids assumes text without NUL, reads numbers without their leading zeros, and pads each id to the longest. So a short
+and plain id is stored unchanged, and any other as a digest, with the id itself in two arrays beside the file::
 
     plain     "154", "fcla-12-proof"      ids.npids:  154
     other     "été", "", "x" * 20_000     ids.npids:  \x1f and 24 hexadecimal digits      odd_ids, odd_offsets: the id
@@ -23,14 +23,14 @@ from .files import Array
 Rows = npt.NDArray[np.int64]
 
 Keys = npt.NDArray[np.bytes_]
-"""Ids as they are looked up; see :func:`id_keys`."""
+"""Ids in the form in which they are looked up; see :func:`id_keys`."""
 
 _PLAIN = re.compile(r"(?:[!-$&-/:-~]|[0-9](?![0-9]{17})){1,64}")  # printable ASCII but %, no number beyond 64 bits
 _ODD = "\x1f"
 _PADDING = ("\x1f-", "\x1f+")  # npids writes no fewer than two ids in a block
 _FORM = "fixedbytes"
-"""The one form of npids 0.1.3 that gives back what went in: ``hexdigest`` takes 123456 and 12345678 for digests of one
-length and writes blocks that cannot be read, ``intsequence`` loses numbers that do not begin with 0."""
+"""The one format of npids 0.1.3 that is lossless: ``hexdigest`` mistakes 123456 and 12345678 for digests of one length
+and writes blocks that cannot be read, ``intsequence`` loses numbers that do not begin with 0."""
 _AT_ONCE = 4096
 
 
@@ -38,9 +38,9 @@ class IdTable:
     """The ids of the rows of one part.
 
     Args:
-        path: the file that :meth:`write` made.
+        path: the file that :meth:`write` wrote.
         count: the number of ids.
-        arrays: those that :meth:`write` gave.
+        arrays: those that :meth:`write` returned.
     """
 
     def __init__(self, path: Path, count: int, arrays: Mapping[str, Array]) -> None:
@@ -76,7 +76,7 @@ class IdTable:
         }
 
     def rows(self, keys: Keys) -> Rows:
-        """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not there."""
+        """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not in it."""
         found = np.full(len(keys), -1, dtype=np.int64)
         if not len(keys) or not self.count:
             return found
@@ -89,7 +89,7 @@ class IdTable:
         return found
 
     def texts(self, rows: Rows) -> list[str]:
-        """The ids of some rows."""
+        """Return the ids of some rows."""
         if not len(rows):
             return []
         unpacked = self._unpacked(len(rows))
@@ -101,7 +101,7 @@ class IdTable:
         return names
 
     def _unpacked(self, asked: int) -> _Unpacked | None:
-        """The table in memory, once it was asked for more ids than it has."""
+        """Return the table in memory, once more ids were asked for than it has."""
         self._asked += asked
         if self._table is None and self._asked > self.count:
             self._table = _Unpacked(self._lookup.fwd.lookup(np.arange(self.count), as_bytes=True))
@@ -116,9 +116,10 @@ class IdTable:
 
 
 class _Unpacked:
-    """All keys of a table, by row and by hash: several times as fast as the file, for a dozen bytes and an id each.
+    """All keys of a table in memory, by row and by hash: several times as fast as the file.
 
-    A build looks up the ids of each part in every other, a ranking reads a thousand of them.
+    A build looks up the ids of each part in every other, a ranking reads a thousand of them. An id costs its key and a
+    dozen bytes.
     """
 
     def __init__(self, keys: Keys) -> None:
@@ -128,7 +129,7 @@ class _Unpacked:
         self._hashes = hashes[self._order]
 
     def rows(self, keys: Keys) -> tuple[Rows, Rows]:
-        """The row of each key, -1 where there is none, and which of these another key of the same hash may hide."""
+        """Return the row of each key, -1 for none, and those of these that another key of the same hash may hide."""
         hashes = _hashes(keys)
         places = np.minimum(np.searchsorted(self._hashes, hashes), len(self.keys) - 1)
         there = np.flatnonzero(self._hashes[places] == hashes)
@@ -140,7 +141,7 @@ class _Unpacked:
 
 
 class _Odd:
-    """The ids that npids could not keep, by row."""
+    """The ids that npids cannot store, by row."""
 
     def __init__(self, path: Path, texts: Array, offsets: Array, rows: Array) -> None:
         self._path, self._texts, self._offsets, self._rows = path, texts, offsets, rows
@@ -158,19 +159,19 @@ class _Odd:
 
 
 def id_keys(ids: Sequence[str]) -> Keys:
-    """What ids are looked up by, the same in every part."""
+    """Return the keys by which ids are looked up, the same in every part."""
     return np.asarray([_key(name).encode() for name in ids], dtype=np.bytes_)
 
 
 def _key(name: str) -> str:
-    """The id itself where npids keeps it, else a digest of it."""
+    """Return the id itself where npids can store it, else a digest of it."""
     if _PLAIN.fullmatch(name):
         return name
     return _ODD + hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _hashes(keys: Keys) -> npt.NDArray[np.uint64]:
-    """A number of each key, equal for equal keys, however far they are padded: uint64 ``[len(keys)]``."""
+    """Hash each key, independent of its padding: uint64 ``[len(keys)]``."""
     size = keys.dtype.itemsize
     padded = np.zeros((len(keys), size + -size % 8), dtype=np.uint8)
     padded[:, :size] = np.ascontiguousarray(keys).view(np.uint8).reshape(len(keys), size)

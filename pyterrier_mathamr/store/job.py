@@ -1,17 +1,17 @@
-"""Writing an artifact: whole parts accumulate beside it, and it changes in one step at the end.
+"""Writing an artifact: finished parts accumulate beside it, and it changes in one step at the end.
 
 ::
 
-    arqmath.mathamr/           what is there, untouched until the last step
-        pt_meta.json           names the parts that belong to it; swapped in one step
+    arqmath.mathamr/           the artifact, untouched until the last step
+        pt_meta.json           names its parts; swapped in one step
         part-000000/           never changed after it was named
     .arqmath.mathamr.job/
-        job.json               what makes the parts (the fingerprint), and which are whole
+        job.json               the fingerprint of the job, and its finished parts
         parts/                 the parts
-    .arqmath.mathamr.lock      who is writing
+    .arqmath.mathamr.lock      held by the writer
 
-A job that dies leaves its whole parts. The next one goes on after them, provided that its fingerprint is the same and
-that the rows it is given begin with the same rows; anything else is refused, so no job takes another job's leftovers.
+A job that dies leaves its finished parts. The next one continues after them if its fingerprint is the same and the rows
+it is given begin with the same rows; any other job is refused.
 """
 
 from __future__ import annotations
@@ -28,11 +28,7 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 
-from .errors import (
-    DuplicateIdError,
-    UnfinishedJobError,
-    unreadable,
-)
+from .errors import DuplicateIdError, UnfinishedJobError, unreadable
 from .files import move, remove, replace_file, sync_folder, writing
 from .ids import Rows
 from .kind import META, Content, Kind, Mode
@@ -48,15 +44,15 @@ from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_he
 def open_job(
     path: Path, kind: Kind, mode: Mode = "create", fingerprint: Mapping[str, Any] | None = None, *, resume: bool = True
 ) -> Iterator[Job]:
-    """Hold an artifact for writing; :meth:`Job.commit` changes it, and nothing else does.
+    """Open an artifact for writing; only :meth:`Job.commit` changes it.
 
     Args:
         path: the artifact's folder.
         kind: its declaration.
-        mode: ``create`` refuses an artifact that is there, ``overwrite`` replaces it, ``append`` adds to it.
-        fingerprint: what makes the rows, as plain JSON values: sources, options, model.
-        resume: go on after the whole parts of a job that died, and keep them if this one is interrupted; those of a job
-            with another mode or fingerprint are refused. Otherwise they are discarded.
+        mode: ``create`` refuses an artifact that exists, ``overwrite`` replaces it, ``append`` adds to it.
+        fingerprint: what determines the rows, as plain JSON values: sources, options, model.
+        resume: continue after the finished parts of a job that died, and keep them if this one is interrupted; those of
+            a job with another mode or fingerprint are refused. Otherwise they are discarded.
 
     Raises:
         LockedError, OtherArtifactError, ExistsError, UnfinishedJobError, WriteError: nothing was changed.
@@ -76,9 +72,9 @@ class Job:
     """One job that writes; :func:`open_job` makes it.
 
     Attributes:
-        base: the manifest of the artifact that is added to, ``None`` for a new one.
+        base: the manifest of the artifact that is appended to, ``None`` for a new one.
         parts: all parts that the artifact will have.
-        done: those that an earlier run of this job had finished, as they were then.
+        done: those that an earlier run of this job had finished, before any merge.
     """
 
     def __init__(self, path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any], resume: bool) -> None:
@@ -101,7 +97,7 @@ class Job:
         self._merge(self._standing)
 
     def _take_over(self) -> list[Part]:
-        """Open the whole parts of an earlier run, or begin with none.
+        """Open the finished parts of an earlier run, or begin with none.
 
         Raises:
             UnfinishedJobError: they are of another job.
@@ -122,7 +118,7 @@ class Job:
         return []
 
     def _bring_back(self, metas: Sequence[PartMeta]) -> list[Part]:
-        """Open parts, those included that a job had moved in when it died before the manifest was swapped."""
+        """Open parts, including those that a job had moved before it died and the manifest was swapped."""
         place = self.folder / "parts"
         place.mkdir(exist_ok=True)
         for meta in metas:
@@ -132,7 +128,7 @@ class Job:
         return sound_parts(metas, self.kind, self.path)
 
     def _note(self) -> None:
-        """Write down which parts of this job are whole."""
+        """Write down the finished parts of this job."""
         self._noted = [asdict(part.meta) for part in self.parts[self._standing :]]
         self._write_note("")
 
@@ -141,15 +137,15 @@ class Job:
         replace_file(self.folder / JOB, signed(note))
 
     def rows_done(self, ids: Sequence[str]) -> Rows:
-        """Recognise the rows that an earlier run has done; that they are the same is for the caller to compare.
+        """Find the rows that an earlier run has finished; the caller compares their content.
 
         Returns:
-            int64 ``[len(ids)]``, rows of :attr:`done`, -1 for what is new.
+            int64 ``[len(ids)]``, rows of :attr:`done`, -1 for a new id.
 
         Raises:
             DuplicateIdError: one comes a second time.
         """
-        if not self._missing:  # nothing is left to recognise: what comes twice is found when its part is added
+        if not self._missing:  # all came again; a duplicate is found when its part is added
             return np.full(len(ids), -1, dtype=np.int64)
         rows = self.done.look_up(ids)
         hits, times = np.unique(rows[rows >= 0], return_counts=True)
@@ -160,27 +156,27 @@ class Job:
         return rows
 
     def came_again(self, rows: Rows) -> None:
-        """Take note of rows of :attr:`done` that the caller has recognised by something else than their ids."""
+        """Mark rows of :attr:`done` that the caller has found by something else than their ids."""
         self._again[rows] = True
         self._missing = int(np.count_nonzero(~self._again))
 
     def changed(self, name: str) -> UnfinishedJobError:
-        """The error for a row that comes again with another content."""
+        """Return the error for a row that comes again with another content."""
         return changed_row(self.path, name)
 
     def scratch(self, name: str) -> Path:
-        """A file that is filled over several runs of this job, and goes into a part at the end."""
+        """Return the path of a file that several runs of this job fill, and that becomes part of the artifact."""
         return self.folder / f"scratch-{name}"
 
     def look_up(self, ids: Sequence[str]) -> Rows:
-        """Which ids are stored already, in what is added to or by this job: -1 for what is not."""
+        """Look up ids in the artifact that is appended to and in the parts of this job: -1 for a new one."""
         return Parts(self.parts).look_up(ids)
 
     def add(self, content: Content) -> None:
-        """Write one more part; from then on it outlives this process.
+        """Write one more part; from then on it is kept if this process dies.
 
         Raises:
-            DuplicateIdError: an id comes twice, or is there already.
+            DuplicateIdError: an id comes twice, or is stored already.
             WriteError: the part cannot be written.
         """
         ids = list(content.ids)
@@ -202,14 +198,14 @@ class Job:
         return Part(place, meta, self.kind, self.path)
 
     def _merge(self, first: int) -> None:
-        """Merge the parts of this job that have accumulated; they go when the note names the merged one."""
+        """Merge the parts of this job that have accumulated; remove them once the note names the merged one."""
         for old in self._merged(first):
             self._note()
             for part in old:
                 remove(part.path)
 
     def _merged(self, first: int) -> Iterator[list[Part]]:
-        """Replace neighbours among the parts from ``first`` on by merged ones; give what was replaced."""
+        """Replace neighbours among the parts from ``first`` on by merged ones; yield those replaced."""
         while self.kind.merge is not None:
             sizes = [part.meta.size for part in self.parts[first:]]
             if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
@@ -219,11 +215,11 @@ class Job:
             yield old
 
     def commit(self, details: Mapping[str, Any], *, whole: bool = True) -> Manifest:
-        """Make what was written the artifact, in one step.
+        """Turn the parts into the artifact, in one step.
 
         Args:
-            details: what the kind keeps of it.
-            whole: all rows of an earlier run came again, or else their job was another one.
+            details: of its kind.
+            whole: require that all rows of an earlier run came again; otherwise that run was another job.
 
         Raises:
             UnfinishedJobError: some did not. WriteError: the artifact is unchanged.
@@ -232,11 +228,11 @@ class Job:
             missing = self.done.ids(np.flatnonzero(~self._again)[:5])
             raise UnfinishedJobError(self.path, {"rows": (f"{missing} and perhaps more", "rows without these")})
         with writing(self.path):
-            list(self._merged(0))  # the note keeps naming what they were merged from: until the swap that is the job's
+            list(self._merged(0))  # the note names the unmerged parts until the swap
             return self.publish(details)
 
     def publish(self, details: Mapping[str, Any]) -> Manifest:
-        """Put the parts in place, swap the manifest, and remove what it does not name."""
+        """Move the parts to the artifact, swap the manifest, and remove what it does not name."""
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
         self._write_note(manifest.checksum(self.kind))
         try:
@@ -263,13 +259,13 @@ class Job:
         else:
             for part in self.parts:
                 if part.path.parent == place:
-                    remove(self.path / part.meta.name)  # moved in by a job that was killed, and named by no manifest
+                    remove(self.path / part.meta.name)  # moved by a job that was killed, and named by no manifest
                     move(part.path, self.path / part.meta.name)
             write_manifest(self.path, manifest, self.kind)
             clean(self.path, manifest)
 
     def leave(self, error: BaseException) -> None:
-        """Give up: whole parts stay for a job that goes on, and the error says so; anything else is removed."""
+        """End without a commit: finished parts are kept for a job that resumes, and the error says so."""
         rows = sum(map(len, self.parts[self._standing :]))
         if self.resume and (rows or any(self.folder.glob("scratch-*"))):
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
@@ -278,7 +274,7 @@ class Job:
 
 
 def _is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
-    """Whether this is the manifest that a reader finds."""
+    """Whether a reader finds this manifest."""
     try:
         return (path / META).read_bytes() == manifest.to_bytes(kind)
     except OSError:
@@ -286,7 +282,7 @@ def _is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
 
 
 def clean(path: Path, manifest: Manifest) -> None:
-    """Remove what the manifest does not name: parts that were replaced, and those of an older format."""
+    """Remove what the manifest does not name: replaced parts, and those of an older format."""
     named = {META} | {part.name for part in manifest.parts}
     named |= {part.deleted.name for part in manifest.parts if part.deleted}
     for entry in path.iterdir():

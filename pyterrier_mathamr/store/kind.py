@@ -1,4 +1,4 @@
-"""What a kind of artifact keeps: the declaration that the rest of this room works from.
+"""The declaration of a kind of artifact, on which the rest of this room works.
 
 ::
 
@@ -14,7 +14,7 @@
         rebuild="mathamr index GRAPHS MODEL -o {path} --fresh",
     )
 
-``m`` is the number of ids of a part; any other name is bound where it is first met and must agree from there on.
+``m`` is the number of ids of a part; any other name is bound at its first use and must agree from then on.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Field:
     """One array of a part.
 
     Attributes:
-        name: how it is asked for.
-        dtypes: what it may hold, one dtype or several apart by a space.
-        shape: its extents as letters, ``m+1`` for one more, a number for an extent that is always the same.
+        name: of the array.
+        dtypes: one dtype or several, separated by a space.
+        shape: its extents as letters, ``m+1`` for one more, a number for a fixed extent.
         cuts: the values ascend from 0 to this extent.
         below: the values are at least 0 and below this extent.
     """
@@ -59,10 +59,10 @@ class Field:
     below: str = ""
 
     def bind(self, array: Array, extents: dict[str, int]) -> None:
-        """Compare dtype and shape, and learn the extents that are new.
+        """Check dtype and shape, and bind new extents.
 
         Raises:
-            ValueError: the array is another than declared.
+            ValueError: they are not those declared.
         """
         names = self.shape.split()
         if array.dtype.name not in self.dtypes.split() or array.ndim != len(names):
@@ -75,10 +75,10 @@ class Field:
                 raise ValueError(f"{self.name} has {extent} where {name} is {known} (+{least})")
 
     def check(self, array: Array, extents: Mapping[str, int]) -> None:
-        """Compare values with what is declared of them, so that none of them can lead outside an array.
+        """Check that no value points outside an array.
 
         Raises:
-            ValueError: they do not fit.
+            ValueError: one does.
         """
         if self.cuts and (array[0] != 0 or array[-1] != extents[self.cuts] or bool(np.any(array[1:] < array[:-1]))):
             raise ValueError(f"{self.name} does not ascend from 0 to {extents[self.cuts]}")
@@ -95,14 +95,14 @@ _ODD_IDS = (
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What goes into a part.
+    """The content of a part.
 
     Attributes:
         ids: of its rows, all different.
         arrays: by the names of the kind's fields.
-        details: what the manifest says of the part besides.
+        details: further values of the part, kept in the manifest.
         files: further files by name; they are moved into the part.
-        count: of its rows, where the kind has no fields and so no ids.
+        count: number of rows, where the kind has no fields and so no ids.
     """
 
     ids: Sequence[str] = ()
@@ -114,16 +114,15 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a kind of artifact keeps.
+    """A kind of artifact.
 
     Attributes:
         type: PyTerrier's type of the artifact.
         version: number of the format that is written, and the only one that is read.
-        rebuild: the command or call that builds such an artifact anew; ``{path}`` is replaced.
-        fields: the arrays of a part, besides its ids; a kind without any keeps no ids either, only files.
+        rebuild: the command or call that rebuilds such an artifact; ``{path}`` is replaced.
+        fields: the arrays of a part, beside its ids; a kind without any has no ids either, only files.
         files: names of further files of a part.
-        merge: makes one part of several neighbours, without the rows that were deleted; ``None`` where parts are never
-            merged.
+        merge: makes one part of several neighbours, without deleted rows; ``None`` where parts are never merged.
         part_bytes: size of a full part, which is not merged any more.
         format: PyTerrier's format of the artifact.
     """
@@ -139,7 +138,7 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """What PyTerrier calls it: type and format."""
+        """PyTerrier's name of it: type and format."""
         return f"{self.type}.{self.format}"
 
     @property

@@ -1,7 +1,7 @@
-"""One writer at a time: a lock beside the artifact, and a note of who holds it.
+"""One writer at a time: a lock beside the artifact, and a note that names its holder.
 
-The lock is the operating system's (by ``filelock``), so that a process that dies releases it by dying. It lies beside
-the folder and not in it, since a packaged artifact carries every file of its folder.
+The lock is the operating system's (by ``filelock``), so a process that dies releases it. It is beside the folder and
+not in it, since a packaged artifact includes every file of its folder.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .files import move, remove, sync_folder, writing
 
 @contextmanager
 def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold the artifact at ``path``, or any other piece of work, for writing.
+    """Lock the artifact at ``path``, or any other piece of work, for writing.
 
     Args:
-        path: what is written; its folder is made where it is not there.
-        wait: until another writer is done.
+        path: the artifact; its parent folder is created if necessary.
+        wait: wait for another writer.
 
     Raises:
         LockedError: another writer holds it; names its process.
@@ -46,22 +46,24 @@ def writer_lock(path: Path, *, wait: bool = False) -> Iterator[None]:
     finally:
         with suppress(OSError):  # Windows removes no file that is open, and leaves it empty
             note.unlink(missing_ok=True)
-            file.unlink(missing_ok=True)  # while it is held: who opened it meanwhile finds it gone and opens anew
+            file.unlink(
+                missing_ok=True
+            )  # while it is held: another process that has opened it meanwhile opens it again
         lock.release()
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Fill a folder of files that appears at ``path`` whole, or not at all.
+    """Fill a folder of files that appears at ``path`` complete, or not at all.
 
     Args:
-        path: where; nothing is there yet.
+        path: does not exist yet.
 
     Yields:
-        An empty folder beside it; whoever fills it syncs each file.
+        An empty folder beside it; the caller syncs each file in it.
 
     Raises:
-        LockedError: another process is making it. WriteError: it cannot be written.
+        LockedError: another process is filling it. WriteError: it cannot be written.
     """
     path = path.absolute()
     unfinished = path.with_name(f".{path.name}.new")

@@ -1,7 +1,7 @@
-"""``pt_meta.json``: what the artifact is and which parts belong to it. Read whole, swapped in one step.
+"""``pt_meta.json``: the artifact's format and parts. It is read as a whole and swapped in one step.
 
 It has PyTerrier's keys, those below, and a checksum of itself. A reader compares it to the byte with what this release
-would have written, so no change of it goes unseen.
+would have written, so every change is detected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class PartMeta:
-    """One part: its folder, its rows, size and SHA-256 of each file, what the kind says of it, what was deleted."""
+    """One part: its folder, its rows, size and SHA-256 of each file, details of its kind, deleted rows."""
 
     name: str
     count: int
@@ -57,12 +57,12 @@ class PartMeta:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the artifact is.
+    """The state of an artifact.
 
     Attributes:
-        details: what the kind keeps of it: options, dimensions, the model.
+        details: of its kind: options, dimensions, the model.
         parts: in the order of their rows.
-        next: number of the next part or file of marks; none is given twice, so that no name changes its meaning.
+        next: number of the next part or file of marks; none is used twice, so that no name changes its meaning.
     """
 
     details: Mapping[str, Any]
@@ -75,11 +75,11 @@ class Manifest:
         return sum(part.live for part in self.parts)
 
     def with_parts(self, parts: tuple[PartMeta, ...], next: int) -> Manifest:
-        """The same artifact with other parts."""
+        """Return the manifest with other parts."""
         return replace(self, parts=parts, next=next)
 
     def to_bytes(self, kind: Kind) -> bytes:
-        """The content of ``pt_meta.json``."""
+        """Return the content of ``pt_meta.json``."""
         about = {
             "type": kind.type,
             "format": kind.format,
@@ -91,7 +91,7 @@ class Manifest:
         return signed(about)
 
     def checksum(self, kind: Kind) -> str:
-        """What identifies the artifact as it is now."""
+        """Return what identifies this state of the artifact."""
         return hashlib.sha256(self.to_bytes(kind)).hexdigest()
 
 
@@ -149,7 +149,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
 
 
 def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:
-    """Read what is said of parts.
+    """Read the entries of parts.
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError: something is missing or wrong.
@@ -161,7 +161,7 @@ def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMe
 
 
 def _part(entry: Mapping[str, Any], kind: Kind) -> PartMeta:
-    """Read one part; no name of it can lead out of the artifact's folder."""
+    """Read the entry of a part; no name in it can point out of the artifact's folder."""
     files = {
         _known(name, kind): FileSum(check_number(size), _matched(_SHA256, digest))
         for name, (size, digest) in entry["files"].items()
@@ -188,12 +188,12 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 
 
 def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
-    """Put a manifest in place, durably and in one step: a reader sees the old one or the new one."""
+    """Write a manifest, durably and in one step: a reader sees the old one or the new one."""
     replace_file(path / META, manifest.to_bytes(kind))
 
 
 def _manifest_bytes(path: Path, kind: Kind) -> bytes:
-    """Read the manifest as it is; a path where nothing is, or an empty folder, has none.
+    """Read the manifest; an empty folder has none.
 
     Raises:
         NotBuiltError: there is none.
@@ -213,7 +213,7 @@ def _manifest_bytes(path: Path, kind: Kind) -> bytes:
 
 
 def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path) -> Value:
-    """Take one of the details that a kind keeps, of the type it must have.
+    """Return one of the details of a kind, checked to be of a type.
 
     Raises:
         DamagedError: it is missing or of another type.

@@ -1,4 +1,4 @@
-"""Which parts are merged, and what most kinds merge by.
+"""Which parts are merged, and how most kinds merge them.
 
 Small parts are merged as they accumulate, in tiers, as Lucene does it: as soon as the last eight parts are of one tier
 or below, they become one, which may complete the eight of the next tier. So an artifact has about eight parts for each
@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pyterrier_mathamr._common.processes import runs_within
+
 from .files import Array
 from .ids import Rows
 from .kind import Content
@@ -24,7 +26,7 @@ _SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
 
 
 def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
-    """Which neighbours are to be merged now.
+    """Choose the neighbours to merge now.
 
     Args:
         sizes: bytes of the parts, in order.
@@ -38,27 +40,10 @@ def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
         first = last - 1
         while first and 2 * sizes[first - 1] < full and _tier(sizes[first - 1]) <= _tier(sizes[last - 1]):
             first -= 1
-        if last - first >= _FACTOR and len(run := _within(sizes, first, last, full)) > 1:
-            return run
+        if last - first >= _FACTOR and len(run := runs_within(sizes[first:last], full)[0]) > 1:
+            return range(first, first + len(run))
         last = first
     return None
-
-
-def neighbours(sizes: Sequence[int], full: int) -> list[range]:
-    """Cut parts into runs that each become one: as many neighbours as a full part holds, one at the least."""
-    runs: list[range] = []
-    while (start := runs[-1].stop if runs else 0) < len(sizes):
-        runs.append(_within(sizes, start, len(sizes), full))
-    return runs
-
-
-def _within(sizes: Sequence[int], first: int, last: int, full: int) -> range:
-    """The first neighbours of a run that add up to at most ``full``, one at the least."""
-    stop, total = first + 1, sizes[first]
-    while stop < last and total + sizes[stop] <= full:
-        total += sizes[stop]
-        stop += 1
-    return range(first, stop)
 
 
 def _tier(size: int) -> int:
@@ -66,10 +51,10 @@ def _tier(size: int) -> int:
 
 
 def merged(parts: Sequence[Part]) -> Content:
-    """Make one part of several by their kind's own function.
+    """Make one part of several by their kind's function.
 
     Raises:
-        DamagedError: a file of theirs was changed, which a new checksum would hide for ever.
+        DamagedError: a file of theirs was changed, which a new checksum would hide.
     """
     kind = parts[0].kind
     for part in parts:
@@ -81,12 +66,12 @@ def merged(parts: Sequence[Part]) -> Content:
 
 
 def live_ids(parts: Sequence[Part]) -> list[str]:
-    """The ids of several parts without those that were deleted, in order."""
+    """Return the ids of several parts in order, without deleted rows."""
     return [name for part in parts for name in part.ids.texts(np.flatnonzero(part.alive))]
 
 
 def merge_ragged(parts: Sequence[Part]) -> Content:
-    """Lay parts end to end, without the rows that were deleted.
+    """Concatenate parts without their deleted rows.
 
     For kinds whose arrays are ``[m, …]``, or ``[r, …]`` with offsets ``[m+1]`` that cut ``r``.
     """
@@ -101,7 +86,7 @@ def merge_ragged(parts: Sequence[Part]) -> Content:
 
 
 def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:
-    """What is live of each array of a part, as slices of it by the name of the array; lengths in place of offsets."""
+    """Yield the live rows of each array of a part as slices, with its name; lengths in place of offsets."""
     runs = np.flatnonzero(np.diff(part.alive, prepend=False, append=False)).reshape(-1, 2)  # of rows: start, end
     fields = part.kind.fields
     cuts = {"m": runs, **{field.cuts: part[field.name][runs] for field in fields if field.cuts}}
@@ -112,12 +97,12 @@ def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:
 
 
 def _ends(lengths: Sequence[Array]) -> Array:
-    """Offsets of rows of these lengths: int64, one more than there are rows."""
+    """Return the offsets of rows of these lengths: int64, one more than there are rows."""
     return np.cumsum(np.concatenate([np.zeros(1, dtype=np.int64), *lengths]), dtype=np.int64)
 
 
 def ranges(starts: Rows, lengths: Rows) -> Rows:
-    """The integers of each range ``[start, start + length)``, end to end."""
+    """Return the integers of each range ``[start, start + length)``, end to end."""
     ends = np.cumsum(lengths)
     steps = np.arange(int(ends[-1]) if len(ends) else 0, dtype=np.int64)
     found: Rows = steps + np.repeat(starts - (ends - lengths), lengths)

@@ -22,18 +22,18 @@ MARKS = np.dtype("<i8")
 class Part:
     """A part that is read. Its files are opened at once, so that a later overwrite does no harm.
 
-    Opening compares sizes, headers, and the checksums of what is parsed (ids, marks); :meth:`faults` reads the rest. An
-    array whose values lead into others is checked when it is first asked for.
+    Opening compares sizes, headers, and the checksums of files that are parsed (ids, marks); :meth:`faults` reads the
+    rest. An array whose values point into others is checked at its first use.
 
     Args:
         folder: the folder that holds the part.
-        meta: what the manifest says of it.
+        meta: its entry in the manifest.
         kind: the declaration.
         root: the folder that holds the marks of deleted rows.
 
     Raises:
-        FileNotFoundError: a file is gone; the caller looks whether the artifact was replaced meanwhile.
-        DamagedError: a file is not as it was written.
+        FileNotFoundError: a file is gone; the caller checks whether the artifact was replaced meanwhile.
+        DamagedError: a file was changed since it was written.
     """
 
     def __init__(self, folder: Path, meta: PartMeta, kind: Kind, root: Path) -> None:
@@ -61,7 +61,7 @@ class Part:
             raise DamagedError(self.path / ARRAYS, f"its arrays are not those declared ({error})") from error
 
     def sound(self, name: str) -> Path:
-        """A file that is parsed as a whole: its checksum is compared first.
+        """Return the path of a file that is parsed as a whole, after its checksum was compared.
 
         Raises:
             DamagedError: it was changed.
@@ -74,10 +74,10 @@ class Part:
         return self.meta.count
 
     def __getitem__(self, name: str) -> Array:
-        """One array, as it is stored: deleted rows included.
+        """Return an array, deleted rows included.
 
         Raises:
-            DamagedError: its values are not what its declaration says.
+            DamagedError: its values are not those declared.
         """
         array = self._arrays[name]
         if name not in self._checked:
@@ -99,7 +99,7 @@ class Part:
         return alive
 
     def find(self, keys: Keys) -> Rows:
-        """The row of each id, given by its key: int64 ``[len(keys)]``, -1 for one that is not there or was deleted."""
+        """Look up the row of each key: int64 ``[len(keys)]``, -1 for one that is not in it or was deleted."""
         if not self.kind.fields:
             return np.full(len(keys), -1, dtype=np.int64)
         rows = self.ids.rows(keys)
@@ -108,7 +108,7 @@ class Part:
         return rows
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """What is made of the part on first use (a copy on a GPU), kept with it."""
+        """Return what is computed from the part on first use (a copy on a GPU) and kept with it."""
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]
@@ -136,8 +136,8 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
 
     Args:
         path: the folder.
-        content: what goes in.
-        kind: the declaration, which the arrays are compared with.
+        content: its rows.
+        kind: the declaration, with which the arrays are compared.
 
     Raises:
         ValueError: the arrays are not those declared, which is an error of this package.
@@ -146,7 +146,7 @@ def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
     path.mkdir()
     files: dict[str, FileSum] = {}
     for name, source in content.files.items():
-        files[name] = settled(source)  # before it is moved: a job that is killed meanwhile still finds it
+        files[name] = settled(source)  # before it is moved: a job that is killed here still finds it
         source.rename(path / name)
     count = len(content.ids) if kind.fields else content.count
     if kind.fields:
@@ -167,7 +167,7 @@ def _check(arrays: Mapping[str, Array], kind: Kind, count: int) -> None:
 
 
 def _read_marks(root: Path, marks: Marks | None, count: int) -> Rows:
-    """Read which rows of a part were deleted."""
+    """Read the deleted rows of a part."""
     if marks is None:
         return np.zeros(0, dtype=np.int64)
     path = root / marks.name

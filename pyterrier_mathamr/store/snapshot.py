@@ -1,4 +1,4 @@
-"""An artifact as it was when it was opened, whatever is written meanwhile."""
+"""An artifact as a reader opened it, unaffected by later writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .part import Part
 
 
 class Parts:
-    """Some parts as one: rows are numbered from 0 through all of them, deleted ones included.
+    """Several parts as one: rows are numbered from 0 through all of them, deleted rows included.
 
     Args:
         parts: in the order of their rows.
@@ -28,7 +28,7 @@ class Parts:
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
         self.bases: Rows = np.cumsum([0, *map(len, self.parts)], dtype=np.int64)
-        self._last = 0  # the part where ids were found last, and where the next ones are likely
+        self._last = 0  # the part where ids were found last; the next ones are likely there
 
     def __len__(self) -> int:
         """The number of rows that are not deleted."""
@@ -41,7 +41,7 @@ class Parts:
         return np.concatenate([np.zeros(0, dtype=np.int64), *alive])
 
     def look_up(self, ids: Sequence[str]) -> Rows:
-        """The row of each id: int64 ``[len(ids)]``, -1 for one that is not there."""
+        """Look up the row of each id: int64 ``[len(ids)]``, -1 for one that is not in them."""
         rows = np.full(len(ids), -1, dtype=np.int64)
         keys, left = id_keys(ids), np.arange(len(ids))
         for number in sorted(range(len(self.parts)), key=lambda number: number != self._last):  # no id is live in two
@@ -55,7 +55,7 @@ class Parts:
         return rows
 
     def by_part(self, rows: Rows) -> Iterator[tuple[Part, Rows, Rows]]:
-        """Each part that holds some of the rows, their places in ``rows``, and their numbers in the part."""
+        """Yield each part that holds some of the rows, their places in ``rows``, and their numbers in the part."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
         cuts = np.searchsorted(ascending, self.bases).tolist()
@@ -64,14 +64,14 @@ class Parts:
                 yield part, order[first:last], ascending[first:last] - base
 
     def ids(self, rows: Rows) -> list[str]:
-        """The ids of some rows, in their order."""
+        """Return the ids of some rows, in their order."""
         found = np.empty(len(rows), dtype=object)
         for part, places, local in self.by_part(rows):
             found[places] = part.ids.texts(local)
         return list(found)
 
     def __iter__(self) -> Iterator[str]:
-        """The ids that are not deleted, in the order of their rows."""
+        """Yield the ids that are not deleted, in the order of their rows."""
         for part in self.parts:
             alive = part.alive
             yield from (name for row, name in enumerate(part.ids) if alive[row])
@@ -94,19 +94,19 @@ class Snapshot(Parts):
         self.manifest, parts = _open(path, kind)
         super().__init__(parts)
         self.caches: dict[str, Any] = {}
-        """What is made of this snapshot on first use (graphs of an approximate search), by name."""
+        """What is computed from this snapshot on first use (graphs of an approximate search), by name."""
 
     def find(self, ids: Sequence[str]) -> Rows:
-        """The row of each id.
+        """Look up the row of each id.
 
         Args:
-            ids: any ids, the same one any number of times.
+            ids: any ids, with or without repetitions.
 
         Returns:
             int64 ``[len(ids)]``.
 
         Raises:
-            UnknownIdError: some are not there; it names them.
+            UnknownIdError: some are not in it; it names them.
         """
         rows = self.look_up(ids)
         if (rows < 0).any():
@@ -115,7 +115,7 @@ class Snapshot(Parts):
 
 
 def signature(path: Path) -> tuple[int, int, int]:
-    """What changes when the manifest is swapped: inode, time and size; zeros where there is none."""
+    """Return what changes when the manifest is swapped: inode, time and size; zeros where there is none."""
     try:
         found = os.stat(path / META)
     except OSError:
@@ -124,7 +124,7 @@ def signature(path: Path) -> tuple[int, int, int]:
 
 
 def _open(path: Path, kind: Kind) -> tuple[Manifest, tuple[Part, ...]]:
-    """Open what the manifest names; where a writer swapped it in between, open what it names now."""
+    """Open the parts that the manifest names; if a writer swaps it meanwhile, those of the new one."""
     manifest = read_manifest(path, kind)
     while True:
         try:

@@ -1,7 +1,7 @@
-"""What a job that died leaves beside its artifact, and what it is known by.
+"""The work that a dead job leaves beside its artifact, and how it is identified.
 
-The fingerprint of a job says what makes its rows; with what it starts from it is the job's header. A job goes on after
-whole parts under an equal header alone.
+The fingerprint of a job says what determines its rows; with the state it starts from it is the job's header. A job only
+continues after the finished parts of a job with the same header.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _END = 1 << 20
 
 
 class Unfinished(NamedTuple):
-    """What lies beside an artifact: the fingerprint of a job, its whole parts, the manifest that it was publishing."""
+    """Unfinished work: the header of a job, its finished parts, the checksum of the manifest that it was publishing."""
 
     header: Mapping[str, Any]
     parts: tuple[PartMeta, ...]
     published: str
 
     def published_by(self, manifest: Manifest | None, kind: Kind) -> bool:
-        """Whether the job did finish, and died while it cleaned up."""
+        """Whether the job finished, and died while it cleaned up."""
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job goes on after these parts.
+        """Whether a job continues after these parts.
 
         Raises:
             UnfinishedJobError: they are of another job.
@@ -54,18 +54,18 @@ class Unfinished(NamedTuple):
 
 
 def job_folder(path: Path) -> Path:
-    """Where the unfinished work of an artifact lies."""
+    """Return the folder of an artifact's unfinished work."""
     return path.with_name(f".{path.name}.job")
 
 
 def drop_job(path: Path) -> None:
-    """Remove unfinished work; its note goes first, so that no half of it is ever taken for a whole."""
+    """Remove unfinished work, its note first, so that a rest of it is never used."""
     remove(job_folder(path) / JOB)
     remove(job_folder(path))
 
 
 def read_job(path: Path, kind: Kind) -> Unfinished | None:
-    """Read what a job that died left behind; ``None`` where there is nothing, or nothing that can be trusted."""
+    """Read the unfinished work of an artifact; ``None`` where there is none, or its note cannot be read."""
     try:
         note = read_signed(job_folder(path.absolute()) / JOB)
         return Unfinished(note["header"], read_parts(note["parts"], kind), note["published"])
@@ -74,10 +74,10 @@ def read_job(path: Path, kind: Kind) -> Unfinished | None:
 
 
 def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[str, Any]) -> Parts:
-    """Open the whole parts that :func:`open_job` with the same arguments goes on after; nothing is locked or changed.
+    """Open the finished parts after which :func:`open_job` with these arguments would continue, without a lock.
 
     Raises:
-        StoreError: what :func:`open_job` says of these arguments.
+        StoreError: as :func:`open_job`.
     """
     path = path.absolute()
     replaced, first = existing(path, kind, mode)
@@ -87,22 +87,22 @@ def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[st
 
 
 def changed_row(path: Path, name: str) -> UnfinishedJobError:
-    """The error for a row that an unfinished job has with another content."""
+    """Return the error for a row that an unfinished job has with another content."""
     return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
 
 
 def job_header(
     kind: Kind, mode: Mode, replaced: Manifest | None, first: int, fingerprint: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a job is known by: what it starts from, and what makes its rows."""
+    """Return what identifies a job: the state it starts from, and what determines its rows."""
     base = replaced.checksum(kind) if replaced and mode == "append" else None
     about = {"version": kind.version, "mode": mode, "base": base, "first": first, **fingerprint}
-    header: dict[str, Any] = json.loads(json.dumps(about))  # as it is read again: a tuple becomes a list
+    header: dict[str, Any] = json.loads(json.dumps(about))  # in the form in which it is read: a tuple becomes a list
     return header
 
 
 def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]:
-    """Open the parts of unfinished work, up to the first that is damaged; they may have been moved in already."""
+    """Open the parts of unfinished work, up to the first damaged one; they may have been moved already."""
     parts: list[Part] = []
     for meta in metas:
         place = job_folder(path) / "parts"
@@ -111,7 +111,7 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]
             if fault := next(part.faults(), None):
                 raise fault
         except (DamagedError, OSError) as error:
-            text = f"{error} This part of the unfinished work, and what follows it, is made again."
+            text = f"{error} This part of the unfinished work, and those after it, are computed again."
             warnings.warn(MathAMRWarning(text), stacklevel=2)
             break
         parts.append(part)
@@ -119,13 +119,13 @@ def sound_parts(metas: Sequence[PartMeta], kind: Kind, path: Path) -> list[Part]
 
 
 def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
-    """What two fingerprints disagree on."""
+    """Return the values that differ in two fingerprints."""
     names = dict.fromkeys([*kept, *wanted])
     return {name: (kept.get(name), wanted.get(name)) for name in names if kept.get(name) != wanted.get(name)}
 
 
 def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
-    """What is at the path before a job, and the number of its next part.
+    """Return the manifest of the artifact at the path before a job, and the number of its next part.
 
     Raises:
         ExistsError: ``mode`` is ``create`` and there is an artifact.
@@ -146,9 +146,9 @@ def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
 
 
 def file_fingerprint(path: str | Path) -> list[object]:
-    """What identifies the content of a file: its size and SHA-256.
+    """Return what identifies the content of a file: its size and SHA-256.
 
-    Above 100 MB: its size, the time it was last changed, and the SHA-256 of its first and last megabyte.
+    Above 100 MB: its size, the time of its last change, and the SHA-256 of its first and last megabyte.
 
     Raises:
         OSError: the file cannot be read.
@@ -165,6 +165,6 @@ def file_fingerprint(path: str | Path) -> list[object]:
 
 
 def row_fingerprint(row: Mapping[str, Any]) -> int:
-    """A 64-bit hash of a document as it comes from a corpus: equal for equal values, in any order of its keys."""
+    """Hash a document of a corpus to 64 bits, independent of the order of its keys."""
     text = json.dumps({str(name): value for name, value in row.items()}, sort_keys=True, default=repr)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")

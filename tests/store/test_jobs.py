@@ -150,7 +150,7 @@ def test_a_damaged_part_of_unfinished_work_is_made_again(toy, path) -> None:
     data = bytearray(part.read_bytes())
     data[-1] ^= 1
     part.write_bytes(data)
-    with pytest.warns(MathAMRWarning, match="made again"):
+    with pytest.warns(MathAMRWarning, match="computed again"):
         toy.build(path, range(6))
     assert names(toy, path) == [f"d{i}" for i in range(6)]
     toy.Toy(path).verify()

@@ -1,11 +1,9 @@
 """Tiers: few parts, each byte rewritten a few times, whatever the sizes."""
 
-from itertools import pairwise
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.store.merging import neighbours, parts_to_merge
+from pyterrier_mathamr.store.merging import parts_to_merge
 
 FULL = 64 << 20
 
@@ -48,12 +46,3 @@ def test_full_parts_are_left_alone() -> None:
 def test_any_sizes_end(sizes, full) -> None:
     parts, _ = grow(sizes, full)
     assert sum(parts) == sum(sizes)
-
-
-@given(st.lists(st.integers(0, 1000), max_size=50), st.integers(1, 1000))
-def test_neighbours_fill_a_part(sizes, full) -> None:
-    runs = neighbours(sizes, full)
-    assert [i for run in runs for i in run] == list(range(len(sizes)))
-    assert all(len(run) == 1 or sum(sizes[run.start : run.stop]) <= full for run in runs)
-    for run, after in pairwise(runs):
-        assert sum(sizes[run.start : run.stop]) + sizes[after.start] > full

@@ -169,7 +169,7 @@ def test_what_one_parser_keeps_another_finds_while_both_work(transition, marks, 
 
 
 def test_a_folder_of_an_earlier_release_is_refused_by_name(transition):
-    with pytest.raises(OtherArtifactError, match=r"parses-format-1.*folder.*only a cache: remove it"):
+    with pytest.raises(OtherArtifactError, match=r"parses-format-1.*folder.*a cache can be removed"):
         penman(transition(cache=DATA / "parses-format-1"), TEXTS)
 
 
