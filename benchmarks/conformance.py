@@ -1,4 +1,4 @@
-"""How often trees are equal to those of the reference converter, and why the others are not."""
+"""How many trees equal those of the reference converter, and why the others differ."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ _KINDS = (
     ("OPT from LaTeX", "opt", "latex", opt_from_latex),
 )
 _CAUSES: tuple[tuple[str, Callable[[Row, str], object]], ...] = (
-    ("&lt; &gt; &amp; in the LaTeX: letters in the reference, signs here", lambda row, _: has(row, r"&(lt|gt|amp);")),
+    (
+        "&lt; &gt; &amp; in the LaTeX: letters there, signs here",
+        lambda row, _: has(row, r"&(lt|gt|amp);"),
+    ),
     ("wrongly decoded characters", lambda row, _: "mojibake" in row["flags"]),
     (
-        "typeset without the AMS packages: E! for a macro that is known here",
+        "typeset without the AMS packages: E! for a macro that we know",
         lambda row, _: row["year"] == 2020 and "merror" in row["pmml"],
     ),
     ("macro without a meaning in the reference", lambda row, _: "undefined-macro" in row["flags"]),
@@ -36,18 +39,18 @@ _CAUSES: tuple[tuple[str, Callable[[Row, str], object]], ...] = (
     ("Unicode signs and spaces: letters in the reference", lambda row, _: has(row, r"[^\x00-\x7f]")),
     ("final ? as query variable", lambda row, _: "qvar" in row["pmml"]),
     ("formula inside a text", lambda row, _: has(row, r"\\(text|mbox)\w*\s*\{[^{}]*\$")),
-    ("row that the reference's grammar did not read", lambda row, kind: "O!fragments" in row[kind]["nodes"]),
+    ("row that the reference's grammar rejects", lambda row, kind: "O!fragments" in row[kind]["nodes"]),
     ("four and more bars: which open, which close", lambda row, _: row["latex"].count("|") >= 4),
     ("double prime or quotation mark", lambda row, _: has(row, "''|\"")),
     ("chain of relations", lambda row, _: "chain-operand-missing" in row["flags"]),
     ("sequence of statements", lambda row, _: "formula-sequence" in row["flags"]),
     ("differential", lambda row, _: has(row, r"\\int")),
 )
-"""What may set a formula apart, the first that applies counts; the test sees the row and which tree it is."""
+"""Causes of a different tree, of which the first that applies is counted; tests get the row and the kind of tree."""
 
 
 def has(row: Row, pattern: str) -> bool:
-    """Whether a pattern is found in the formula's LaTeX."""
+    """Whether the formula's LaTeX matches a pattern."""
     return re.search(pattern, row["latex"]) is not None
 
 
@@ -61,7 +64,7 @@ def equal(convert: Callable[[str], FormulaTree], source: str, expected: Row) -> 
 
 
 def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
-    """Give the rows of each year: all, those without a flag, and those with each flag (a row may have several)."""
+    """Yield the rows of each year: all, those without a flag, and those with each flag (a row may have several)."""
     for year in sorted({row["year"] for row in rows}):
         of_year = [row for row in rows if row["year"] == year]
         yield f"{year} all", of_year
@@ -71,7 +74,7 @@ def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def conformance(rows: Sequence[Row]) -> None:
-    """Print the rates of equal trees by year and flag, and the ten most frequent causes of the others."""
+    """Print the rates of equal trees by year and flag, and the ten most frequent causes of differences."""
     same = {
         (id(row), name): equal(convert, row[source], row[kind])
         for name, kind, source, convert in _KINDS

@@ -1,12 +1,12 @@
-"""How fast formulas become trees, against the floor: the same MathML only parsed by lxml; and how often the right ones.
+"""Measure the conversion of formulas to trees: its speed beside bare XML parsing, and its agreement with the reference.
 
     python benchmarks/formula.py DATA [--repeat 5] [--store]
     python benchmarks/formula.py DATA --conformance
 
 ``DATA`` is a folder with ``formula-conformance/topics.jsonl.gz`` and ``arqmath-mini/``. Each figure is the best of
-several runs over the same formulas, in CPU time of one core; floor and conversion alternate, so that both see the same
-machine. ``--conformance`` prints, in place of times, how many trees are equal to those of the reference converter by
-year and flag of the formula, and what the others have in common.
+several runs over the same formulas, in CPU time of one core; the conversion alternates with lxml's parsing of the same
+MathML, so that both run under the same conditions. ``--conformance`` prints instead how many trees equal those of the
+reference converter, by year and flag of the formula, and the causes of the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RELEASE_ROWS = 28_000_000  # formulas of the ARQMath release
 
 
 def best(run: Callable[[str], object], formulas: Sequence[str]) -> float:
-    """Time one pass over the formulas, in seconds of this process: other work on the machine does not count."""
+    """Measure one pass over the formulas, in seconds of CPU time."""
     start = time.process_time()
     for formula in formulas:
         with suppress(FormulaError):
@@ -45,7 +45,7 @@ def best(run: Callable[[str], object], formulas: Sequence[str]) -> float:
 
 
 def floor(source: str) -> object:
-    """Parse MathML and do nothing with it."""
+    """Parse MathML and nothing else."""
     return etree.fromstring(source.encode(), _PARSER)
 
 
@@ -53,15 +53,15 @@ _PARSER = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
 
 
 def row(name: str, run: Callable[[str], object], formulas: Sequence[str], parsed: Sequence[str], repeat: int) -> None:
-    """Print formulas a second, the floor of the same run, and the ratio."""
+    """Print formulas per second, those of bare parsing in the same run, and the ratio."""
     times = [(best(run, formulas), best(floor, parsed)) for _ in range(repeat)]
     seconds, bare = min(t for t, _ in times), min(t for _, t in times)
     rate, ceiling = len(formulas) / seconds, len(parsed) / bare
-    print(f"{name:34s} {rate:10,.0f} /s   bare parse {ceiling:10,.0f} /s   {ceiling / rate:5.1f} x the floor")
+    print(f"{name:34s} {rate:10,.0f} /s   bare parsing {ceiling:10,.0f} /s   {ceiling / rate:5.1f} times slower")
 
 
 def store(data: Path) -> None:
-    """Build a store of the small collection; print rows a second, bytes a formula, and the same for the release."""
+    """Build a store of the small collection; print rows per second and bytes per formula, also for the release."""
     slt, opt = (data / f"arqmath-mini/{kind}_representation_v3/1.tsv.gz" for kind in ("slt", "opt"))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -77,11 +77,9 @@ def store(data: Path) -> None:
         found = len(built.get_many(ids))
         lookups = found / (time.perf_counter() - start)
     hours = 2 * _RELEASE_ROWS / (2 * count / seconds) / 3600
-    print(
-        f"store: {2 * count / seconds:,.0f} table rows/s, {size / count:.0f} bytes a formula, {lookups:,.0f} lookups/s"
-    )
+    print(f"store: {2 * count / seconds:,.0f} rows/s, {size / count:.0f} bytes per formula, {lookups:,.0f} lookups/s")
     gigabytes = _RELEASE_ROWS * size / count / 1e9
-    print(f"release on paper ({_RELEASE_ROWS:,} formulas): {hours:.1f} h on one core, {gigabytes:.1f} GB at most")
+    print(f"release, extrapolated ({_RELEASE_ROWS:,} formulas): {hours:.1f} h on one core, {gigabytes:.1f} GB at most")
 
 
 def main() -> None:
@@ -89,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--conformance", action="store_true", help="compare with the reference converter, and end")
+    parser.add_argument("--conformance", action="store_true", help="only compare with the reference converter")
     parser.add_argument("--store", action="store_true", help="also build and measure a FormulaStore")
     options = parser.parse_args()
     with gzip.open(options.data / "formula-conformance/topics.jsonl.gz", "rt", encoding="utf-8") as file:

@@ -62,7 +62,7 @@ def parts_of(graph: MathAMRGraph) -> GraphParts:
         Its parts; each node of the graph is in exactly one, besides leaves that mention it.
 
     Raises:
-        MissingPlaceholderError: a formula has no node; WritingOrderError: the edges are not in writing order.
+        MissingPlaceholderError: a formula has no node; GraphError: the edges are not in writing order.
     """
     layout = layout_of(graph.amr, graph.n_formulas, graph.id)
     begins = {root: i for i, root in enumerate(layout.roots)}

@@ -201,7 +201,7 @@ class DocumentVectorIndex(VectorIndex):
         Raises:
             UnknownIdError: the index does not contain the document.
             QueryError: the query's vectors or weights do not fit, or a graph is not that of the vectors.
-            MissingTextsError: a graph has no texts, and none are given.
+            GraphError: a graph has no texts, and none are given.
         """
         snapshot = self.snapshot()
         ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]

@@ -50,7 +50,7 @@ def name_rows(
 
     Raises:
         QueryError: the graph has another number of virtual nodes.
-        MissingTextsError: the graph has no texts, and none are given.
+        GraphError: the graph has no texts, and none are given.
     """
     formulas = None if formula_ids is None else min(len(formula_ids), rows - 1)
     if graph is not None:

@@ -47,7 +47,7 @@ def stream_tensors(
         text: the encoder of a model with text features; that of the configuration where not given.
 
     Raises:
-        MissingTextsError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
+        GraphError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
             another width than ``text_dimension``.
     """
     waiting: list[tuple[GraphTensors, PostTexts]] = []

@@ -61,7 +61,7 @@ class PostTexts:
             config: ``text_passages``.
 
         Raises:
-            MissingTextsError: the graph has no texts.
+            GraphError: the graph has no texts.
         """
         return cls(kinds, row_texts(graph, kinds), passages_of(graph) if config.text.text_passages else None)
 
