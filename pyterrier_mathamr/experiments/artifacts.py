@@ -173,9 +173,9 @@ class Artifacts:
         Args:
             config: of the run.
         """
-        if config.features == "lookup":
+        if config.text.features == "lookup":
             return None
-        return TextEncoder(config.text_model, cache=self.workdir / "texts.sqlite", precision="bfloat16")
+        return TextEncoder(config.text.text_model, cache=self.workdir / "texts.sqlite", precision="bfloat16")
 
     def questions(self, split: Split) -> TopicSet:
         """Return the questions of a split, and their own answers as judgements.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.json_text import parse_json
@@ -128,11 +128,13 @@ class MathAMRConfig(Options):
         self.__post_init__()
         _check_together(self)
 
-    def __getattr__(self, name: str) -> Any:
-        """Read an option of a group by its own name."""
-        if name not in _GROUP_OF:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(getattr(self, _GROUP_OF[name]), name)
+    if not TYPE_CHECKING:  # the package reads options by their groups
+
+        def __getattr__(self, name: str) -> Any:
+            """Read an option of a group by its own name."""
+            if name not in _GROUP_OF:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return getattr(getattr(self, _GROUP_OF[name]), name)
 
     def __repr__(self) -> str:
         return f"MathAMRConfig({', '.join(f'{name}={value!r}' for name, value in self.choices().items())})"

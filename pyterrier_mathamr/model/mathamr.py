@@ -33,7 +33,7 @@ from .files import (
     stored_dtype,
     write_model,
 )
-from .tensors import batches_by_size, tensors_of
+from .tensors import batches_by_size, tensors_of, vocabulary_of
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
 from .variants.starting_weights import random_network, starting_weights
@@ -116,13 +116,7 @@ class MathAMR:
             graphs: of the training posts; the vocabulary, and the directions or words of text, are taken from them.
             text: see the class.
         """
-        sizes = config.vocabulary
-        vocabulary = Vocabulary.build(
-            graphs,
-            size=sizes.vocabulary_size,
-            min_number_count=sizes.min_number_count,
-            min_role_count=sizes.min_role_count,
-        )
+        vocabulary = vocabulary_of(graphs, config)
         text = text or TextEncoder(config.text.text_model)
         encoder = random_network(config, vocabulary)
         if config.text.features != "lookup":

@@ -16,6 +16,16 @@ from .variants.text_rows import PostTexts, text_features
 _AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
 
 
+def vocabulary_of(graphs: Iterable[MathAMRGraph], config: MathAMRConfig) -> Vocabulary:
+    """Number the labels and relations of training graphs, as many as the configuration asks for."""
+    return Vocabulary.build(
+        graphs,
+        size=config.vocabulary.vocabulary_size,
+        min_number_count=config.vocabulary.min_number_count,
+        min_role_count=config.vocabulary.min_role_count,
+    )
+
+
 def tensors_of(
     graphs: Iterable[MathAMRGraph],
     vocabulary: Vocabulary,

@@ -90,7 +90,7 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
 
 def _name(job: Job) -> str:
     options = ", ".join(f"{name}={value}" for name, value in job.settings.items() if name not in ("pairs", "seed"))
-    return f"{job.folder.name} ({options or 'defaults'}; seed {job.config.seed})"
+    return f"{job.folder.name} ({options or 'defaults'}; seed {job.config.training.seed})"
 
 
 def _last_line(log: Path) -> str:

@@ -95,14 +95,14 @@ class BatchMaker:
         graphs, expressions = collate(posts), None
         if noise is not None:
             config = self.config
-            if config.subexpression > 0:
+            if config.training.subexpression > 0:
                 formulas = [formulas_of(post, self.vocabulary) for post in posts[: 2 * len(pairs)]]
                 expressions = draw_expressions(formulas, self.vocabulary, noise)
-            probabilities = {"node_mask": config.node_mask, "edge_dropout": config.edge_dropout}
+            probabilities = {"node_mask": config.training.node_mask, "edge_dropout": config.training.edge_dropout}
             graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
             if expressions is not None:
                 graphs = graphs.join(expressions.graphs)
-        parts, rows = divide(graphs, self.config.node_budget, self.rank, self.processes)
+        parts, rows = divide(graphs, self.config.training.node_budget, self.rank, self.processes)
         count = 0 if expressions is None else expressions.formulas
         return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), count, parts, rows)
 

@@ -239,7 +239,7 @@ class TrainingData:
                 raise ConfigError(option, value, f"at least 1 with {what} given to fit(), 0 without")
         everything = read_pairs(pairs)
         if validation is None:
-            train, held = split_pairs(everything, config.validation_share, config.seed)
+            train, held = split_pairs(everything, config.training.validation_share, config.training.seed)
         else:
             train, held = everything, read_pairs(validation)
         hidden = {question for question, _ in held}
@@ -271,13 +271,15 @@ class TrainingData:
             epoch: from 1.
             processes: that train together; a batch has ``batch_size`` pairs for each.
         """
-        pairs = self.first if epoch <= config.first_epochs else self.train
+        options = config.training
+        pairs = self.first if epoch <= options.first_epochs else self.train
         drawn: dict[Pair, list[str]] = {}
-        if config.hard_negatives:
-            drawn = self.negatives.draw(pairs, config.hard_negatives, generator_of(config.seed, epoch, _NEGATIVES))
-        batches = batches_of(pairs, config.batch_size * processes, generator_of(config.seed, epoch, 0))
+        if options.hard_negatives:
+            chance = generator_of(options.seed, epoch, _NEGATIVES)
+            drawn = self.negatives.draw(pairs, options.hard_negatives, chance)
+        batches = batches_of(pairs, options.batch_size * processes, generator_of(options.seed, epoch, 0))
         return [(batch, columns_of(batch, drawn)) for batch in batches]
 
     def validation_batches(self, config: MathAMRConfig, processes: int = 1) -> list[PairBatch]:
         """Cut the validation pairs into batches, always the same."""
-        return [(batch, []) for batch in batches_of(self.held, config.batch_size * processes)]
+        return [(batch, []) for batch in batches_of(self.held, config.training.batch_size * processes)]

@@ -107,8 +107,8 @@ class RunFiles:
             verbose: show progress.
         """
         conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
-        if config.features == "text":
-            conditions += [text.name if text else config.text_model]
+        if config.text.features == "text":
+            conditions += [text.name if text else config.text.text_model]
         digest = hashlib.sha256(json.dumps([vocabulary.hash, conditions, list(names)]).encode()).hexdigest()
         store = TensorStore(self._folder / f"tensors-{digest[:16]}.mathamr")
 

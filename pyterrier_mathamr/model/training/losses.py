@@ -74,8 +74,8 @@ class ContrastiveLoss(nn.Module):
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
-        self.beta, self.normalise_scores = config.beta, config.normalise_scores
-        self.log_temperature = nn.Parameter(torch.tensor(math.log(config.temperature)))
+        self.beta, self.normalise_scores = config.training.beta, config.training.normalise_scores
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(config.training.temperature)))
         self.weights = LearnedWeights(config)
 
     @property
@@ -158,7 +158,7 @@ def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows:
         offsets = batch.graphs.offsets[2 * len(batch.pairs) + len(batch.others) :]
         start = int(offsets[0])
         drawn = subexpression_contrast(rows[start:], (offsets - start).to(rows.device), batch.expressions)
-        total = total + config.subexpression * drawn
+        total = total + config.training.subexpression * drawn
     return total
 
 

@@ -95,7 +95,7 @@ def _features(
     documents = model.encode(answers, device=device, verbose=verbose)
     kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
     features = kind_sums(queries, kinds, documents, verbose)
-    if model.config.normalise_scores:
+    if model.config.training.normalise_scores:
         features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
     return features
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
 from pyterrier_mathamr.model.mathamr import MathAMR
+from pyterrier_mathamr.model.tensors import vocabulary_of
 from pyterrier_mathamr.model.variants.score_weights import trained_config
 from pyterrier_mathamr.model.variants.starting_weights import random_network, starting_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder
@@ -106,7 +107,7 @@ class Trainer:
         """
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
         require_graphs(data.posts(), graphs)
-        text = self.text or TextEncoder(self.config.text_model, device=str(self.device), verbose=verbose)
+        text = self.text or TextEncoder(self.config.text.text_model, device=str(self.device), verbose=verbose)
         with ProcessGroup(self.device) as group, RunFiles(checkpoint, group) as files:
             vocabulary = start.vocabulary if start else group.first(lambda: self._vocabulary(graphs, data.trained()))
             run = self._identity(vocabulary, data, start, group.size)
@@ -125,12 +126,7 @@ class Trainer:
 
     def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
         """Count the labels of the training graphs, each post once; validation posts remain unseen."""
-        return Vocabulary.build(
-            (graphs[name] for name in names),
-            size=self.config.vocabulary_size,
-            min_number_count=self.config.min_number_count,
-            min_role_count=self.config.min_role_count,
-        )
+        return vocabulary_of((graphs[name] for name in names), self.config)
 
     def _identity(
         self, vocabulary: Vocabulary, data: TrainingData, start: MathAMR | None, processes: int
@@ -156,9 +152,9 @@ class Trainer:
     ) -> dict[str, Tensor] | None:
         """Take the first weights from a model, or compute those that a text encoder gives, from the training posts."""
         config = self.config
-        if start or config.features == "lookup":
+        if start or config.text.features == "lookup":
             return start.weights() if start else None
-        made = tensors() if config.features == "text" or config.word_residual else None
+        made = tensors() if config.text.features == "text" or config.text.word_residual else None
         arrays = () if made is None else (made[name] for name in names)
         trained = (graphs[name] for name in names)
         begun = group.first(lambda: starting_weights(config, vocabulary, trained, arrays, text))

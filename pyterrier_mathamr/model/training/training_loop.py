@@ -70,7 +70,10 @@ class TrainingLoop:
         self.model = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
         self.names = [name for name, _ in self.model.named_parameters()]
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+            self.model.parameters(),
+            lr=config.training.learning_rate,
+            weight_decay=config.training.weight_decay,
+            fused=True,
         )
 
     def train(
@@ -118,9 +121,9 @@ class TrainingLoop:
         return state
 
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
-        losses = [record.deciding for record in history]
+        losses, options = [record.deciding for record in history], self.config.training
         return bool(losses) and (
-            len(losses) >= self.config.epochs or len(losses) - 1 - losses.index(min(losses)) >= self.config.patience
+            len(losses) >= options.epochs or len(losses) - 1 - losses.index(min(losses)) >= options.patience
         )
 
     def _weights(self) -> dict[str, Tensor]:
@@ -144,11 +147,11 @@ class TrainingLoop:
         config = self.config
         batches = data.batches(config, epoch, self.group.size)
         rest = range(done.batches, len(batches))
-        loader = Prefetch(lambda i: maker.make(batches[i], generator_of(config.seed, epoch, i + 1)), rest)
+        loader = Prefetch(lambda i: maker.make(batches[i], generator_of(config.training.seed, epoch, i + 1)), rest)
         before, start = done, time.perf_counter()
         self.model.train()
         for i, batch in zip(rest, progress(loader, self._title(epoch), "batch", verbose=self.verbose), strict=True):
-            self._set_rate(((epoch - 1) * len(batches) + i) / (config.epochs * len(batches)))
+            self._set_rate(((epoch - 1) * len(batches) + i) / (config.training.epochs * len(batches)))
             loss = self._step(epoch, i + 1, batch)
             done = Unfinished(
                 batches=i + 1,
@@ -177,13 +180,13 @@ class TrainingLoop:
             waiting=done.waited / seconds,
             validation_maxsim=validation.maxsim,
             validation_document=validation.document,
-            deciding=getattr(validation, self.config.stop_by),
+            deciding=getattr(validation, self.config.training.stop_by),
         )
         _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
         return record
 
     def _title(self, epoch: int) -> str:
-        return f"epoch {epoch} of {self.config.epochs}"
+        return f"epoch {epoch} of {self.config.training.epochs}"
 
     def _step(self, epoch: int, number: int, batch: Batch) -> float:
         """Make one step of the optimizer and return the loss."""
@@ -191,7 +194,7 @@ class TrainingLoop:
         loss = self._gradients(batch)
         if not math.isfinite(loss):
             raise NonFiniteLossError(epoch, number, batch.pairs)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.training.clip)
         if not math.isfinite(norm.item()):
             raise NonFiniteLossError(epoch, number, batch.pairs)
         self.optimizer.step()
@@ -225,7 +228,7 @@ class TrainingLoop:
     def _encode(self, graphs: GraphBatch) -> Tensor:
         """Encode graphs: float32 ``[r, d]``."""
         graphs = graphs.to(self.device)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bf16"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
             rows: Tensor = self.encoder(graphs)
         return rows.float()
 
@@ -251,7 +254,7 @@ class TrainingLoop:
 
     def _set_rate(self, done: float) -> None:
         """Set the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``; done from 0 to 1."""
-        low, high = self.config.min_learning_rate, self.config.learning_rate
+        low, high = self.config.training.min_learning_rate, self.config.training.learning_rate
         rate = low + (high - low) * (1 + math.cos(math.pi * done)) / 2
         for group in self.optimizer.param_groups:
             group["lr"] = rate
