@@ -12,7 +12,7 @@ from typing import Literal
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import plain_text, post_from_html
 
@@ -21,6 +21,7 @@ from .files.posts import Post
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+_SPLIT = one_of(*SPLITS)
 
 
 def known_item_split(question_id: DocNo) -> Split:
@@ -35,7 +36,7 @@ def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
     Raises:
         ConfigError: there is no such part.
     """
-    _check(split)
+    _SPLIT.check("split", split)
     return [pair for pair in pairs if known_item_split(pair.question_id) == split]
 
 
@@ -72,7 +73,7 @@ def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.Da
     Raises:
         ConfigError: there is no such part.
     """
-    _check(split)
+    _SPLIT.check("split", split)
     rows = [
         (post.id, plain_text(post_from_html(post.body, post.title)), post.title, post.body)
         for post in questions
@@ -80,8 +81,3 @@ def known_item_topics(questions: Iterable[Post], split: Split = "test") -> pd.Da
     ]
     frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query", "title", "body"], dtype=str)
     return frame
-
-
-def _check(split: str) -> None:
-    if split not in SPLITS:
-        raise ConfigError("split", split, "'train', 'validation' or 'test'")

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.processes import runs_within
 from pyterrier_mathamr._common.threads import one_blas_thread
 
 from .tokens import feature_ids
@@ -112,9 +113,10 @@ class SyntaxNet:
             One analysis for each sentence; the heads form a tree with one root.
         """
         with one_blas_thread():
-            return [analysis for window in _windows(sentences) for analysis in self._analyse(window)]
+            windows = runs_within(map(len, sentences), _WINDOW)
+            return [analysis for run in windows for analysis in self._analyse(sentences[run.start : run.stop])]
 
-    def _analyse(self, sentences: list[list[str]]) -> Iterator[Syntax]:
+    def _analyse(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])
         hidden = self._hidden(sentences, starts)
         tags = self._layers["tag"](hidden, None).argmax(axis=1).tolist()
@@ -137,7 +139,7 @@ class SyntaxNet:
                 [self.relations[relation] for relation in relations[start:end]],
             )
 
-    def _hidden(self, sentences: list[list[str]], starts: Numbers) -> Floats:
+    def _hidden(self, sentences: Sequence[list[str]], starts: Numbers) -> Floats:
         """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``."""
         tokens = [token for sentence in sentences for token in sentence]
         ids = np.array(feature_ids(tokens, self._vocabulary, self._memory))
@@ -167,19 +169,6 @@ class SyntaxNet:
         arc = _clipped(self._layers["label_dependent"](hidden, None) + from_head[shifted], 0)
         found: list[int] = self._layers["label"](arc, None).argmax(axis=1).tolist()
         return found
-
-
-def _windows(sentences: Sequence[list[str]]) -> Iterator[list[list[str]]]:
-    window: list[list[str]] = []
-    size = 0
-    for sentence in sentences:
-        if window and size + len(sentence) > _WINDOW:
-            yield window
-            window, size = [], 0
-        window.append(sentence)
-        size += len(sentence)
-    if window:
-        yield window
 
 
 @lru_cache(maxsize=1)

@@ -54,7 +54,6 @@ def read_answers(path: str | Path) -> pd.DataFrame:
 
     Raises:
         FileFormatError: a quotation mark that opens an answer is never closed.
-        OSError: the file cannot be read.
     """
     frame: pd.DataFrame = pd.DataFrame(list(_answers(Path(path))), columns=list(_Answer._fields))
     return frame
@@ -106,9 +105,6 @@ def read_answer_ids(path: str | Path, run: str) -> dict[QueryId, str]:
     Returns:
         Topic to answer id: ``answers["qid"].map(ids)`` is the ``docno`` for ``task3_scores``. Lines that break rule
         L401 are reported and skipped.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     path = Path(path)
     ids: dict[QueryId, str] = {}

@@ -44,7 +44,6 @@ def read_pairs(path: str | Path) -> Iterator[Pair]:
 
     Raises:
         FileFormatError: the header is not ``question_id  answer_id``.
-        OSError: the file cannot be read.
     """
     path = Path(path)
     with BadRows(path) as report:
@@ -66,7 +65,6 @@ def read_links(path: str | Path) -> Iterator[Link]:
 
     Raises:
         FileFormatError: the file is no list of links.
-        OSError: the file cannot be read.
     """
     path = Path(path)
     with BadRows(path) as report:

@@ -48,7 +48,6 @@ def read_posts(path: str | Path) -> Iterator[Post]:
 
     Raises:
         FileFormatError: the file is no dump of posts.
-        OSError: the file cannot be read.
     """
     path = Path(path)
     seen = SeenIds()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.types import QueryId
 
 from .rows import open_text
@@ -47,10 +47,8 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
 
     Raises:
         ConfigError: ``failures`` has another value.
-        OSError: the file cannot be read.
     """
-    if failures not in ("drop", "zero"):
-        raise ConfigError("failures", failures, "'drop' or 'zero'")
+    one_of("drop", "zero").check("failures", failures)
     return _read_qrels(Path(path), {**_GRADES, **dict.fromkeys(NO_GRADES, 0)} if failures == "zero" else _GRADES)
 
 

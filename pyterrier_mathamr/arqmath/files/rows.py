@@ -81,7 +81,6 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
 
     Raises:
         FileFormatError: the file has neither a row nor the root of an empty dump.
-        OSError: the file cannot be read.
     """
     hidden = False  # whether in a comment
     for line, piece, last in _pieces(path, report):
@@ -108,7 +107,6 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
     Raises:
         FileFormatError: the file is named ``.gz`` and is not gzipped.
-        OSError: the file cannot be read.
     """
     chunk = bytearray()
     with open_binary(path) as stream:

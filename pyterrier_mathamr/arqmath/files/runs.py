@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.arqmath.errors import ARQMathError, FileFormatError
 from pyterrier_mathamr.store import replace_file, writing
 
@@ -35,6 +35,7 @@ _COLUMNS: dict[RunFormat, tuple[str, ...]] = {
     "task1": ("qid", "docno", "rank", "score", "run"),
     "task2": ("qid", "docno", "post_id", "rank", "score", "run"),
 }
+_FORMAT = one_of(*_COLUMNS)
 _ITERATIONS = {"q0", "0", "_", "-", "iter"}  # in TREC's second column; no formula ids
 
 
@@ -64,10 +65,8 @@ def read_run(path: str | Path, format: RunFormat | None = None) -> pd.DataFrame:
     Raises:
         ConfigError: there is no such format.
         FileFormatError: it is a submission to Task 3, which :func:`read_answers` reads.
-        OSError: the file cannot be read.
     """
-    if format is not None:
-        _check(format)
+    _FORMAT.or_none().check("format", format)
     rows = list(_lines(Path(path), format))
     frame = pd.DataFrame(rows, columns=list(_Line._fields))
     frame = frame.assign(_topic=pd.factorize(frame["qid"])[0])
@@ -94,7 +93,7 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
         ARQMathError: the frame lacks a column, or has a value with white space or a score that is no number.
         WriteError: it cannot be written; an existing file is unchanged.
     """
-    _check(format)
+    _FORMAT.check("format", format)
     needed = ["qid", "docno", "score", *(["post_id"] if format == "task2" else [])]
     for column in needed:
         if column not in run.columns:
@@ -166,8 +165,3 @@ def number_of(text: str) -> float | None:
     except ValueError:
         return None
     return None if math.isnan(score) else score
-
-
-def _check(format: str) -> None:
-    if format not in _COLUMNS:
-        raise ConfigError("format", format, "'trec', 'task1' or 'task2'")

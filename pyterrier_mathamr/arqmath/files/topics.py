@@ -53,7 +53,6 @@ def read_topics(path: str | Path) -> Iterator[Topic]:
 
     Raises:
         FileFormatError: the file has no ``<Topic>`` and is not an empty list of topics.
-        OSError: the file cannot be read.
     """
     path = Path(path)
     with open_binary(path) as stream:

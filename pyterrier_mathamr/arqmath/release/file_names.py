@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import one_of
 
 Task = Literal[1, 2, 3]
 Judged = Literal["formula", "visual"]
@@ -29,6 +29,8 @@ LINKS: Patterns = (r"links\.tsv(\.gz)?", r"PostLinks\.V[\d.]+\.xml(\.gz)?", r"Po
 
 PACKED_LINKS: Patterns = (r"PostLinks(\.V[\d.]+)?\.(xml\.)?(zip|7z|bz2|xz)",)
 
+_TASK = one_of(1, 2, 3)
+_JUDGED = one_of("formula", "visual")
 _VERSION = r"([._]V[\d.]+)?"
 
 
@@ -43,9 +45,8 @@ def topic_patterns(year: str, task: Task) -> Patterns:
     Raises:
         ConfigError: the task is not 1, 2 or 3.
     """
-    of = {1: 1, 2: 2, 3: 1}.get(task)
-    if of is None:
-        raise ConfigError("task", task, "1, 2 or 3")
+    _TASK.check("task", task)
+    of = 2 if task == 2 else 1
     # The names of 2020 have no task; the files differ in their version.
     plain = {(1, "2020"): (r"Topics_V2\.0\.xml",), (2, "2020"): (r"Topics_V1\.1\.xml",)}.get((of, year), ())
     return (rf"Topics_Task{of}_{re.escape(year)}{_VERSION}\.xml(\.gz)?", *plain)
@@ -75,13 +76,11 @@ def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Pattern
     Raises:
         ConfigError: the task is not 1, 2 or 3, or ``judged`` has another value.
     """
-    if judged not in ("formula", "visual"):
-        raise ConfigError("judged", judged, "'formula' or 'visual'")
+    _TASK.check("task", task)
+    _JUDGED.check("judged", judged)
     y = re.escape(year)
     if task == 2:
         return _visual_patterns(y) if judged == "visual" else _formula_patterns(y)
-    if task not in (1, 3):
-        raise ConfigError("task", task, "1, 2 or 3")
     return (
         rf"qrels\.arqmath-{y}-task{task}\.txt",
         rf"qrel_task{task}_{y}_official(_complete)?(\.tsv)?",
