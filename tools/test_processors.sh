@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The tests of what computes with floats, once for each kind of processor that this one can stand in for.
+# Run the tests of floating-point code once for each kind of CPU that this one can emulate.
 #
-#   ATEN_CPU_CAPABILITY     the instructions that torch's own loops use
-#   MKL_ENABLE_INSTRUCTIONS the newest that torch's matrix products (MKL) may use; Intel's processors obey it
-#   OPENBLAS_CORETYPE       the core that the matrix products of numpy, scipy and faiss (OpenBLAS) are written for
+#   ATEN_CPU_CAPABILITY     instructions of torch's own loops
+#   MKL_ENABLE_INSTRUCTIONS newest instructions of torch's matrix products (MKL), on Intel CPUs
+#   OPENBLAS_CORETYPE       kernels of the matrix products of numpy, scipy and faiss (OpenBLAS)
 #   OMP_NUM_THREADS         threads of all of them
 #
 # Usage: tools/test_processors.sh PYTHON [PYTEST OPTIONS]
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 python=$1
 shift
 
-export OMP_WAIT_POLICY=passive  # threads that wait leave the processor to those that compute
+export OMP_WAIT_POLICY=passive  # waiting threads yield the CPU
 
 failed=()
 with() {

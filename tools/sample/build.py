@@ -1,7 +1,7 @@
-"""Builds ``pyterrier_mathamr/data/sample`` from the hand-written sources, in the layout of the ARQMath release.
+"""Build ``pyterrier_mathamr/data/sample`` from the hand-written sources, in the layout of the ARQMath release.
 
-Run ``python tools/sample/build.py``; the same sources give the same bytes. Formula ids follow the posts, and formulas
-that look the same (equal Presentation MathML) share a visual id.
+Run ``python tools/sample/build.py``; the output is reproducible byte for byte. Formula ids follow the posts, and
+formulas that look the same (equal Presentation MathML) share a visual id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TARGET = HERE.parents[1] / "pyterrier_mathamr" / "data" / "sample"
 
 
 def readme(questions: list[Question], content: dict[str, str], formulas: int, pictures: int) -> str:
-    """The description of the sample with its counts."""
+    """Return the description of the sample with its counts."""
     counts = {"formulas": formulas, "pictures": pictures, "questions": len(questions)}
     counts |= {"answers": sum(len(q.answers) for q in questions)}
     texts = {}
@@ -32,7 +32,7 @@ def readme(questions: list[Question], content: dict[str, str], formulas: int, pi
 
 
 def files() -> dict[str, str]:
-    """The whole sample: contents by path below its folder."""
+    """Return the contents of the sample by path below its folder."""
     questions, topics = read_questions(HERE / "questions"), read_topics(HERE / "topics")
     of_posts, of_topics = Formulas(), Formulas(prefix="q_", dollars=True)
     posts, ids = posts_xml(questions, of_posts)
@@ -63,7 +63,7 @@ def files() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the sample; an old one is replaced only when the sources were good."""
+    """Write the sample; an old one is replaced only if the sources are valid."""
     parser = argparse.ArgumentParser(description="Build the bundled sample collection from its hand-written sources.")
     parser.add_argument("--out", type=Path, default=TARGET, help="folder to write (default: the package's data)")
     target: Path = parser.parse_args().out

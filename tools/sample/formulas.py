@@ -1,4 +1,4 @@
-"""Formulas of the sample: their numbers and spans, their Presentation MathML, and the tables that list them."""
+"""Formulas of the sample: numbers, spans, Presentation MathML, and the formula tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TO_MATHML = LatexToMathML()
 
 @functools.cache
 def mathml(latex: str) -> str:
-    """Presentation MathML of a formula in inline style, without its outer element.
+    """Return Presentation MathML of a formula in inline style, without its outer element.
 
-    Spacing hints, needless rows and the entities of HTML are taken out: the release has none, and XML knows none.
-    The minus is the one of the keyboard and limits stand beside their operator, as LaTeXML writes them inline.
+    Spacing hints, needless rows and HTML entities are removed, as the release has none. As in LaTeXML's inline style,
+    the minus is ASCII, and limits are beside their operator.
     """
     match = MATH.fullmatch(TO_MATHML.convert_with_local_state(latex, displaystyle=False))
     if match is None:
@@ -38,18 +38,18 @@ def mathml(latex: str) -> str:
 
 
 def slt_cell(latex: str) -> str:
-    """The formula as a cell of the slt table."""
+    """Return the formula as a cell of the slt table."""
     head = f'xmlns="http://www.w3.org/1998/Math/MathML" alttext="{html.escape(latex)}" class="ltx_Math"'
     return f'<math {head} display="inline"><semantics><mrow>{mathml(latex)}</mrow></semantics></math>'
 
 
 @dataclass
 class Formulas:
-    """Numbers formulas in the order met and gives each its span.
+    """Numbers formulas in order and generates their spans.
 
     Attributes:
-        prefix: stands before the number of each id.
-        dollars: whether spans keep the dollars (topics) or not (posts).
+        prefix: precedes the number in each id.
+        dollars: whether spans have dollars (topics) or not (posts).
         rows: id, post id, thread id, type, LaTeX of each formula.
     """
 
@@ -58,7 +58,7 @@ class Formulas:
     rows: list[tuple[str, str, str, str, str]] = field(default_factory=list)
 
     def html(self, text: str, post: str, thread: str, kind: str) -> str:
-        """HTML of a title (one line) or a body (blocks), its formulas numbered and kept."""
+        """Return the HTML of a title (one line) or a body (blocks), and record its formulas."""
 
         def span(latex: str, dollar: str) -> str:
             number = f"{self.prefix}{len(self.rows) + 1}"
@@ -70,7 +70,7 @@ class Formulas:
 
 
 def table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A formula table: tab separated, quoted like CSV, CR LF."""
+    """Return a formula table: separated by tabs, quoted as in CSV, with CR LF."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, delimiter="\t", lineterminator="\r\n")
     writer.writerow(columns)

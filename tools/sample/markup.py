@@ -1,6 +1,6 @@
-r"""Turns the small Markdown of the sample into HTML with math-container spans, as the posts of the release have it.
+r"""Convert the sample's subset of Markdown to HTML with math-container spans, as in the posts of the release.
 
-Blocks (separated by blank lines): paragraphs, ``- `` and ``1. `` lists with one line an item, ``> `` quotes, code
+Blocks (separated by blank lines): paragraphs, ``- `` and ``1. `` lists with one line per item, ``> `` quotes, code
 indented by four spaces. Inline: ``$LaTeX$``, ``$$LaTeX$$``, ``**strong**``, ``*emphasis*``, a code span in backticks,
 ``[text](address)``, and ``\$`` for a currency sign.
 """
@@ -24,16 +24,16 @@ INLINE = re.compile(
 ITEM = re.compile(r"^(?:-|\d+\.) +", re.M)
 
 Formula = Callable[[str, str], str]
-"""Makes the HTML of one formula from its LaTeX and its delimiter, ``$`` or ``$$``."""
+"""The HTML of a formula from its LaTeX and its delimiter, ``$`` or ``$$``."""
 
 
 def latex_of(source: str) -> str:
-    """LaTeX as stored: white space runs are one blank."""
+    """Return LaTeX with single spaces."""
     return " ".join(source.split())
 
 
 def inline_html(text: str, formula: Formula) -> str:
-    """HTML of running text."""
+    """Return the HTML of inline text."""
     out, end = [], 0
     for match in INLINE.finditer(text):
         out.append(html.escape(text[end : match.start()], quote=False))
@@ -44,7 +44,7 @@ def inline_html(text: str, formula: Formula) -> str:
 
 
 def element_html(match: re.Match[str], formula: Formula) -> str:
-    """HTML of one inline element."""
+    """Return the HTML of an inline element."""
     kind, found = match.lastgroup, match.groupdict()
     if kind in ("display", "inline"):
         return formula(latex_of(found[kind]), "$$" if kind == "display" else "$")
@@ -58,7 +58,7 @@ def element_html(match: re.Match[str], formula: Formula) -> str:
 
 
 def block_html(block: str, formula: Formula) -> str:
-    """HTML of one block."""
+    """Return the HTML of a block."""
     if block.startswith("    "):
         code = "\n".join(line.removeprefix("    ") for line in block.splitlines())
         return f"<pre><code>{html.escape(code, quote=False)}\n</code></pre>"
@@ -73,6 +73,6 @@ def block_html(block: str, formula: Formula) -> str:
 
 
 def to_html(text: str, formula: Formula) -> str:
-    """HTML of a whole text; each block is followed by a blank, as in the release."""
+    """Return the HTML of a text; each block is followed by a space, as in the release."""
     blocks = re.split(r"\n[ \t]*\n", text.strip("\n"))
     return "".join(block_html(block, formula) + " " for block in blocks if block.strip())

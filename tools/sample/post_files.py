@@ -1,7 +1,7 @@
-"""The posts file of the sample, and the numbers of its posts.
+"""The posts file of the sample.
 
-The questions of the collection come first, then the answers, one of each question in turn, so that an answer lies far
-from its question as in the release.
+The questions precede the answers, which take turns over the questions, so that an answer is far from its question as in
+the release.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ FIRST_POST = 101
 
 
 def attributes(**values: str | int | None) -> str:
-    """XML attributes of a row; those that are None are left out."""
+    """Return the XML attributes of a row, except those that are None."""
     known = ((name, html.escape(str(value), quote=False)) for name, value in values.items() if value is not None)
     return "".join(' {}="{}"'.format(name, text.replace('"', "&quot;").replace("\n", "&#xA;")) for name, text in known)
 
 
 def moment(time: datetime.datetime | None, answer: int = 0) -> str | None:
-    """A creation date; each answer comes some hours after the one before."""
+    """Return a creation date; each answer is some hours after the previous one."""
     return (time + datetime.timedelta(hours=7 * answer)).isoformat(timespec="milliseconds") if time else None
 
 
 def number_posts(questions: list[Question]) -> tuple[dict[str, str], list[tuple[int, Question, Answer]]]:
-    """Give every question and answer its post id.
+    """Number questions and answers.
 
     Returns:
-        ids by name (``question`` or ``question.place``), and place, question and answer in the order of their ids.
+        Post ids by name (``question`` or ``question.place``), and place, question and answer in the order of the ids.
     """
     ids = {question.name: str(FIRST_POST + i) for i, question in enumerate(questions)}
     if len(ids) < len(questions):
@@ -43,7 +43,7 @@ def number_posts(questions: list[Question]) -> tuple[dict[str, str], list[tuple[
 
 
 def posts_xml(questions: list[Question], formulas: Formulas) -> tuple[str, dict[str, str]]:
-    """The posts file, and the post ids by name."""
+    """Return the posts file, and the post ids by name."""
     ids, answers = number_posts(questions)
     rows = []
     for q in questions:

@@ -1,7 +1,7 @@
-r"""Reads the hand-written sample collection: questions with their answers, and topics with their judgements.
+r"""Read the hand-written sample collection: questions with their answers, and topics with their judgements.
 
-A file holds several entries. Lines that start with one or two number signs are the only structure; the text
-between them is the small Markdown of ``markup.py``::
+A file has several entries. Lines that begin with one or two number signs are its only structure; the text between them
+is the Markdown of ``markup.py``::
 
     # harmonic-diverges                    # A.901
     Title: Why does $\sum 1/n$ diverge?    Title: ...
@@ -17,8 +17,8 @@ between them is the small Markdown of ``markup.py``::
     ## answer                              3: \sum_{n=1}^\infty \frac{1}{n}
     Text of an answer without votes.       1: \sum_{n=1}^\infty \frac{1}{n^2}
 
-Answers are named by their question and their place in it, counted from 1. ``Posted`` and ``Votes`` are optional.
-Answers that a topic does not name are irrelevant to it.
+Answers are named by their question and their position in it, from 1. ``Posted`` and ``Votes`` are optional. Answers
+that a topic does not name are irrelevant to it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as written; ``votes`` is None where the row shall have no score."""
+    """An answer; ``votes`` is None if the row has no score."""
 
     text: str
     votes: int | None
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as written, with its answers."""
+    """A question with its answers."""
 
     name: str
     title: str
@@ -94,18 +94,18 @@ def sections(text: str) -> Iterator[Section]:
 
 
 def tags_of(section: Section) -> tuple[str, ...]:
-    """The comma separated tags of an entry."""
+    """Return the comma-separated tags of an entry."""
     return tuple(tag.strip() for tag in section.fields["Tags"].split(","))
 
 
 def answer_of(heading: str, text: str) -> Answer:
-    """An answer from its heading, such as ``12 votes, accepted`` or ``answer``."""
+    """Return an answer from its heading, such as ``12 votes, accepted`` or ``answer``, and its text."""
     votes = VOTES.search(heading)
     return Answer(text, int(votes.group(1)) if votes else None, "accepted" in heading)
 
 
 def read_questions(folder: Path) -> list[Question]:
-    """All questions of a folder, in the order of file names and then of writing."""
+    """Read all questions of a folder, by file name and position."""
     questions = []
     for section in (entry for path in sorted(folder.glob("*.md")) for entry in sections(path.read_text("utf-8"))):
         posted, votes = section.fields.get("Posted"), section.fields.get("Votes")
@@ -124,17 +124,17 @@ def read_questions(folder: Path) -> list[Question]:
 
 
 def graded(text: str) -> Iterator[tuple[int, str]]:
-    """The judgement lines ``grade: what`` of a part."""
+    """Read the judgement lines ``grade: what`` of a part."""
     for line in text.splitlines():
         match = JUDGEMENT.match(line)
         if line and not match:
-            raise ValueError(f"not a judgement: {line!r}; write the grade 0-3, a colon, a space and what is judged")
+            raise ValueError(f"not a judgement: {line!r}; write a grade 0-3, a colon, a space and what is judged")
         if match:
             yield int(match.group(1)), match.group(2).strip()
 
 
 def read_topics(folder: Path) -> list[Topic]:
-    """All topics of a folder, in the order of file names and then of writing."""
+    """Read all topics of a folder, by file name and position."""
     topics = []
     for section in (entry for path in sorted(folder.glob("*.md")) for entry in sections(path.read_text("utf-8"))):
         parts = dict(section.parts)

@@ -13,11 +13,11 @@ from source import Topic
 FIRST_THREAD = 9001
 DRAWN = 4
 INSTANCES = 5
-"""The release judges at most five formulas of one visual id for a topic."""
+"""The release has judgements of at most five formulas of one visual id for a topic."""
 
 
 def topics_xml(rows: Iterable[dict[str, str]]) -> str:
-    """A topics file; the first item of each row is the number."""
+    """Return a topics file; the first item of each row is the number."""
     out = ['<?xml version="1.0" encoding="utf-8"?>\n<Topics>\n']
     for row in rows:
         (_, number), *items = row.items()
@@ -27,7 +27,7 @@ def topics_xml(rows: Iterable[dict[str, str]]) -> str:
 
 
 def topic_rows(topics: list[Topic], formulas: Formulas) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """The entries of both topics files."""
+    """Return the entries of both topics files."""
     tasks: tuple[list[dict[str, str]], list[dict[str, str]]] = ([], [])
     for i, topic in enumerate(topics):
         start, thread = len(formulas.rows), str(FIRST_THREAD + i)
@@ -44,20 +44,20 @@ def topic_rows(topics: list[Topic], formulas: Formulas) -> tuple[list[dict[str, 
 
 
 def formula_topic(topic: Topic) -> str:
-    """The number of the Task 2 topic: ``B.901`` for ``A.901``."""
+    """Return the number of the Task 2 topic: ``B.901`` for ``A.901``."""
     return topic.number.replace("A.", "B.")
 
 
 def drawn(topic: Topic, name: str) -> bool:
-    """Whether an answer that nobody graded for a topic is drawn to be judged irrelevant: a fixed random quarter is."""
+    """Return whether an answer without a grade is judged irrelevant, as a fixed random quarter is."""
     return hashlib.sha256(f"{topic.number} {name}".encode()).digest()[0] % DRAWN == 0
 
 
 def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
-    """The Task 1 judgements: topic, 0, answer id, grade.
+    """Return the Task 1 judgements: topic, 0, answer id, grade.
 
-    Were only the answers on a theme judged, a system would gain by leaving the theme, and were the results of one
-    system judged, that system would lose; so answers drawn at random are judged too.
+    Random answers are judged, too: if only answers on a topic's theme were judged, a system would gain by leaving the
+    theme, and if only the results of one system were judged, that system would lose.
     """
     answers = [name for name in ids if "." in name]
     unknown = sorted({name for topic in topics for _, name in topic.answers} - set(answers))
@@ -72,7 +72,7 @@ def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
 
 
 def formula_judgements(topics: list[Topic], by_picture: dict[str, list[str]]) -> str:
-    """The Task 2 judgements: topic, 0, formula id, grade; a judged LaTeX stands for the first formulas that look so."""
+    """Return the Task 2 judgements (topic, 0, formula id, grade): of the first formulas that look like a judged one."""
     unknown = [(t.number, latex) for t in topics for _, latex in t.formulas if mathml(latex) not in by_picture]
     if unknown:
         raise ValueError("judged formulas that are not in the collection:\n" + "\n".join(map("  ".join, unknown)))

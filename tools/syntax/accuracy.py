@@ -1,6 +1,6 @@
-"""Measures the written weights as the package runs them, on a treebank's own tokens.
+"""Measure the accuracy of the weights on a treebank's tokens.
 
-Run it so::
+Usage::
 
     python tools/syntax/accuracy.py UD_FOLDER/en_ewt-ud-dev.conllu.gz [FOLDER_OF_WEIGHTS]
 """
@@ -17,7 +17,7 @@ from pyterrier_mathamr.amr.dependency.syntax import DATA, MAX_TOKENS, SyntaxNet
 
 
 class Accuracy(NamedTuple):
-    """Percent of the words, punctuation too, with the right tag, head, and head with relation."""
+    """Percentage of the words, including punctuation, with the right tag, head, and head with relation."""
 
     tags: float
     heads: float
@@ -28,7 +28,7 @@ class Accuracy(NamedTuple):
 
 
 def accuracy(net: SyntaxNet, trees: list[Tree]) -> Accuracy:
-    """Compare the network's analyses with the treebank's; words behind the longest sentence it takes count as wrong."""
+    """Compare the network's analyses with the treebank's; words beyond `MAX_TOKENS` are wrong."""
     words = tags = heads = relations = 0
     for tree, found in zip(trees, net.analyse([tree.words[:MAX_TOKENS] for tree in trees]), strict=True):
         words += len(tree.words)

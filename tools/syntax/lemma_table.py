@@ -1,4 +1,4 @@
-"""The words whose lemma spelling rules get wrong, and the common nouns that may look like names."""
+"""The words whose lemma the spelling rules get wrong, and common nouns that may look like names."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def lemma_table(path: Path) -> dict[str, str]:
         path: a gzipped CoNLL-U file.
 
     Returns:
-        ``letter:word`` (n noun, v verb, a adjective or adverb) to the lemma, where the rules give another; and
-        ``c:word`` to nothing for each word that is oftener common than a name.
+        ``letter:word`` (n noun, v verb, a adjective or adverb) to the lemma, where that of the rules differs; and
+        ``c:word`` to the empty string for each word that is more often common than a name.
     """
     seen: dict[str, Counter[tuple[str, str]]] = {}
     common: Counter[str] = Counter()

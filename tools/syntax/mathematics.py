@@ -1,6 +1,6 @@
-"""Draws sentences of mathematics with their trees from the grammar in ``mathematics.txt``.
+"""Draw mathematical sentences with their trees from the grammar in ``mathematics.txt``.
 
-The treebank is web text: it has no "let G be a group such that", no "there exists", and hardly a question.
+The treebank is web text without "let G be a group such that" and "there exists", and with few questions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from treebank import Tree
 
 _LETTERS = ("x", "y", "z", "n", "k", "m", "f", "g", "p", "G", "H", "X", "V")
 GRAMMAR = Path(__file__).with_name("mathematics.txt")
-_DEPTH = 4  # below it, categories are given by their shortest line
+_DEPTH = 4  # below it, categories take their shortest line
 
 
 class _Part(NamedTuple):
@@ -31,7 +31,7 @@ class _Word(NamedTuple):
 
 
 class Grammar:
-    """The categories and classes of words of a grammar file, whose head explains its form.
+    """The categories and word classes of a grammar file, whose head describes the format.
 
     Args:
         path: the file.

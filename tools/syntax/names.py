@@ -1,4 +1,4 @@
-"""The numbers of features, tags and relations, and trees as tensors of them."""
+"""Features, tags and relations by number, and trees as tensors of the numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from treebank import Tree
 from pyterrier_mathamr.amr.dependency.tokens import FEATURES, feature_ids, features_of
 
 _LEAST = {"word": 2, "suffix3": 4, "suffix2": 3, "prefix3": 4, "shape": 1}
-_BEHIND = -100  # behind the end of a sentence: not counted by the cross-entropy
+_BEHIND = -100  # after the end of a sentence; ignored by the cross-entropy
 
 
 @dataclass(frozen=True)
 class Names:
-    """What the network's inputs and outputs stand for, each list in the order of its numbers."""
+    """The names of the network's inputs and outputs, each list in the order of the numbers."""
 
     vocabulary: list[str]
     tags: list[str]
@@ -26,7 +26,7 @@ class Names:
 
     @classmethod
     def of(cls, trees: list[Tree]) -> Names:
-        """Collect the names of a treebank; a feature that is rarer than `_LEAST` says is left out."""
+        """Collect the names of a treebank; features rarer than `_LEAST` are left out."""
         counts = Counter(f"{name}={value}" for tree in trees for word in tree.words
                          for name, value in zip(FEATURES, features_of(word), strict=True))  # fmt: skip
         kept = sorted(key for key, n in counts.items() if n >= _LEAST[key.partition("=")[0]])
@@ -46,11 +46,11 @@ class Names:
 
     @cached_property
     def words(self) -> torch.Tensor:
-        """Which features are words and not formulas, bool ``[features]``."""
+        """Mark the features that are words and no formulas, bool ``[features]``."""
         return torch.tensor([key.startswith("word=") and key != "word=FORMULA" for key in self.vocabulary])
 
     def tensors(self, trees: list[Tree]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Number features, tags, heads and relations; see `network.Net.loss` for shapes."""
+        """Convert trees to numbers of features, tags, heads and relations; see `network.Net.loss` for shapes."""
         vocabulary, tag_ids, relation_ids = self._ids
         longest = max(len(tree.words) for tree in trees)
         ids = torch.zeros(len(trees), longest, len(FEATURES), dtype=torch.long)
@@ -65,7 +65,7 @@ class Names:
 
 
 def batches(trees: list[Tree], size: int, rng: random.Random) -> list[list[Tree]]:
-    """Group sentences of like length, at most ``size`` tokens with padding, in random order."""
+    """Group sentences of similar length, at most ``size`` tokens with padding, in random order."""
     order = sorted(range(len(trees)), key=lambda i: (len(trees[i].words), rng.random()))
     groups: list[list[Tree]] = []
     group: list[Tree] = []

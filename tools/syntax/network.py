@@ -1,7 +1,6 @@
 """The network of `pyterrier_mathamr.amr.dependency.syntax` with gradients.
 
-It is trained as it is run: all activations and weights are rounded to 8 bits in the forward pass, and the gradient
-passes through the rounding.
+As in inference, the forward pass rounds activations and weights to 8 bits; the gradient passes through the rounding.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Net(nn.Module):
     """Tagger and parser.
 
     Args:
-        entries: size of the vocabulary of features; 0 is the feature that is not known.
+        entries: size of the vocabulary of features; 0 is the unknown feature.
         tags: number of tags.
         relations: number of relations.
     """
@@ -57,7 +56,7 @@ class Net(nn.Module):
 
         Args:
             ids: int64 ``[sentences, tokens, features]``.
-            mask: float32 ``[sentences, tokens, 1]``, 1 for a token and 0 behind the end of a sentence.
+            mask: float32 ``[sentences, tokens, 1]``, 1 for a token and 0 after the end of a sentence.
 
         Returns:
             float32 ``[sentences, tokens, width]``.
@@ -93,7 +92,7 @@ class Net(nn.Module):
 
         Args:
             ids: int64 ``[sentences, tokens, features]``.
-            tags: int64 ``[sentences, tokens]``, -100 behind the end of a sentence, as in the other two.
+            tags: int64 ``[sentences, tokens]``, -100 after the end of a sentence, as in the other two.
             heads: places of the heads, -1 for the root.
             relations: the relations.
         """

@@ -1,12 +1,12 @@
 """Train the tagger and dependency parser of `DependencyAmrParser` and write its quantised weights.
 
-It learns from UD English EWT and from sentences of mathematics that are drawn anew for each epoch, see `mathematics`.
+The data are UD English EWT and mathematical sentences, newly drawn for each epoch (see `mathematics`).
 
     OMP_NUM_THREADS=1 python tools/syntax/train.py UD_FOLDER pyterrier_mathamr/data/parser
 
-UD_FOLDER holds en_ewt-ud-{train,dev,test}.conllu.gz. Takes some minutes on one core. One seed gives the same bytes on
-one machine; the weights in the package are what this command wrote. Of all epochs the one that is best on the dev split
-is kept, and written at the end. ``--words-only`` writes the table of lemmas anew and leaves the weights.
+UD_FOLDER has en_ewt-ud-{train,dev,test}.conllu.gz. Training takes some minutes on one core and is reproducible on one
+machine; this command wrote the weights in the package. The epoch that is best on the dev split is written at the end.
+``--words-only`` writes only the table of lemmas.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from weights import FILES, write, write_names
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
 
 BATCH = 3000  # tokens with padding
-UNKNOWN = 0.15  # share of words that are hidden from the network in training, as unknown ones will be
+UNKNOWN = 0.15  # fraction of words that are replaced by the unknown word in training
 
 
 def trained(train: list[Tree], names: Names, epochs: int, drawn: int, seed: int) -> Iterator[tuple[Net, float]]:
-    """Train, and give the network after each epoch with the epoch's loss."""
+    """Train, and yield the network after each epoch with the epoch's loss."""
     torch.manual_seed(seed)
     rng = random.Random(seed)
     grammar = Grammar()
@@ -89,13 +89,13 @@ def train_and_write(treebank: Path, output: Path, epochs: int, drawn: int, seed:
                 shutil.copytree(candidate, kept, dirs_exist_ok=True)
         print(f"kept: dev {accuracy(SyntaxNet(kept), dev)}; test {accuracy(SyntaxNet(kept), test)}")
         output.mkdir(parents=True, exist_ok=True)
-        for name in FILES:  # only now, so that a run that is stopped leaves the old weights whole
+        for name in FILES:  # only now, so that an interrupted run leaves the old weights
             shutil.copyfile(kept / name, output / f"{name}.new")
             os.replace(output / f"{name}.new", output / name)
 
 
 def main() -> None:
-    """Read the command line, then train or write the lemmas alone."""
+    """Read the command line, then train or write the lemmas only."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("treebank", type=Path)
     parser.add_argument("output", type=Path)

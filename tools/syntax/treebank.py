@@ -1,6 +1,6 @@
-"""Reads a treebank in CoNLL-U and varies it, so that it looks more like posts and questions.
+"""Read a treebank in CoNLL-U, and vary it to resemble posts and questions.
 
-Of the ten columns of a word, form, universal tag, Penn tag, head and relation are kept (2, 4, 5, 7 and 8).
+Of the ten columns of a word these are used: form, universal tag, Penn tag, head and relation (2, 4, 5, 7 and 8).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KEPT_PRONOUNS = ("I", "you", "it", "that", "which", "who", "what")
 
 @dataclass(frozen=True)
 class Tree:
-    """A sentence with its analysis, one entry for each word; a head is a place in the sentence, -1 for the root."""
+    """A sentence with its analysis, one entry for each word; a head is a position in the sentence, -1 for the root."""
 
     words: list[str]
     upos: list[str]
@@ -30,10 +30,10 @@ class Tree:
 
 
 def rows(path: Path) -> Iterator[list[list[str]]]:
-    """Give the columns of the words of each sentence of a gzipped CoNLL-U file."""
+    """Yield the columns of the words of each sentence of a gzipped CoNLL-U file."""
     for block in gzip.decompress(path.read_bytes()).decode().split("\n\n"):
         words = [line.split("\t") for line in block.splitlines() if line[:1].isdigit()]
-        words = [row for row in words if row[0].isdigit()]  # not the ranges and empty words, such as 3-4 and 5.1
+        words = [row for row in words if row[0].isdigit()]  # no ranges and empty words, such as 3-4 and 5.1
         if words:
             yield words
 
@@ -48,7 +48,7 @@ def read(path: Path) -> list[Tree]:
 
 
 def varied(tree: Tree, rng: random.Random) -> Tree:
-    """Put formulas for some bare nominals; sometimes lower the case or leave out the final stop."""
+    """Replace some bare nominals by formulas; sometimes lower the case or drop the final period."""
     words, tags = list(tree.words), list(tree.tags)
     has_child = set(tree.heads)
     rate = rng.choice((0.0, 0.0, 0.25, 0.5))

@@ -1,4 +1,4 @@
-"""Writes what the package reads: integer weights with their scales, and the names; the same bytes each time."""
+"""Write the files of the package, byte for byte reproducible: integer weights with their scales, and the names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(net: Net, names: Names, lemmas: dict[str, str], folder: Path) -> None:
         net: the trained network.
         names: its names.
         lemmas: the table of `lemma_table`.
-        folder: where to write; made if it is not there.
+        folder: the folder; created if it does not exist.
     """
     arrays = {
         "embedding": _levels(net.embedding.weight.detach().clamp(-1, 1).numpy()).astype(np.int8),
@@ -49,7 +49,7 @@ def _levels(values: np.ndarray) -> np.ndarray:
 
 
 def _linear(name: str, layer: Rounded) -> dict[str, np.ndarray]:
-    """The arrays of a layer: int8 weight ``[in, out]``, the scale of the product, float32 bias ``[out]``."""
+    """Return the arrays of a layer: int8 weight ``[in, out]``, the scale of the product, float32 bias ``[out]``."""
     weight = layer.weight.detach().numpy().T
     scale = np.abs(weight).max() / 127
     return {
