@@ -5,7 +5,7 @@
     MathAMR.doc_encoder() ──▶ building/ ──▶ multi_vector, formula      parts in a folder (store)
                                      └────▶ qdrant/                    points in a database
                                                 │ snapshot             the state of an index as opened
-    MathAMR.query_encoder() ──▶ transformers ───┤                      retrievers, scorer, loaders
+    MathAMR.query_encoder() ──▶ transformers/ ──┤                      retrievers, scorer, loaders
                                   └─▶ search/ ──┘                      candidates, exact scores, ranking
     text_search   a typed query to a ranking, in one call
     explain       which virtual nodes met, and what each contributes to the score

@@ -23,7 +23,7 @@ from pyterrier_mathamr.index.protocols import Field, Numbers
 from pyterrier_mathamr.index.search.maxsim import float32_error
 from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.index.search.ranking import NO_HITS, Hits, rank
-from pyterrier_mathamr.index.transformers import Search
+from pyterrier_mathamr.index.transformers.options import Search
 
 from .collection import VECTORS
 from .snapshot import QdrantSnapshot

@@ -1,0 +1,123 @@
+"""What the transformers over an index share: the index, its options, and how they become methods of an index."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
+from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.index.protocols import SearchableIndex
+
+Search = Literal["exact", "approximate"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SEARCHES = {None: None, "exact": "exact", "approximate": "approximate", "hnsw": "approximate"}
+
+
+def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return the method of an index that constructs a transformer over it, with the options and docstring of its class.
+
+    Args:
+        kind: a class whose constructor takes the index first.
+    """
+
+    def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
+        return kind(index, *args, **options)
+
+    construct.__doc__, construct.__wrapped__ = kind.__doc__, kind  # type: ignore[attr-defined]
+    return construct
+
+
+def search_of(exact: bool | None, search: str | None) -> Search:
+    """Read the two options for exact or approximate search.
+
+    Args:
+        exact: ``True`` (as ``search='exact'``), ``False`` (as ``search='approximate'``) or ``None``.
+        search: ``exact``, ``approximate``, its other name ``hnsw``, or ``None``.
+
+    Returns:
+        The search; ``exact`` where neither is given.
+
+    Raises:
+        ConfigError: ``search`` is something else, or the two contradict.
+    """
+    if search not in _SEARCHES:
+        raise ConfigError("search", search, "'exact' or 'approximate'")
+    asked: Search | None = _SEARCHES[search]  # type: ignore[assignment]
+    if exact is not None:
+        from_exact: Search = "exact" if exact else "approximate"
+        if asked not in (None, from_exact):
+            raise ConfigError("search", search, f"the same as exact={exact}, or only one of the two")
+        return from_exact
+    return asked or "exact"
+
+
+def check_device(device: object) -> str | None:
+    """Read the option ``device``.
+
+    Args:
+        device: ``None`` or ``cpu`` for the CPU; ``cuda`` or ``cuda:1`` for a GPU.
+
+    Returns:
+        The GPU, or ``None`` for the CPU.
+
+    Raises:
+        ConfigError: it is something else, or torch finds no such GPU.
+    """
+    if device in (None, "cpu"):
+        return None
+    if not isinstance(device, str) or not re.fullmatch(r"cuda(:\d+)?", device):
+        raise ConfigError("device", device, "None, 'cpu' or 'cuda'")
+    import torch
+
+    found = torch.cuda.device_count()
+    if int(device.partition(":")[2] or 0) >= found:
+        raise ConfigError("device", device, f"None or 'cpu': torch finds {found} CUDA devices here")
+    return device
+
+
+class IndexTransformer(Transformer):
+    """A transformer over an index, which is opened when the first row comes; options are checked whenever they are set.
+
+    Args:
+        index: the index.
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {
+        "num_results": COUNT,
+        "batch_size": COUNT,
+        "candidates": COUNT,
+        "hits": COUNT,
+        "hnsw_ef": COUNT,
+        "search": one_of("exact", "approximate"),
+        "vectors": one_of("all", "document"),
+    }
+
+    def __init__(self, index: SearchableIndex) -> None:
+        super().__init__()
+        self.index = index
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "exact" and value is not None:
+            name, value = "search", "exact" if value else "approximate"
+        if name == "search":  # an attribute of that name would hide the method of every transformer
+            name, value = "_search", _SEARCHES.get(value, value)  # type: ignore[call-overload]
+        if name == "device":
+            check_device(value)
+        super().__setattr__(name, value)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the search is exact; setting it sets the option ``search``."""
+        return bool(vars(self).get("_search") == "exact")
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: the index is a store, not a stage."""
+        return {}
