@@ -1,10 +1,10 @@
-"""The exact B × B MaxSim matrix of training against einsum, forward and backward: time, memory, and that they agree.
+"""The B × B MaxSim matrix of training against einsum, forward and backward: time, memory and agreement.
 
     python benchmarks/maxsim.py [--batch 256] [--device cpu]
 
-B questions and B answers have 4 to 29 rows of 32 dimensions. Einsum pads them and holds B × B × n × m similarities
-several times over; ``maxsim_matrix`` keeps the place of each maximum. One thread; time is of the processor on a CPU.
-Each runs in a process of its own, which says what it adds to its memory at the peak. ``--only`` leaves einsum out.
+B questions and B answers have 4 to 29 rows of 32 dimensions. Einsum pads them and keeps B × B × n × m similarities
+several times over; ``maxsim_matrix`` keeps the position of each maximum. One thread; on a CPU, CPU time. Each runs in a
+process of its own, which reports the growth of its peak memory. ``--only`` leaves einsum out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def ours(rows: torch.Tensor, counts: torch.Tensor, batch: int) -> torch.Tensor:
-    """Give the matrix by ``maxsim_matrix``."""
+    """Compute the matrix by ``maxsim_matrix``."""
     ends = pad(counts.cumsum(0), (1, 0))
     middle = int(ends[batch])
     return maxsim_matrix(rows[:middle], ends[: batch + 1], rows[middle:], ends[batch:] - middle)
 
 
 def einsum(rows: torch.Tensor, counts: torch.Tensor, batch: int) -> torch.Tensor:
-    """Give the matrix by padding and ``einsum``."""
+    """Compute the matrix by padding and ``einsum``."""
     posts = pad_sequence(torch.split(rows, counts.tolist()), batch_first=True)
     missing = torch.arange(posts.size(1), device=rows.device) >= counts.unsqueeze(1)
     similarity = torch.einsum("ind,jmd->ijnm", posts[:batch], posts[batch:])
@@ -45,14 +45,14 @@ SCORES: dict[str, Score] = {"maxsim_matrix": ours, "einsum": einsum}
 
 
 def measure(name: str, batch: int, device: str) -> tuple[float, float, torch.Tensor, torch.Tensor]:
-    """Give milliseconds, MiB, scores and gradient."""
+    """Return milliseconds, MiB, scores and gradient."""
     torch.set_num_threads(1)
     on_cpu = device == "cpu"
     clock = time.process_time if on_cpu else time.perf_counter
-    for size in (2, batch):  # the first time is for what torch itself needs
-        chance = torch.Generator().manual_seed(0)
-        counts = torch.randint(4, 30, (2 * size,), generator=chance)
-        rows = normalize(torch.randn(int(counts.sum()), 32, generator=chance), dim=1).to(device).requires_grad_()
+    for size in (2, batch):  # the first run warms torch up
+        generator = torch.Generator().manual_seed(0)
+        counts = torch.randint(4, 30, (2 * size,), generator=generator)
+        rows = normalize(torch.randn(int(counts.sum()), 32, generator=generator), dim=1).to(device).requires_grad_()
         counts = counts.to(device)
         before = held(on_cpu)
         start = clock()
@@ -65,7 +65,7 @@ def measure(name: str, batch: int, device: str) -> tuple[float, float, torch.Ten
 
 
 def held(on_cpu: bool) -> float:
-    """Begin to look for the peak, and give the MiB held now."""
+    """Reset the peak, and return the MiB in use."""
     if on_cpu:
         CLEAR.write_text("5")
         return field("VmRSS")
@@ -74,21 +74,21 @@ def held(on_cpu: bool) -> float:
 
 
 def peak(on_cpu: bool) -> float:
-    """Give the most MiB held since."""
+    """Return the peak in MiB since then."""
     return field("VmHWM") if on_cpu else torch.cuda.max_memory_allocated() / 2**20
 
 
 def field(name: str) -> float:
-    """MiB that the kernel reports; Linux only."""
+    """Return a number of the kernel in MiB; Linux only."""
     return next(int(line.split()[1]) / 1024 for line in STATUS.read_text().splitlines() if line.startswith(name))
 
 
 def main() -> None:
-    """Print one line for each way."""
+    """Print one line for each implementation."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--batch", type=int, default=256)
     options.add_argument("--device", default="cpu")
-    options.add_argument("--only", action="store_true", help="maxsim_matrix alone")
+    options.add_argument("--only", action="store_true", help="only maxsim_matrix")
     args = options.parse_args()
     results = {}
     for name in list(SCORES)[: 1 if args.only else None]:

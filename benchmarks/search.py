@@ -5,16 +5,18 @@
     python benchmarks/search.py --documents 1370000 --folder /a/disk      # full scale: 10 GB of disk, 12 GB of memory
     python benchmarks/search.py --documents 1370000 --folder /a/disk --only doc_vn "single_vector(exact=False)"
 
-Synthetic unit vectors of the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
-same queries in one run; recall@1000 is against brute force in float32, over eight queries (by MaxSim, or by the
-document vectors for systems that only have these). Beside the time that passed stands that of all processors, which
-says more where other programs run. "x floor" is that time over what one core needs at least for the same exact answer:
-to read all rows once (for all queries that are asked at once) and to multiply them, as fast as this machine does each,
-in float32 or over codes of one byte, whichever is faster; for document vectors and candidates in float32. B/doc is what
-a system keeps in memory for each document, "made cpu-s" the processor's seconds until it can be asked (graphs, lists,
-an engine's copy).
+Synthetic unit vectors have the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
+same queries in one run. Columns of the table, which is Markdown and kept in ``docs/searching.md``::
 
-Prints Markdown; ``docs/searching.md`` keeps what it printed.
+    ms/q, q/s     wall-clock time
+    cpu-ms/q      CPU time of all cores: what to compare where other programs run
+    x floor       CPU time over the least that one core needs for the same exact answer: to read all rows once (for all
+                  queries of a batch) and to multiply them, as fast as this machine does each, in float32 or over codes
+                  of one byte, whichever is faster; for document vectors and candidates in float32
+    recall@1000   against brute force in float32 over eight queries, by MaxSim, or by the document vectors for systems
+                  that only have these
+    B/doc         memory of each document
+    build cpu-s   CPU seconds to build graphs, lists or an engine's copy
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ from pyterrier_mathamr.index import MathAMRIndex
 
 
 def build(of: corpus.Corpus, folder: Path, dtype: str) -> MathAMRIndex:
-    """Build the index of a corpus and say how fast."""
+    """Build the index of a corpus and print the time."""
     index = MathAMRIndex(folder / f"{len(of)}.mathamr")
     start, cpu = time.perf_counter(), time.process_time()
     index.indexer(dtype=dtype).index(of.documents())
     passed, used = time.perf_counter() - start, time.process_time() - cpu
     size = sum(file.stat().st_size for file in index.path.rglob("*") if file.is_file())
     print(
-        f"* Built ({dtype}) in {passed:.1f} s ({used:.1f} s of processor): {len(of) / used:,.0f} documents a second of "
-        f"processor; {size / len(of):,.0f} bytes a document on disk.",
+        f"* Built ({dtype}) in {passed:.1f} s ({used:.1f} s of CPU): {len(of) / used:,.0f} documents a CPU "
+        f"second; {size / len(of):,.0f} bytes a document on disk.",
         flush=True,
     )
     return index
@@ -53,7 +55,7 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     rows, lengths = len(of.rows) / len(of), [len(query) for query in of.queries]
     print(f"\n## {len(of):,} documents, {of.name}\n")
     print(f"* {rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
-    print(f"{np.mean(lengths):.1f} rows, asked for {measure.K:,} documents each.")
+    print(f"{np.mean(lengths):.1f} rows, {measure.K:,} documents for each.")
     index = build(of, folder, options.dtype)
     here = floor.machine(of.dimensions)
     print(here.describe(len(of.rows), of.dimensions, of.queries), end="\n\n")
@@ -77,16 +79,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, nargs="+", default=[3395, 100_000], help="how many documents")
     parser.add_argument("--queries", type=int, default=78, help="how many queries at once")
-    parser.add_argument("--vectors", choices=("synthetic", "own"), default="synthetic", help="what is searched")
-    parser.add_argument("--model", default="mathamr-plus-mini", help="whose own vectors: a name or a folder")
+    parser.add_argument("--vectors", choices=("synthetic", "own"), default="synthetic", help="the corpus")
+    parser.add_argument("--model", default="mathamr-plus-mini", help="the model of --vectors own: a name or a folder")
     parser.add_argument("--ragged", action="store_true", help="1 to 31 synthetic rows a document instead of 16")
-    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="how ours stores rows")
-    parser.add_argument("--device", help="where ours scans: cuda, or the processor")
+    parser.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="how the index stores rows")
+    parser.add_argument("--device", help="where the index is scanned: cuda; default the CPU")
     parser.add_argument("--only", nargs="+", metavar="PART", help="only systems with one of these in their name")
-    parser.add_argument("--no-peers", dest="peers", action="store_false", help="ours alone")
+    parser.add_argument("--no-peers", dest="peers", action="store_false", help="only the index of this package")
     parser.add_argument("--most-hnsw-rows", type=int, default=400_000, help="above this, no HNSW over all rows")
     parser.add_argument("--most-local", type=int, default=20_000, help="above this, no local mode of Qdrant")
-    parser.add_argument("--folder", type=Path, help="where to write what is needed for the run; by default TMPDIR")
+    parser.add_argument("--folder", type=Path, help="where to write the corpora and indexes; by default TMPDIR")
     options = parser.parse_args()
     own = corpus.sample(options.model) if options.vectors == "own" else None
     for m in options.documents:

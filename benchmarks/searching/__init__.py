@@ -1,5 +1,4 @@
-"""Parts of ``benchmarks/search.py``: what is searched, how it is measured, our searches, those of others, the floor.
+"""Parts of ``benchmarks/search.py``: corpora, measurement, our searches, those of others, the floor.
 
-Each file of systems has a function that yields :class:`~searching.measure.System` one after the other, so that only
-one of them is in memory at a time.
+Each file of systems has a generator of :class:`~searching.measure.System`, so that one of them is in memory at a time.
 """

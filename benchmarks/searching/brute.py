@@ -1,4 +1,4 @@
-"""Brute force in float32, by numpy's product: what is true, and the plainest peer."""
+"""Brute force in float32 by numpy: the ground truth, and the simplest peer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PIECE = 16_384
 
 
 def maxsim(corpus: Corpus, queries: list[np.ndarray]) -> Found:
-    """The best by S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ: one product for each piece of the documents."""
+    """Find the best by S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ: one product for each piece of the documents."""
     columns = np.ascontiguousarray(np.concatenate(queries).T)
     starts = np.cumsum([0, *map(len, queries[:-1])])
     scores = np.empty((len(queries), len(corpus)), dtype=np.float32)
@@ -28,20 +28,20 @@ def maxsim(corpus: Corpus, queries: list[np.ndarray]) -> Found:
 
 
 def by_document(corpus: Corpus, queries: list[np.ndarray]) -> Found:
-    """The best by the product of the last rows."""
+    """Find the best by the product of the last rows."""
     vectors = corpus.document_vectors()
     return [top(vectors @ query[-1]) for query in queries]
 
 
 def top(scores: np.ndarray, k: int = K) -> np.ndarray:
-    """The numbers of the best scores, best first."""
+    """Return the numbers of the best scores, best first."""
     best = np.argpartition(-scores, k - 1)[:k] if k < len(scores) else np.arange(len(scores))
     order: np.ndarray = best[np.argsort(-scores[best], kind="stable")]
     return order
 
 
 def systems(corpus: Corpus) -> Iterator[System]:
-    """Brute force query by query, and some queries at once."""
+    """Yield brute force query by query, and some queries at once."""
     work = (Work(len(corpus.rows), corpus.dimensions),)
     for name, at_once in (("one by one", False), (f"{FEW} at once", True)):
         yield System(

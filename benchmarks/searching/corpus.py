@@ -1,7 +1,7 @@
-"""What is searched: vectors on the disk, made in pieces, so that a corpus of any size needs no memory.
+"""The corpora: vectors on disk, written in pieces, so that a corpus of any size needs little memory.
 
 Synthetic vectors have no structure, which makes them the hardest case for approximation. The model's own are those of
-the bundled sample (or of any index), each repeated with noise until there are enough.
+the bundled sample, each repeated with noise until there are enough.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 ROWS, DIMENSIONS, QUERY_ROWS = 16, 32, 13
-"""The paper's shape, which synthetic vectors have."""
+"""The shape of synthetic vectors, which is the paper's."""
 
 NOISE = 0.25
-"""How long the noise is that is added to a repeated vector of unit length."""
+"""The length of the noise that is added to a repeated unit vector."""
 _PIECE = 10_000
 
 
@@ -27,7 +27,7 @@ class Corpus:
     """Documents and queries.
 
     Args:
-        name: what a table says.
+        name: its name in a table.
         rows: float32 ``[r, d]``, memory-mapped.
         offsets: int64 ``[m + 1]``; document ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``.
         queries: float32 ``[q, d]`` each.
@@ -47,7 +47,7 @@ class Corpus:
         return int(self.rows.shape[1])
 
     def documents(self) -> Iterator[dict[str, Any]]:
-        """What an indexer takes; the docno of document ``i`` is ``str(i)``."""
+        """Yield the records of an indexer; the docno of document ``i`` is ``str(i)``."""
         for first, last in self.pieces():
             rows = np.array(self.rows[self.offsets[first] : self.offsets[last]])
             bounds = (self.offsets[first : last + 1] - self.offsets[first]).tolist()
@@ -55,17 +55,17 @@ class Corpus:
                 yield {"docno": str(i), "doc_embs": rows[start:end]}
 
     def pieces(self, documents: int = _PIECE) -> Iterator[tuple[int, int]]:
-        """The first document of each piece and the one after its last."""
+        """Yield the first document of each piece and the one after its last."""
         for first in range(0, len(self), documents):
             yield first, min(first + documents, len(self))
 
     def document_vectors(self) -> np.ndarray:
-        """float32 ``[m, d]``: the last row of each document."""
+        """Return the last row of each document: float32 ``[m, d]``."""
         return np.array(self.rows[self.offsets[1:] - 1])
 
 
 def synthetic(m: int, queries: int, folder: Path, *, ragged: bool = False) -> Corpus:
-    """Random unit rows: 16 a document (or 1 to 31), 13 a query."""
+    """Draw random unit rows: 16 a document (or 1 to 31), 13 a query."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 2 * ROWS, m) if ragged else np.full(m, ROWS)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -78,7 +78,7 @@ def synthetic(m: int, queries: int, folder: Path, *, ragged: bool = False) -> Co
 
 
 def grown(m: int, queries: int, folder: Path, documents: list[np.ndarray], topics: list[np.ndarray]) -> Corpus:
-    """Given documents and queries, repeated with noise: copy 0 as it is, each later copy a little elsewhere."""
+    """Repeat documents and queries: the first copy without noise, each later one with its own."""
     rng = np.random.default_rng(0)
     lengths = np.array([len(documents[i % len(documents)]) for i in range(m)])
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -90,7 +90,7 @@ def grown(m: int, queries: int, folder: Path, documents: list[np.ndarray], topic
 
 
 def sample(model: str = "mathamr-plus-mini") -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The posts and topics of the bundled sample by a model, a name or a folder."""
+    """Encode the posts and topics of the bundled sample by a model, a name or a folder."""
     import pyterrier as pt
 
     import pyterrier_mathamr as mathamr

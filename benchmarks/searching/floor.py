@@ -1,4 +1,4 @@
-"""What a search must at least do for one query, and how long one core of this machine takes for that."""
+"""The least work of an exact search for one query, and the time of one core of this machine for it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 import torch
 
 Numbers = Literal["bytes", "float32"]
-"""What is multiplied: the numbers, or codes of one byte for each, which an exact search may read first."""
+"""What is multiplied: the numbers, or codes of one byte for each, which an exact search may scan."""
 
 _SIZE: dict[Numbers, int] = {"bytes": 1, "float32": 4}
 
 
 class Work(NamedTuple):
-    """A pass over rows that an exact search cannot do without.
+    """A pass over rows that an exact search cannot avoid.
 
     Args:
-        rows: how many.
+        rows: their number.
         dimensions: of each.
-        numbers: what can be read of them; the faster counts.
+        numbers: the forms that can be read; the faster one is the floor.
         by: all rows of each query (MaxSim), or its document vector alone.
-        shared: queries that are asked at once read the rows once; else each reads its own.
+        shared: queries of one batch read the rows once; otherwise each reads its own.
     """
 
     rows: float
@@ -36,18 +36,18 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """One core: bytes that it reads from memory in a second, and multiplications and additions in a product."""
+    """One core: the bytes that it reads from memory in a second, and the operations in a product."""
 
     reading: float
     operations: dict[Numbers, float]
 
     def seconds(self, work: Work, queries: list[np.ndarray], at_once: int = 1) -> float:
-        """The floor of one query: the slower of reading and computing, in seconds of one core.
+        """Return the floor of one query: the slower of reading and computing, in seconds of one core.
 
         Args:
-            work: what is done.
-            queries: whose mean number of rows counts.
-            at_once: how many are asked in one pass over the rows.
+            work: the pass over rows.
+            queries: the queries, of whose rows the mean number is taken.
+            at_once: the queries of one batch.
         """
         columns = float(np.mean([len(query) for query in queries])) if work.by == "rows" else 1
         size, share = work.rows * work.dimensions, at_once if work.shared else 1
@@ -57,7 +57,7 @@ class Machine:
         )
 
     def describe(self, rows: int, dimensions: int, queries: list[np.ndarray]) -> str:
-        """The floor of MaxSim over all rows in words, for one query and for all at once."""
+        """Describe the floor of MaxSim over all rows, for one query and for all at once."""
         lines = [f"One core reads {self.reading / 1e9:.1f} GB/s and computes, in 10⁹ operations a second,"]
         lines[0] += "".join(f" {rate / 1e9:.0f} in {kind}," for kind, rate in self.operations.items())[:-1] + "."
         for kind, size in _SIZE.items():
@@ -73,14 +73,14 @@ class Machine:
 
 
 def machine(dimensions: int) -> Machine:
-    """Measure one core, in time of the processor."""
+    """Measure one core, in CPU time."""
     memory = np.ones(1 << 25, np.uint64)
     rates: dict[Numbers, float] = {"bytes": _byte_rate(dimensions), "float32": _float_rate(dimensions)}
-    return Machine(memory.nbytes / _processor(memory.max, 5), rates)
+    return Machine(memory.nbytes / _cpu_seconds(memory.max, 5), rates)
 
 
-def _processor(run: Callable[[], object], repeat: int) -> float:
-    """The least seconds of the processor that a run takes."""
+def _cpu_seconds(run: Callable[[], object], repeat: int) -> float:
+    """Return the least CPU seconds of a run."""
     run()
     times = []
     for _ in range(repeat):
@@ -91,18 +91,18 @@ def _processor(run: Callable[[], object], repeat: int) -> float:
 
 
 def _float_rate(dimensions: int, rows: int = 512, columns: int = 13) -> float:
-    """Operations a second of numpy's product of a block that stays in the cache."""
+    """Measure the operations a second of numpy's product of a block that stays in the cache."""
     block, query = np.ones((rows, dimensions), np.float32), np.ones((dimensions, columns), np.float32)
-    return 100 * 2 * block.size * columns / _processor(lambda: [block @ query for _ in range(100)], 20)
+    return 100 * 2 * block.size * columns / _cpu_seconds(lambda: [block @ query for _ in range(100)], 20)
 
 
 def _byte_rate(dimensions: int, rows: int = 4096, columns: int = 128) -> float:
-    """The same of torch's integer product, with as many columns as keep it busy; of float32 where there is none."""
+    """Measure torch's integer product, with enough columns to keep it busy; numpy's in float32 where there is none."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         block, query = torch.ones((rows, dimensions), dtype=torch.int8), torch.ones((columns, dimensions)).char().T
-        return 2 * block.numel() * columns / _processor(lambda: torch._int_mm(block, query), 200)
+        return 2 * block.numel() * columns / _cpu_seconds(lambda: torch._int_mm(block, query), 200)
     except (AttributeError, RuntimeError, NotImplementedError):
         return _float_rate(dimensions)
     finally:

@@ -1,4 +1,4 @@
-"""How a system is measured, and the row of the table that it becomes."""
+"""The measurement of a system, and its row of the table."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from .floor import Machine, Work
 
 K = 1000
-"""How many documents each system is asked for."""
+"""The documents that each system returns for a query."""
 
 FEW = 8
-"""How many queries a system gets that goes one by one."""
+"""The queries of a system that is measured one by one."""
 
 Found = list[np.ndarray]
 """For each query the numbers of documents, best first."""
 
 Search = Callable[[list[np.ndarray]], Found]
-"""From queries, float32 ``[q, d]`` each, to what is found."""
+"""From queries, float32 ``[q, d]`` each, to documents."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class System:
     """Something that searches.
 
     Args:
-        name: what the table says.
-        make: builds what it needs, and gives its search.
-        queries: how many queries it is asked; ``None`` for all.
-        at_once: ask all of them in one call; else one by one, which gives a median.
-        held: bytes it keeps in memory for all documents; ``None`` where that is not known.
-        truth: what it tries to find: the best by MaxSim, or by the document vectors alone.
-        repeat: how often it is timed; the best counts.
-        work: what an exact search must at least read and compute; empty where nothing is exact.
+        name: its name in the table.
+        make: builds it and returns its search.
+        queries: the number of queries; ``None`` for all.
+        at_once: send all of them in one call; otherwise one by one, which yields a median.
+        held: bytes in memory for all documents; ``None`` where unknown.
+        truth: the ground truth of recall: by MaxSim, or by the document vectors alone.
+        repeat: the number of timed runs, of which the best is reported.
+        work: the least that an exact search reads and computes; empty for an approximate one.
     """
 
     name: str
@@ -50,10 +50,10 @@ class System:
 
 
 class Timing(NamedTuple):
-    """The best of some runs: seconds that passed, seconds of all processors, and what was returned."""
+    """The best of some runs: wall-clock seconds, CPU seconds of all cores, and the result."""
 
     passed: float
-    processors: float
+    cpu: float
     result: Any
 
 
@@ -70,43 +70,43 @@ def timed(run: Callable[[], Any], repeat: int = 3, *, warm: bool = True) -> Timi
 
 
 def recall(found: Found, true: Found) -> float:
-    """The share of the true best that was found, over the queries that both have."""
+    """Return the share of the true best that was found, over the queries of both."""
     return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, true, strict=False)]))
 
 
 _WIDTHS = {"system": 44, "q/s": 8, "ms/q": 9, "cpu-ms/q": 9, "p50 ms": 8, "x floor": 7}
-_WIDTHS |= {f"recall@{K}": 11, "B/doc": 6, "made cpu-s": 10}
+_WIDTHS |= {f"recall@{K}": 11, "B/doc": 6, "build cpu-s": 11}
 
 
 def header() -> str:
-    """The first two lines of the table, in Markdown."""
+    """Return the first two lines of the table, in Markdown."""
     rule = "|".join("-" * (width + 1) + ("-" if name == "system" else ":") for name, width in _WIDTHS.items())
     return _line(dict(zip(_WIDTHS, _WIDTHS, strict=True))) + f"\n|{rule}|"
 
 
 def measure(system: System, queries: list[np.ndarray], true: dict[str, Found], m: int, machine: Machine) -> str:
-    """Make one system, time it and give its row of the table."""
+    """Build one system, time it and return its row of the table."""
     made = timed(system.make, 1, warm=False)
     search, asked = made.result, queries[: system.queries]
-    cells = {"system": system.name, "made cpu-s": f"{made.processors:.1f}" if made.processors >= 0.1 else ""}
+    cells = {"system": system.name, "build cpu-s": f"{made.cpu:.1f}" if made.cpu >= 0.1 else ""}
     if system.at_once:
         timing = timed(lambda: search(asked), system.repeat)
     else:
         timings = [timed(lambda query=query: search([query]), system.repeat) for query in asked]
         passed = [timing.passed for timing in timings]
         cells["p50 ms"] = f"{np.median(passed) * 1e3:.1f}"
-        processors = sum(timing.processors for timing in timings)
-        timing = Timing(sum(passed), processors, [of for timing in timings for of in timing.result])
+        used = sum(timing.cpu for timing in timings)
+        timing = Timing(sum(passed), used, [of for timing in timings for of in timing.result])
     each = 1e3 / len(asked)
     cells |= {"q/s": f"{len(asked) / timing.passed:.2f}", "ms/q": f"{timing.passed * each:.2f}"}
-    cells |= {"cpu-ms/q": f"{timing.processors * each:.2f}"}
+    cells |= {"cpu-ms/q": f"{timing.cpu * each:.2f}"}
     cells[f"recall@{K}"] = f"{recall(timing.result, true[system.truth]):.4f}"
     if system.held is not None:
         cells["B/doc"] = f"{system.held / m:.0f}"
     if system.work:
         at_once = len(asked) if system.at_once else 1
         least = sum(machine.seconds(work, asked, at_once) for work in system.work)
-        cells["x floor"] = f"{timing.processors / len(asked) / least:.1f}"
+        cells["x floor"] = f"{timing.cpu / len(asked) / least:.1f}"
     return _line(cells)
 
 

@@ -18,7 +18,7 @@ CANDIDATES = 5000
 
 
 def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None = None) -> Iterator[System]:
-    """Every strategy; what a scan must do is known for the processor alone, so there is no floor for a card."""
+    """Yield every strategy; the floor of a scan is known for the CPU, but not for a GPU."""
     snapshot = index.snapshot()
     m, d, rows = len(index), snapshot.meta.dimensions, sum(len(shard.part["rows"]) for shard in snapshot.shards)
     scanned, vectors = rows * d, 4 * m * d
@@ -40,32 +40,32 @@ def systems(index: MathAMRIndex, queries: list[np.ndarray], device: str | None =
 
 
 def _scorer(index: MathAMRIndex, queries: list[np.ndarray]) -> Search:
-    """Reranking of the candidates of all queries, which are found beforehand."""
+    """Return the reranking of candidates that are retrieved before."""
     ranking, rank = index.colbert(num_results=K)(topics(queries)), index.scorer()
     return lambda _: by_query(rank(ranking))
 
 
 def _warm(transformer: Any, queries: list[np.ndarray]) -> Search:
-    """A search that builds a graph when it is first asked."""
+    """Return a search after its first call, which builds a graph."""
     search = searcher(transformer)
     search(queries)
     return search
 
 
 def searcher(transformer: Any) -> Search:
-    """A transformer as a function of queries."""
+    """Return a transformer as a function of queries."""
     return lambda queries: by_query(transformer(topics(queries)))
 
 
 def topics(queries: list[np.ndarray]) -> pd.DataFrame:
-    """The frame of queries."""
+    """Return the frame of queries."""
     return pd.DataFrame({"qid": [f"q{i}" for i in range(len(queries))]}).assign(
         query_embs=pd.Series(queries, dtype=object)
     )
 
 
 def by_query(ranking: pd.DataFrame) -> Found:
-    """The documents of each query; the docno of document ``i`` is ``str(i)``."""
+    """Return the documents of each query; the docno of document ``i`` is ``str(i)``."""
     numbers = ranking["docno"].to_numpy(dtype=np.int64)
     cuts = np.flatnonzero(ranking["rank"].to_numpy() == 0)[1:]
     return np.split(numbers, cuts)

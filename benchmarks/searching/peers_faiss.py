@@ -1,7 +1,7 @@
-"""FAISS as others use it: flat and HNSW over document vectors, and rows found one by one with exact MaxSim after them.
+"""FAISS as others use it: flat and HNSW over document vectors, and rows found one by one, rescored by MaxSim.
 
 The paper's way takes 128 rows for each row of the query. HNSW over all rows takes hours to build at full size; above
-``most_rows`` it is left out. The inverted file (IVF) stores bytes (SQ8), so that it fits into memory at full size.
+``most_rows`` it is left out. The inverted file (IVF) stores int8 (SQ8), so that it fits into memory at full size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Qdrant without a server: its own engine in this process (qdrant-edge), and the local mode of its Python client.
 
-Both keep documents as the paper does: ``doc``, one vector, and ``all``, all rows with MaxSim. The engine's exact search
-reads every row, its HNSW is walked with the paper's ``hnsw_ef`` of 128. Local mode is plain numpy and keeps a copy of
+Both store documents as the paper does: ``doc``, one vector, and ``all``, all rows with MaxSim. The engine's exact
+search reads every row, its HNSW search has the paper's ``hnsw_ef`` of 128. Local mode is numpy with a copy of
 everything; above ``most_local`` documents it is left out, and so are packages that are not installed.
 """
 
@@ -26,7 +26,7 @@ _SENT = 2000
 
 
 def systems(corpus: Corpus, folder: Path, most_hnsw_rows: int, most_local: int) -> Iterator[System]:
-    """Document vectors and MaxSim by the engine, exact and HNSW; MaxSim by local mode."""
+    """Yield document vectors and MaxSim by the engine, exact and HNSW; MaxSim by local mode."""
     if find_spec("qdrant_edge"):
         yield from _engine(corpus, folder, most_hnsw_rows)
     if find_spec("qdrant_client") and len(corpus) <= most_local:
@@ -66,7 +66,7 @@ def _engine(corpus: Corpus, folder: Path, most_hnsw_rows: int) -> Iterator[Syste
 
 
 def _filled(corpus: Corpus, folder: str) -> Any:
-    """A shard of the engine with all documents."""
+    """Build a shard of the engine with all documents."""
     import qdrant_edge as edge
 
     maxsim = edge.MultiVectorConfig(comparator=edge.MultiVectorComparator.MaxSim)
@@ -99,7 +99,7 @@ def _asked(shard: Any, using: str, params: Any) -> Search:
 
 
 def _local(corpus: Corpus) -> Search:
-    """The client's local mode in memory: on disk it commits each document, which takes minutes."""
+    """Build local mode in memory: on disk it commits each document, which takes minutes."""
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(":memory:")

@@ -1,4 +1,4 @@
-"""How much memory a process holds that opens an index and searches it."""
+"""The memory of a process that opens an index and searches it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ resident("78 queries later")
 
 
 def print_resident(index: Path, query: np.ndarray, folder: Path) -> None:
-    """Search in a process of its own and print what of it is in memory.
+    """Search in a process of its own and print its resident memory.
 
-    Arrays are mapped and the system's to drop. A search reads the codes whole, a quarter of the rows' bytes, and the
-    rows here and there: how many of them are in memory says how much the machine has free, not how much is needed.
+    Arrays are memory-mapped, and the system may drop their pages. A search reads all codes, a quarter of the rows'
+    bytes, and few of the rows: how many of these are resident depends on the free memory, not on the search.
     """
     np.save(folder / "query.npy", query)
     print("\nMemory of a process that searches by colbert(), in MB:\n", flush=True)
