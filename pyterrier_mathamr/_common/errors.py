@@ -59,12 +59,12 @@ class MathAMRWarning(UserWarning):
 
 
 class ConfigError(MathAMRError):
-    """An option has a value that it cannot have."""
+    """An argument or option has a value that is not accepted."""
 
     option: str
     value: object
     allowed: str
-    template = "{option}={value!r} is not possible; use {allowed}."
+    template = "{option}={value!r} is not accepted; give {allowed}."
 
 
 class MissingExtraError(MathAMRError, ImportError):

@@ -6,7 +6,7 @@ them as attributes (``pt.GridScan``, ``pt.inspect.transformer_apply_attributes``
     class Searcher(ByParameters):
         checks = {"num_results": COUNT, "search": one_of("exact", "approximate")}
 
-    Searcher(num_results=3.5)                # ConfigError: num_results=3.5 is not possible; use an integer, 1 or more.
+    Searcher(num_results=3.5)                # ConfigError: num_results=3.5 is not accepted; give an integer, 1 or more.
     searcher.num_results = 0                 # ConfigError, too
 """
 

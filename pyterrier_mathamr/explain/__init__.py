@@ -1,4 +1,12 @@
-"""Explanations: what in a post made its score, and pictures of graphs, scores and experiments."""
+"""Explanations: which parts of a post contribute to its score, and pictures of graphs, scores and experiments.
+
+::
+
+    graphs, vectors ──▶ alignment      the best match of each virtual node of the query, and its share of the score
+                    ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
+    table of an experiment ──▶ charts  differences by topic, speed against quality ┘
+    graph ──▶ graph_parts ──▶ tree_layout ──▶ graph_drawing ──▶ svg: a Picture, in the colours of palette
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which virtual nodes of a post made its score: the best match of each of the query's.
+"""Which virtual nodes of a post contribute to its score: the best match of each of the query's.
 
 A row for each virtual node of the query::
 
@@ -41,13 +41,12 @@ def alignment(
         doc_embs: float32 ``[n, d]``, the same of the document.
         query_post: the query's text and LaTeX, for the labels.
         doc_post: the document's.
-        query_weights: float ``[q]``, what each row of the query counts; 1 where not given.
-        query_document_weight: what the product of the two document vectors counts beside MaxSim; it has a last row of
-            its own where it is given.
+        query_weights: float ``[q]``, the weight of each row of the query; 1 by default.
+        query_document_weight: the weight of the product of the two document vectors, added to MaxSim; it adds a last
+            row to the table.
 
     Returns:
-        A row for each virtual node of the query, in its order, and that of the documents' product where it has a
-        weight: ``query_row``, ``query_kind``, ``query_label``,
+        A row for each virtual node of the query, in its order: ``query_row``, ``query_kind``, ``query_label``,
         ``doc_row``, ``doc_kind``, ``doc_label``, ``similarity`` (float, -1 to 1; of equal ones the first), and
         ``contribution`` (float), its weighted share of the score; the shares add up to 1, or are all 0 where the score
         is 0.
@@ -58,7 +57,7 @@ def alignment(
     query_nodes = virtual_nodes(query_graph, len(query_embs), query_post)
     doc_nodes = virtual_nodes(doc_graph, len(doc_embs), doc_post)
     if not len(doc_embs) or query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise AlignmentError(doc_graph.id, f"vectors {doc_embs.shape} do not go with the query's {query_embs.shape}")
+        raise AlignmentError(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     similarities = query_embs @ doc_embs.T  # [q, n]
     best = similarities.argmax(axis=1)  # [q]
     rows, weights = np.arange(len(best)), np.ones(len(best)) if query_weights is None else np.asarray(query_weights)
@@ -83,15 +82,15 @@ def virtual_nodes(graph: MathAMRGraph, rows: int, post: MathPost | None = None) 
 
     Args:
         graph: of a post.
-        rows: how many vectors the post has: its formulas and sentences, with the document or without it.
-        post: the text and LaTeX; without it those that the graph keeps. A graph without texts has its formulas named
-            by placeholder and id, its sentences by number.
+        rows: the number of vectors of the post: its formulas and sentences, with or without the document.
+        post: the text and LaTeX; by default those in the graph. Without texts formulas are named by placeholder and id,
+            sentences by number.
 
     Returns:
         ``row``, ``kind`` (``formula``, ``sentence`` or ``document``), ``label``.
 
     Raises:
-        AlignmentError: the number of rows does not go with the graph.
+        AlignmentError: the number of rows does not fit the graph.
     """
     formulas, sentences = graph.n_formulas, graph.n_sentences
     if rows not in (formulas + sentences, formulas + sentences + 1):
@@ -116,7 +115,7 @@ def _formula_label(graph: MathAMRGraph, number: int, post: MathPost | None) -> s
 
 
 def _sentence_labels(graph: MathAMRGraph, sentences: int, post: MathPost | None) -> list[str]:
-    """Take the sentences of the text where the parser kept their number, else number them."""
+    """Return the sentences of the text if the parser kept their number, else numbers."""
     texts = graph.sentence_texts if post is None else post.sentences
     if len(texts) == sentences:
         return list(texts)

@@ -1,4 +1,4 @@
-"""Charts of an experiment: where two systems differ, and what effectiveness costs in time."""
+"""Charts of an experiment: where two systems differ, and effectiveness against speed."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _NAMED = 120  # topics; more names would not be legible
 
 
 def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> pd.Series[float]:
-    """Compute for each topic what a system has more than a baseline.
+    """Compute the difference between a system and a baseline for each topic.
 
     Args:
-        by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` gives it.
-        measure: one of its measures, by the name there or by the paper's (``nDCG'``).
+        by_topic: ``name``, ``qid``, ``measure``, ``value``, as ``pt.Experiment(perquery=True)`` returns it.
+        measure: one of its measures, by its name in the table or in the paper (``nDCG'``).
         baseline: one of its names.
-        system: another one.
+        system: another name.
 
     Returns:
         Differences by ``qid``, the largest first, equal ones by ``qid``; topics that only one of them has are left out.
 
     Raises:
-        ChartError: a column is missing, or there is no such measure or name; it lists what there is.
+        ChartError: a column is missing, or there is no such measure or name; it lists the known ones.
     """
     _has(by_topic, "column", by_topic.columns, "name", "qid", "measure", "value")
     measure = _long(measure, by_topic["measure"])
@@ -56,7 +56,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     Args, Raises: as for :func:`topic_differences`.
 
     Returns:
-        A matplotlib figure; its title counts topics and says the mean, which is dashed.
+        A matplotlib figure; its title has the numbers of topics and the mean, which is a dashed line.
 
     Example::
 
@@ -89,7 +89,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
 
 
 def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query") -> Figure:
-    """Draw effectiveness against queries per second, and join the systems that no other beats in both.
+    """Draw effectiveness against queries per second; a line joins the systems that no other beats in both.
 
     Args:
         table: ``name``, a column for the measure, and one for the time.
@@ -97,7 +97,7 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
         time: the column of the time of a query in milliseconds, such as ``mrt`` of ``pt.Experiment``.
 
     Returns:
-        A matplotlib figure; each system has a colour and a form of its own, explained beside the chart.
+        A matplotlib figure; each system has its own colour and marker, explained beside the chart.
 
     Raises:
         ChartError: a column is missing, or a time is not above 0.
@@ -131,13 +131,13 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
 
 
 def _beaten(i: int, speed: npt.NDArray[np.float64], value: npt.NDArray[np.float64]) -> bool:
-    """Say whether another system is as fast and as good, and more than that in one."""
+    """Whether another system is at least as fast and as good, and better in one of both."""
     as_good = (speed >= speed[i]) & (value >= value[i])
     return bool((as_good & ((speed > speed[i]) | (value > value[i]))).any())
 
 
 def _long(measure: str, found: Iterable[object]) -> str:
-    """Give the name that a table has for a measure of the paper's; any other name is as it is."""
+    """Return the table's name of a measure of the paper; any other name unchanged."""
     known = set(map(str, found))
     named = [name for name, short in SHORT_NAMES.items() if short == measure and name in known]
     return measure if measure in known or not named else named[0]
@@ -148,7 +148,7 @@ def _short(measure: str) -> str:
 
 
 def _has(table: pd.DataFrame, what: str, found: object, *wanted: str) -> None:
-    """Raise an error that lists what is found where one of the wanted is missing."""
+    """Refuse a table that lacks one of the wanted; the error lists what it has."""
     known = [str(name) for name in dict.fromkeys(found)]  # type: ignore[call-overload]
     for name in wanted:
         if name not in known:

@@ -1,4 +1,4 @@
-"""What can go wrong in an explanation."""
+"""Errors of explanations."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ class ExplainError(MathAMRError):
 class AlignmentError(ExplainError):
     """Vectors do not belong to a graph, or two posts cannot be compared."""
 
-    def __init__(self, post: str, reason: str) -> None:
-        super().__init__(post, reason)
-        self.post, self.reason = post, reason
-
-    def __str__(self) -> str:
-        return f"post {self.post!r}: {self.reason}. Give the vectors that one model made of these very graphs."
+    post: str
+    reason: str
+    template = "post {post!r}: {reason}."
+    advice = "Give graphs and the vectors that one model computed from them."
 
 
 class ChartError(ExplainError):
-    """A table does not have what a chart is to show."""
+    """A table lacks a column or a value that a chart needs."""
 
-    def __init__(self, what: str, wanted: str, found: list[str]) -> None:
-        super().__init__(what, wanted, found)
-        self.what, self.wanted, self.found = what, wanted, found
+    what: str
+    wanted: str
+    found: list[str]
+    template = "the {what} {wanted!r} cannot be drawn; the table has {listed}."
 
-    def __str__(self) -> str:
-        return f"the {self.what} {self.wanted!r} cannot be drawn; the table has {', '.join(self.found) or 'none'}."
+    @property
+    def listed(self) -> str:
+        """What the table has instead."""
+        return ", ".join(self.found) or "none"

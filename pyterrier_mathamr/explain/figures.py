@@ -1,4 +1,4 @@
-"""What the pictures made by matplotlib (extra ``plots``) share: a figure without windows, and how it is saved."""
+"""Figures of matplotlib (extra ``plots``): made without windows, saved as the same bytes each time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure that belongs to no window, so that none is left open.
+    """Make an empty figure that belongs to no window.
 
     Args:
         width: in inches.
@@ -39,9 +39,8 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
     """Write a picture or figure; the same one gives the same bytes.
 
     Args:
-        drawing: what a function of this room gave.
-        path: the file; its ending says the form: ``.svg``, and of figures also ``.png`` and ``.pdf``. Its
-            folder is made where it is missing.
+        drawing: the result of a function of this room.
+        path: the file, ``.svg``, or for figures also ``.png`` or ``.pdf``; its folder is created if necessary.
 
     Returns:
         The path.

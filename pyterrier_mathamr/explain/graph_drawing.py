@@ -10,8 +10,8 @@
     │           └─ :ARG1 ─ FORMULA_0 ─────────────────▶│ OPT  eq ─┬─ SUP …   SLT x ─ = ─ 2 │ │
     └───────────────────────────────────────────────────────────────────────────────────────┘
 
-A general layout of graphs (layers, springs) mixes the formulas with the text and crosses lines from about 50 nodes on.
-A MathAMR+ graph is nearly a tree of known parts, so here each part has its own place, and no line crosses a node.
+A general graph layout (layers, springs) mixes formulas with text, and its lines cross from about 50 nodes on. A
+MathAMR+ graph is nearly a tree of known parts, so here each part has its own place, and no line crosses a node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MARGIN, _PAD, _HEAD, _BETWEEN = 14.0, 10.0, 24.0, 8.0
 _GUTTER = 46.0  # between a sentence and its formulas
 _LEGEND = (("concept", "concept or constant"), ("placeholder", "formula"), ("opt", "operator tree (OPT)"),
            ("slt", "symbol layout tree (SLT)"))  # fmt: skip
-_SCRIPTS = "dashed: a node that stands elsewhere · SLT edges: a above, b below, o over, u under, w within, e element"
+_SCRIPTS = "dashed: a node drawn elsewhere · SLT edges: a above, b below, o over, u under, w within, e element"
 
 
 def draw_graph(
@@ -40,12 +40,12 @@ def draw_graph(
 
     Args:
         graph: of a post or query. Texts and LaTeX are shown where it has them.
-        theme: ``light`` or ``dark`` ground.
-        label_length: longer labels are cut; pointing at a node shows it whole.
-        formula_width: of a row of a symbol layout tree before it is broken, in pixels.
+        theme: ``light`` or ``dark`` background.
+        label_length: longer labels are cut; pointing at a node shows the whole label.
+        formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
 
     Returns:
-        The picture. Its size grows with the number of nodes, not its letters: look at a large one by scrolling.
+        The picture. Its size grows with the number of nodes, the size of its text does not.
 
     Raises:
         ConfigError: there is no such theme; MissingPlaceholderError: a formula has no node.
@@ -65,7 +65,7 @@ class _Box(NamedTuple):
 
 
 class _Drawing:
-    """A drawing in progress: first the sizes of all parts, then from top to bottom the paint."""
+    """A drawing in progress: first the sizes of all parts, then the painting from top to bottom."""
 
     def __init__(self, graph: MathAMRGraph, colours: Palette, label_length: int, formula_width: float) -> None:
         self.graph, self.colours = graph, colours
@@ -74,7 +74,7 @@ class _Drawing:
         self.canvas = Canvas()
 
     def draw(self) -> Picture:
-        """Paint title, legend, the joint and each sentence."""
+        """Paint title, legend, the joint part and each sentence."""
         parts = self.parts
         bands = [part for part in (parts.joint, *parts.sentences) if part]
         trees = [self._spread(part) for part in bands]
@@ -162,13 +162,13 @@ class _Drawing:
 
     @staticmethod
     def _role(node: PartNode) -> str:
-        """The edge label as it is shown: ``:slt-n`` as ``n``, which the layout knows."""
+        """Return the edge label that is shown: ``n`` for ``:slt-n``, as the layout knows it."""
         return node.role.removeprefix(":slt-") if node.parent >= 0 else ""
 
     def _band(self, part: Sequence[PartNode], tree: Placed, boxes: Sequence[_Box], top: float, right: float) -> None:
         """Paint a sentence, the boxes of its formulas, and a line from each placeholder to its box.
 
-        Boxes mostly lie below their placeholders; the first line turns last, so these lines do not cross.
+        Boxes are mostly below their placeholders; the first line turns last, so these lines do not cross.
         """
         lead = self._lead(part)
         if part[0].role:

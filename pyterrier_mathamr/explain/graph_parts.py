@@ -1,8 +1,8 @@
-"""The parts of a MathAMR+ graph that a drawing shows apart: its sentences and the two trees of each formula.
+"""The parts of a MathAMR+ graph that a drawing separates: its sentences and the two trees of each formula.
 
-What is in no sentence (``multi-sentence`` itself, formulas that the parser dropped) is a part of its own, the joint.
-An edge back to a node that stands elsewhere becomes a leaf of the same label, both then with the variable that they
-have in Penman notation, so that no line crosses the picture.
+Nodes in no sentence (``multi-sentence`` itself, formulas that the parser dropped) are a part of their own, the joint.
+An edge back to a node drawn elsewhere becomes a leaf of the same label, both then with their variable in Penman
+notation, so that no line crosses the picture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PartNode:
 
     Attributes:
         label: concept, constant or formula symbol; with its variable where the node is mentioned elsewhere.
-        full: what is told about the node on demand.
+        full: the whole label with its variable, shown on demand.
         parent: index of its parent in the part, -1 for the part's root.
         role: of the edge from its parent; of a sentence's root, of the edge from the joint.
         formula: ``i`` of the placeholder ``FORMULA_i``, otherwise -1.
@@ -40,7 +40,7 @@ class GraphParts:
     """The nodes of each part, parents before children.
 
     Attributes:
-        joint: what is in no sentence; empty in a graph of one sentence.
+        joint: nodes in no sentence; empty in a graph of one sentence.
         sentences: one for each sentence.
         opts: the operator tree of each formula, empty where it has none.
         slts: the symbol layout tree of each formula.
@@ -59,7 +59,7 @@ def parts_of(graph: MathAMRGraph) -> GraphParts:
         graph: of a post.
 
     Returns:
-        Its parts; each node of the graph is in exactly one, besides leaves that mention it.
+        Its parts; each node of the graph is in exactly one, beside leaves that mention it.
 
     Raises:
         MissingPlaceholderError: a formula has no node; GraphError: the edges are not in writing order.
@@ -106,7 +106,7 @@ def _nodes(parts: list[_Part]) -> tuple[tuple[PartNode, ...], ...]:
 
 
 class _Part:
-    """A part that grows along the edges as written."""
+    """A part that grows along the edges in writing order."""
 
     def __init__(self, amr: AmrGraph, mentioned: frozenset[int]) -> None:
         self.amr, self.mentioned = amr, mentioned
@@ -114,14 +114,14 @@ class _Part:
         self.index: dict[int, int] = {}
 
     def add(self, node: int, role: str, source: int, formula: int) -> None:
-        """Add a node that stands here."""
+        """Add a node of this part."""
         full = self._full(node)
         label = full if node in self.mentioned else self.amr.labels[node]
         self.index[node] = len(self.nodes)
         self.nodes.append(PartNode(label, full, self.index.get(source, -1), role, formula))
 
     def mention(self, node: int, role: str, source: int) -> None:
-        """Add a leaf for a node that stands elsewhere."""
+        """Add a leaf for a node drawn elsewhere."""
         full = self._full(node)
         self.nodes.append(PartNode(full, f"again {full}", self.index[source], role, again=True))
 

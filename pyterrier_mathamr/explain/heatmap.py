@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = "cividis"  # reads the same for people of every colour vision, and in grey
+_COLOURS = "cividis"  # looks the same with every colour vision, and in grey
 _WRITTEN = 600  # cells; more are too small for their numbers
 
 
@@ -52,7 +52,7 @@ def similarities(
     query_nodes = virtual_nodes(query_graph, len(query_embs), query_post)
     doc_nodes = virtual_nodes(doc_graph, len(doc_embs), doc_post)
     if query_embs.shape[1:] != doc_embs.shape[1:]:
-        raise AlignmentError(doc_graph.id, f"vectors {doc_embs.shape} do not go with the query's {query_embs.shape}")
+        raise AlignmentError(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
     cosines = np.asarray(query_embs, dtype=np.float64) @ np.asarray(doc_embs, dtype=np.float64).T
     table: pd.DataFrame = pd.DataFrame(
         cosines, pd.MultiIndex.from_frame(query_nodes), pd.MultiIndex.from_frame(doc_nodes)
@@ -69,8 +69,8 @@ def draw_similarities(table: pd.DataFrame, *, title: str = "", label_length: int
         label_length: longer labels are cut.
 
     Returns:
-        A matplotlib figure; lines part formulas, sentences and document. A formula's label begins with the number by
-        which sentences name it (``3`` for FORMULA_3). Up to 600 cells have their numbers.
+        A matplotlib figure; lines separate formulas, sentences and document. A formula's label begins with its number
+        in the sentences (``3`` for FORMULA_3). Up to 600 cells show their numbers.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -103,7 +103,7 @@ def draw_similarities(table: pd.DataFrame, *, title: str = "", label_length: int
 
 
 def _labels(axes: Axes, table: pd.DataFrame, length: int, size: int) -> None:
-    """Write the labels as they are, dollars and all, and part the kinds by lines."""
+    """Write the labels without reading their dollars as math, and separate the kinds by lines."""
     ground = "black"
     for axis, index, line in ((axes.yaxis, table.index, axes.axhline), (axes.xaxis, table.columns, axes.axvline)):
         names = [shortened(_name(*entry), length) for entry in index]
@@ -120,7 +120,7 @@ def _labels(axes: Axes, table: pd.DataFrame, length: int, size: int) -> None:
 
 
 def _name(row: int, kind: str, label: str) -> str:
-    """Number a formula, since sentences name it by its number."""
+    """Add a formula's number, by which sentences refer to it."""
     named = kind == "formula" and not label.startswith("FORMULA_")
     return f"{row}: {label}" if named else str(label)
 

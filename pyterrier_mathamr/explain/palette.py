@@ -1,7 +1,7 @@
-"""Colours of the pictures: the eight of Okabe and Ito, which people of every colour vision can tell apart.
+"""Colours of the pictures: the eight of Okabe and Ito, which are distinct with every colour vision.
 
-A kind of node is told by its shape and place as well, never by colour alone. In each theme text has a contrast of at
-least 4.5 to what it stands on.
+Kinds of nodes differ in shape and place, too, never by colour alone. In each theme text has a contrast of at least 4.5
+to its background.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple, get_args
 from pyterrier_mathamr._common.errors import ConfigError
 
 Theme = Literal["light", "dark"]
-"""On which ground a picture is drawn."""
+"""The background of a picture."""
 
 BETTER, WORSE = "#0072B2", "#D55E00"
 """Blue and vermilion of Okabe and Ito."""
 
 
 class Paint(NamedTuple):
-    """How a kind of node is painted: the ground, its border, the text on it."""
+    """The colours of a kind of node: fill, border, text."""
 
     fill: str
     border: str
@@ -37,7 +37,7 @@ class Palette:
         text: headings.
         quiet: roles, edge labels.
         concept: of concepts and constants.
-        placeholder: of formulas, where they stand.
+        placeholder: of formulas in a sentence.
         opt: of operator trees.
         slt: of symbol layout trees.
     """
@@ -80,7 +80,7 @@ _PALETTES = {
 
 
 def palette(theme: Theme) -> Palette:
-    """Give the colours of a theme.
+    """Return the colours of a theme.
 
     Raises:
         ConfigError: there is no such theme.

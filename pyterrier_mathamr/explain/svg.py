@@ -1,7 +1,7 @@
 """`Picture`: an SVG file as a value, and `Canvas`, on which it is painted.
 
-Text is set in a monospaced font, so that its width is known without a font: a layout made here holds in every viewer.
-The picture needs nothing from outside, no script, style sheet or font.
+Text is monospaced, so that its width is known without the font and the layout fits in every viewer. The picture needs
+no script, style sheet or font file.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pyterrier_mathamr._common.errors import ConfigError
 from .palette import Paint
 
 FONT_SIZE = 11
-_ADVANCE = 0.61  # of the font size: DejaVu Sans Mono, Menlo and Liberation Mono lie between 0.600 and 0.602
+_ADVANCE = 0.61  # of the font size: DejaVu Sans Mono, Menlo and Liberation Mono are between 0.600 and 0.602
 _FONT = "'DejaVu Sans Mono', Menlo, 'Liberation Mono', Consolas, monospace"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0, escaped or not
 
 
 def picture_path(path: str | Path, endings: tuple[str, ...]) -> Path:
-    """Check the name of a picture's file and make its folder.
+    """Check the name of a picture's file and create its folder.
 
     Args:
         path: the file.
-        endings: those of the forms that the picture can have, such as ``.svg``.
+        endings: of the formats that the picture can have, such as ``.svg``.
 
     Raises:
         ConfigError: the name has another ending.
@@ -41,7 +41,7 @@ def picture_path(path: str | Path, endings: tuple[str, ...]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as SVG; notebooks show it by itself.
+    """A picture as SVG; notebooks show it.
 
     Attributes:
         svg: the whole file.
@@ -54,10 +54,10 @@ class Picture:
     height: int
 
     def save(self, path: str | Path) -> Path:
-        """Write the SVG file and give back its path.
+        """Write the SVG file and return its path.
 
         Args:
-            path: the file, ``….svg``; its folder is made where it is missing.
+            path: the file, ``….svg``; its folder is created if necessary.
 
         Raises:
             ConfigError: the name has another ending.
@@ -86,9 +86,9 @@ class Canvas:
             x: left border.
             y: middle.
             width: in pixels.
-            text: as it is shown.
+            text: the label.
             paint: its colours.
-            title: what a viewer shows where the pointer rests.
+            title: the tooltip.
             marks: the classes of the element; ``round``, ``dashed`` and ``strong`` change its form.
         """
         words = marks.split()
@@ -104,7 +104,7 @@ class Canvas:
         )
 
     def panel(self, x: float, y: float, width: float, height: float, fill: str, border: str, marks: str) -> None:
-        """Paint the ground of a group."""
+        """Paint the background of a group."""
         self._parts.append(
             f'<rect class="{marks}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="6"'
             f' fill="{fill}" stroke="{border}"/>'
@@ -133,13 +133,13 @@ class Canvas:
         )
 
     def picture(self, width: float, height: float, ground: str, title: str) -> Picture:
-        """Put the elements on a ground.
+        """Return the picture of the elements on a background.
 
         Args:
             width: in pixels, rounded up.
             height: the same.
-            ground: colour behind everything.
-            title: what the picture shows, for those who do not see it.
+            ground: the background colour.
+            title: the alternative text.
         """
         across, down = int(width + 0.999), int(height + 0.999)
         svg = (
@@ -152,7 +152,7 @@ class Canvas:
 
 
 def xml_text(text: str) -> str:
-    """Escape text for XML; characters that XML cannot hold are shown as �."""
+    """Escape text for XML; characters that XML forbids become �."""
     return escape(_FORBIDDEN.sub("\ufffd", text))
 
 
@@ -164,11 +164,11 @@ def columns(text: str) -> int:
 
 
 def text_width(text: str, size: int = FONT_SIZE) -> float:
-    """Give the width of a line of text in pixels."""
+    """Compute the width of a line of text in pixels."""
     return columns(text) * size * _ADVANCE
 
 
 def shortened(text: str, limit: int) -> str:
-    """Cut a text to so many characters, the last then an ellipsis; white space is made one blank."""
+    """Cut a text to at most ``limit`` characters, with an ellipsis; white space becomes one blank."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

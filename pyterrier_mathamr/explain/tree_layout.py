@@ -1,12 +1,12 @@
-"""Places for the nodes of a tree, in two forms; neither recurses, so a chain of 10,000 nodes is laid out as well.
+"""Two layouts of trees, without recursion, so that a chain of 10,000 nodes is no problem.
 
 ``spread``: a row for each leaf, the first child beside its parent, for AMR and operator trees::
 
     equal-01 ─┬─ :ARG1 ─ FORMULA_0
               └─ :ARG2 ─ zero
 
-``flow``: a row of symbols that is broken like text, for symbol layout trees; what stands above, below or within a
-symbol hangs under it::
+``flow``: a row of symbols that is broken like text, for symbol layout trees; symbols above, below or within another
+hang under it::
 
     x ─ + ─ y ─ =
     │a 2
@@ -29,9 +29,9 @@ class Node(NamedTuple):
     """A node to be placed.
 
     Attributes:
-        label: as it is shown.
+        label: the shown text.
         parent: index of its parent, less than its own; -1 for the root, which comes first.
-        role: of the edge from its parent, as it is shown.
+        role: the shown label of the edge from its parent.
     """
 
     label: str
@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where the nodes of a tree lie.
+    """The places of the nodes of a tree.
 
     Attributes:
         x: left borders, from 0.
@@ -48,8 +48,8 @@ class Placed(NamedTuple):
         widths: of the nodes.
         lines: an SVG path for each edge, relative to the same origin.
         roles: where the edge label of each node begins (left end of its base line), ``None`` where it has none.
-        width: of all.
-        height: of all.
+        width: of the tree.
+        height: of the tree.
     """
 
     x: list[float]
@@ -62,7 +62,7 @@ class Placed(NamedTuple):
 
 
 def spread(nodes: Sequence[Node]) -> Placed:
-    """Give each leaf a row and put each parent before its first child.
+    """Place each leaf in a row of its own and each parent before its first child.
 
     Args:
         nodes: each after its parent.
@@ -97,7 +97,7 @@ def spread(nodes: Sequence[Node]) -> Placed:
 
 
 def flow(nodes: Sequence[Node], limit: float) -> Placed:
-    """Set the symbols of a layout tree in rows, broken where they would be wider than a limit.
+    """Place the symbols of a layout tree in rows that are broken at a maximal width.
 
     Args:
         nodes: each after its parent; the role ``n`` leads to the next symbol of a row.
@@ -111,7 +111,7 @@ def flow(nodes: Sequence[Node], limit: float) -> Placed:
     children = _children(nodes)
     following = [next((child for child in below if nodes[child].role == _NEXT), -1) for below in children]
     hanging = [[child for child in below if child != after] for below, after in zip(children, following, strict=True)]
-    room = [text_width(node.role) + _INDENT + 4 for node in nodes]  # before what hangs under a symbol
+    room = [text_width(node.role) + _INDENT + 4 for node in nodes]  # before the symbols that hang under it
     x, y = [0.0] * size, [0.0] * size  # of a symbol within its row of symbols, then absolute
     wide, high = [0.0] * size, [0.0] * size  # of a row of symbols, kept at its first
     for first in reversed(range(size)):
@@ -148,7 +148,7 @@ def _break_row(
     place: tuple[list[float], list[float]],
     limit: float,
 ) -> tuple[float, float]:
-    """Place the symbols of a row, from its first on, relative to its origin; give its width and height."""
+    """Place the symbols of a row, from its first on, relative to its origin, and return its width and height."""
     across, down, deepest, widest = 0.0, 0.0, ROW, 0.0
     node = first
     while node >= 0:
@@ -165,7 +165,7 @@ def _break_row(
 
 
 def _joint(x: Sequence[float], y: Sequence[float], widths: Sequence[float], node: int, after: int) -> tuple[float, ...]:
-    """Join a symbol to the next, or show by a stub on each side that the row goes on below."""
+    """Join a symbol to the next, or draw a stub where the row is broken."""
     end = x[node] + widths[node]
     return (end, y[node], x[after], y[after]) if y[after] == y[node] else (end, y[node], end + 7, y[node])
 

@@ -109,9 +109,9 @@ def test_an_option_is_refused_when_given_and_when_set(option: str, value: object
 
 
 def test_a_rule_says_what_it_allows() -> None:
-    with pytest.raises(ConfigError, match="candidates=0 is not possible; use an integer, 1 or more, or None"):
+    with pytest.raises(ConfigError, match="candidates=0 is not accepted; give an integer, 1 or more, or None"):
         Checked(candidates=0)
-    with pytest.raises(ConfigError, match="use 'exact' or 'approximate'"):
+    with pytest.raises(ConfigError, match="give 'exact' or 'approximate'"):
         Checked(search="fast")
 
 

@@ -52,5 +52,5 @@ def test_vectors_of_another_graph_are_refused() -> None:
     with pytest.raises(AlignmentError, match="2 vectors for 1 formulas, 2 sentences") as caught:
         alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS[:2])
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
-    with pytest.raises(AlignmentError, match="do not go with"):
+    with pytest.raises(AlignmentError, match="do not fit"):
         alignment(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))

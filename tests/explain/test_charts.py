@@ -59,7 +59,7 @@ def test_the_heat_map_has_a_cell_for_each_pair_and_frames_the_best_of_each_row(t
 
 
 def test_vectors_of_other_graphs_are_refused() -> None:
-    with pytest.raises(AlignmentError, match="do not go with"):
+    with pytest.raises(AlignmentError, match="do not fit"):
         similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
 
 

@@ -58,7 +58,7 @@ def test_json_gives_the_same_configuration_back() -> None:
 
 def test_unknown_options_are_all_named() -> None:
     for options in ({"laiers": 2, "heads": 8, "hidden": 32}, {"training": {"laiers": 2, "heads": 8, "beta": 0.5}}):
-        with pytest.raises(ConfigError, match=r"\['heads', 'laiers'\].*use .*beta") as caught:
+        with pytest.raises(ConfigError, match=r"\['heads', 'laiers'\].*give .*beta") as caught:
             MathAMRConfig.from_dict(options)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
