@@ -29,6 +29,7 @@ from typing import Any
 
 import pandas as pd
 
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.formula import FormulaStore
@@ -296,7 +297,7 @@ class ModelArtifacts:
             train(checkpoint).save(path)
             shutil.rmtree(checkpoint)
 
-        self.stages.run("train", path, {**self.origin, **settings}, build)
+        self.stages.run("train", path, {**self.origin, **settings}, build, update=_with_todays_options)
         return MathAMR.from_pretrained(path, text=text)
 
     def answers(self, model: MathAMR) -> MathAMRIndex:
@@ -322,6 +323,16 @@ class ModelArtifacts:
             lambda: index_documents(graphs.ids(), graphs, model, index, verbose=self.verbose, visual_ids=visual_ids),
         )
         return index
+
+
+def _with_todays_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """Give a recorded configuration the options of today: without removed ones, new ones at their defaults."""
+    if "config" not in settings:
+        return settings
+    try:
+        return {**settings, "config": json.loads(MathAMRConfig.from_dict(settings["config"]).to_json())}
+    except ConfigError:  # a removed option had another value than its default
+        return settings
 
 
 def measured_formulas(rankings: Rankings, found: TopicSet) -> pd.DataFrame:

@@ -74,12 +74,14 @@ def mine_negatives(
     room = depth + max(map(len, forbidden.values()), default=0)
     if miner == "bm25":
         ranking = _search_bm25(source, forbidden, candidates, room, verbose)
-    elif miner == "model" and graphs is not None and model is not None:
+    elif miner == "model":
+        if graphs is None or model is None:
+            raise ConfigError("model", model, "a model, with graphs=, to mine with it")
         ranking = _search_model(graphs, model, forbidden, candidates, room, verbose)
     elif miner == "tags":
         ranking = _search_tags(source, pairs, forbidden, room)
     else:
-        raise ConfigError("miner", miner, f"one of {', '.join(map(repr, MINERS))}; 'model' with graphs and a model")
+        raise ConfigError("miner", miner, f"one of {', '.join(map(repr, MINERS))}")
     found: defaultdict[str, list[str]] = defaultdict(list)
     for question, docno in ranking:
         if docno not in forbidden[question] and len(found[question]) < depth:

@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -163,7 +163,7 @@ class Report:
         return {
             "title": self.title,
             "settings": dict(self.settings),
-            "stages": [stage.to_dict() for stage in self.stages],
+            "stages": [asdict(stage) for stage in self.stages],
             "tables": _records(self.tables),
             "notes": list(self.notes),
             "published": _records(self.published),

@@ -12,7 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.json_text import parse_json
@@ -113,7 +113,8 @@ def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
     """Read the valid lines; an invalid one is skipped with a warning that names it."""
     if not path.is_file():
         raise SourceError(path)
-    with _open(path) as lines:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -126,12 +127,6 @@ def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
             else:
                 text = f"{path}:{number}: not a JSON object with the texts {', '.join(_FIELDS)}; the line is skipped"
                 warnings.warn(MathAMRWarning(text), stacklevel=2)
-
-
-def _open(path: Path) -> IO[str]:
-    if path.suffix == ".gz":
-        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8"))
-    return path.open(encoding="utf-8")
 
 
 def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set[str]]:

@@ -41,10 +41,6 @@ class StageRecord:
     resumed: bool
     settings: Mapping[str, Any]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain values for JSON."""
-        return asdict(self)
-
 
 class Stages:
     """Runs stages one after another and keeps their records.
@@ -60,7 +56,15 @@ class Stages:
         self._say = say
         (workdir / "stages").mkdir(parents=True, exist_ok=True)
 
-    def run(self, name: str, artifact: Path, settings: Mapping[str, Any], build: Callable[[], object]) -> None:
+    def run(
+        self,
+        name: str,
+        artifact: Path,
+        settings: Mapping[str, Any],
+        build: Callable[[], object],
+        *,
+        update: Callable[[dict[str, Any]], Mapping[str, Any]] = dict,
+    ) -> None:
         """Do a stage, or skip it if it is finished.
 
         Args:
@@ -68,6 +72,7 @@ class Stages:
             artifact: what the stage makes; without it, a recorded stage is done again.
             settings: everything that the artifact depends on, as plain values for JSON.
             build: makes the artifact, or completes that of a run that was killed.
+            update: brings recorded settings of an earlier release into today's form.
 
         Raises:
             SettingsChangedError: the stage was started or finished with other settings.
@@ -75,7 +80,7 @@ class Stages:
         wanted = json.loads(json.dumps(settings))
         file = self.workdir / "stages" / f"{name}.json"
         stored = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": wanted}
-        if stored["settings"] != wanted:
+        if update(stored["settings"]) != wanted:
             raise SettingsChangedError(self.workdir, name, stored["settings"], wanted)
         if "seconds" in stored and artifact.exists():
             self.records.append(StageRecord(**{**stored, "resumed": True}))
@@ -90,7 +95,7 @@ class Stages:
             error.add_note(f"the finished steps before {name!r} are kept in {self.workdir}")
             raise
         record = self._record(name, start, wanted)
-        write_whole(file, json.dumps(record.to_dict(), indent=1) + "\n")
+        write_whole(file, json.dumps(asdict(record), indent=1) + "\n")
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:

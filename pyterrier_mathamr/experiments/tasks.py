@@ -150,13 +150,15 @@ def run_task2(
 
     Raises:
         SettingsChangedError: ``workdir`` has a finished stage with other settings.
-        ConfigError: ``config`` and ``model`` are both given.
+        ConfigError: ``config`` and ``model`` are both given, or there is no year.
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
+    when = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
+    if not when:
+        raise ConfigError("years", years, "at least one year")
     own, encoder = _prepared(path, workdir, config, model, verbose)
     shared, index = own.shared, own.formulas(encoder)
-    when = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
     tables, speeds, by_topic = zip(*(_measure_year(shared, encoder, index, year) for year in when), strict=True)
     paper = published()
     report = Report(

@@ -22,18 +22,6 @@ Split = Literal["validation", "test"]
 """The known-item questions to choose by, and those to report."""
 
 
-class JudgedTopics(NamedTuple):
-    """Topics and their judgements.
-
-    Attributes:
-        topics: ``qid`` and the columns of the task.
-        qrels: ``qid``, ``docno``, ``label``.
-    """
-
-    topics: pd.DataFrame
-    qrels: pd.DataFrame
-
-
 class TopicSet(NamedTuple):
     """Topics, their judgements and their graphs.
 
@@ -49,7 +37,9 @@ class TopicSet(NamedTuple):
     graphs: GraphStore
 
 
-def judged_topics(collection: ARQMathCollection, year: int | str, answers: Container[DocNo]) -> JudgedTopics:
+def judged_topics(
+    collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Read the topics of Task 1 that have a relevant answer among those that can be found.
 
     Args:
@@ -59,8 +49,8 @@ def judged_topics(collection: ARQMathCollection, year: int | str, answers: Conta
             ideal ranking on a part of the release and nothing on the whole release.
 
     Returns:
-        Topics (``title`` and ``body`` as HTML with the ids of the formulas, ``query`` as text with ``$…$``) and
-        judgements.
+        Topics, ``qid, query, title, body`` (``title`` and ``body`` as HTML with the ids of the formulas, ``query`` as
+        text with ``$…$``), and judgements, ``qid, docno, label``.
 
     Raises:
         NoRelevantTopicError: there is no such topic.
@@ -75,7 +65,7 @@ def judged_topics(collection: ARQMathCollection, year: int | str, answers: Conta
     if not topics:
         raise NoRelevantTopicError(collection.path, year, RELEVANT)
     qrels = pd.DataFrame([row for row in graded if row[0] in relevant], columns=["qid", "docno", "label"])
-    return JudgedTopics(pd.DataFrame(topics, columns=["qid", "query", "title", "body"], dtype=str), qrels)
+    return pd.DataFrame(topics, columns=["qid", "query", "title", "body"], dtype=str), qrels
 
 
 def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFrame:

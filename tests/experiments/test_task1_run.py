@@ -52,6 +52,10 @@ def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
 
 
 def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
+    file = workdir / "stages" / "train.json"
+    record = json.loads(file.read_text())
+    record["settings"]["config"] |= {"aggregation": "mean", "sentence_dropout": 0.0}  # as an earlier release wrote it
+    file.write_text(json.dumps(record))
     again = run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {
         *("formulas", "graphs", "train", "bm25", "index")
@@ -63,6 +67,13 @@ def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, work
 def test_another_configuration_needs_another_folder(report: Report, workdir: Path) -> None:
     with pytest.raises(SettingsChangedError, match="layers': 1"):
         run_arqmath(SAMPLE, "sample", workdir, config=TINY.replace(layers=2), verbose=False)
+    file = workdir / "stages" / "train.json"
+    record = json.loads(text := file.read_text())
+    record["settings"]["config"]["aggregation"] = "attention"  # a removed option
+    file.write_text(json.dumps(record))
+    with pytest.raises(SettingsChangedError, match="aggregation"):
+        run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
+    file.write_text(text)
 
 
 def test_a_trained_model_is_used_without_training(report: Report, workdir: Path, tmp_path: Path) -> None:

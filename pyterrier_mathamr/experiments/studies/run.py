@@ -67,6 +67,8 @@ def run_study(
         raise ConfigError("workers", workers, "a whole number of at least 0")
     say = to_stderr if verbose else lambda text: None
     wanted = tuple(map(str, years))
+    if not wanted:
+        raise ConfigError("years", years, "at least one year")
     shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say)
     jobs = study_jobs(study, shared, scale, wanted, seeds, changes or {}, device)
     shared.prepare(wanted, task2=study.task2)

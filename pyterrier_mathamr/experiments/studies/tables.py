@@ -136,10 +136,6 @@ class StudyTables:
         table: pd.DataFrame = pd.DataFrame(lines, columns=columns)
         return table
 
-    def every_system(self, topics: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
-        """Compute :meth:`mean` of every system of every condition."""
-        return self.mean(topics, measures, self._systems())
-
     def against_bm25(self, topics: Sequence[str], measure: str) -> pd.DataFrame:
         """Test every system of every condition against BM25, corrected for the tests of this table only.
 
@@ -149,7 +145,7 @@ class StudyTables:
         """
         bm25 = self.results.mean_over_seeds((REFERENCE, BM25), topics, measure)
         lines = []
-        for condition, system in self._systems():
+        for condition, system in self.systems():
             values = self.results.mean_over_seeds((condition, system), topics, measure)
             outcome = paired_test(values, bm25, len(self.study.conditions) * (len(self.study.strategies) - 1))
             lines.append({"condition": condition, "system": system, "measure": measure, **outcome.columns()})
@@ -181,23 +177,15 @@ class StudyTables:
 
     def order(self) -> pd.DataFrame:
         """Rank the rows by nDCG', here and in the paper; ranks, not figures, since scales differ."""
-        rows = [row for row in self.rows if row.published is not None]
-        means = [float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean()) for row in rows]
-        printed = []
-        for row in rows:
-            cell = row.published
-            figure = published().tables[cell.table].figure(cell.row, cell.column) if cell else None
-            printed.append(figure.value if figure else float("nan"))
-        table: pd.DataFrame = pd.DataFrame(
-            {
-                "condition": [row.condition for row in rows],
-                "system": [row.strategy for row in rows],
-                "place here": pd.Series(means, dtype=float).rank(ascending=False, method="min").astype("Int64"),
-                "place in the paper": pd.Series(printed, dtype=float)
-                .rank(ascending=False, method="min")
-                .astype("Int64"),
-            }
-        )
+        lines = []
+        for row in self.rows:
+            if (cell := row.published) is not None:
+                figure = published().tables[cell.table].figure(cell.row, cell.column)
+                mean = float(self.results.mean_over_seeds(row.key, self.years, MAIN).mean())
+                lines.append((*row.key, mean, figure.value if figure else float("nan")))
+        table = pd.DataFrame(lines, columns=["condition", "system", "place here", "place in the paper"])
+        for name in table.columns[2:]:
+            table[name] = table[name].astype(float).rank(ascending=False, method="min").astype("Int64")
         return table
 
     def _references(self, topics: Sequence[str]) -> list[Key]:
@@ -211,7 +199,7 @@ class StudyTables:
         done = self._measured()
         return tuple(row for row in rows if row.key in done and (row.against is None or row.against in done))
 
-    def _systems(self) -> list[Key]:
+    def systems(self) -> list[Key]:
         """List every measured system of every condition."""
         keys = [(condition.name, system) for condition in self.study.conditions for system in self.study.strategies]
         done = self._measured()

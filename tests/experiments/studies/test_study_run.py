@@ -207,6 +207,8 @@ def test_wrong_options_are_refused_before_anything_is_made(tmp_path: Path) -> No
         run_study("paper/4.6", SAMPLE, tmp_path / "w", preset="tiny")
     with pytest.raises(ConfigError, match="layers"):
         run_study("paper/4.6", SAMPLE, tmp_path / "w", changes={"layers": -1}, verbose=False)
+    with pytest.raises(ConfigError, match="years"):
+        run_study("paper/4.6", SAMPLE, tmp_path / "w", years=[])
     with pytest.raises(ConfigError, match="pairs"):
         run_study("ablation/pairs", SAMPLE, tmp_path / "w", verbose=False)
     assert not (tmp_path / "w" / "graphs.mathamr").exists()
