@@ -5,13 +5,12 @@
 The batch has the paper's size: graphs of 156 nodes and 320 directed edges, 532 relations whose frequencies fall like
 1/rank (a few roles are everywhere, most are rare), hidden 64, 64 bases. The layers share their weights; the outputs
 must agree before anything is timed. Our time includes sorting the edges, which the layers of an encoder share. Times
-are of the processor on a CPU, of the clock on a GPU. Memory is what the layer adds at its peak: of the process on a
-CPU (each layer in a process of its own), of torch's allocator on a GPU.
+are CPU time on a CPU and wall-clock time on a GPU. Memory is what the layer adds at its peak: of the process on a CPU
+(each layer in a process of its own), of torch's allocator on a GPU.
 
-The floor is what no such layer can avoid, at the speed that the machine has for one large product and one large copy:
-the multiplications of equation 2.4 and of its gradients with as few rows as the plan finds, and each array written and
-read once where it is needed, in copies as large as the rows. Sorting, the hundreds of small products and fresh memory
-make up the rest.
+The floor is the work that no such layer can avoid, at this machine's speed for one large product and one large copy:
+the multiplications of equation 2.4 and of its gradients with as few rows as the plan finds, and writing and reading
+each array once. The rest is sorting, hundreds of small products and memory allocation.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def batch_of(graphs: int, device: str) -> Batch:
 
 
 def layer_of(name: str, device: str) -> torch.nn.Module:
-    """Make a layer; all three have the same weights."""
+    """Build a layer; all three have the same weights."""
     torch.manual_seed(1)
     state = RelationalGraphConv(HIDDEN, HIDDEN, RELATIONS, BASES).state_dict()
     layer = LAYERS[name](HIDDEN, HIDDEN, RELATIONS, BASES)
@@ -62,7 +61,7 @@ def step(layer: torch.nn.Module, batch: Batch) -> None:
 
 
 def floor(batch: Batch, device: str, ours: float) -> str:
-    """Say how many operations and bytes a step needs, the milliseconds they take, and how far from that we are."""
+    """Report the operations and bytes that a step needs, their milliseconds, and how far we are from that."""
     states, edges, relations = batch
     plan = RelationPlan.build(edges, relations, len(states), tile=1)
     nodes, rows, k = len(states), sum(plan.sizes), len(plan.sizes)
@@ -106,14 +105,14 @@ def peak(name: str, graphs: int, device: str) -> float:
         return (torch.cuda.max_memory_allocated() - before) / 2**20
     step(layer, batch_of(1, device))  # what torch itself needs
     layer.zero_grad()
-    CLEAR.write_text("5")  # the peak counts from here
+    CLEAR.write_text("5")  # the peak is measured from here
     before = resident("VmRSS")
     step(layer, batch)
     return (resident("VmHWM") - before) / 1024
 
 
 def resident(field: str) -> int:
-    """KiB of memory this process holds (``VmRSS``) or held at most (``VmHWM``); Linux only."""
+    """Return the KiB of memory of this process, now (``VmRSS``) or at its peak (``VmHWM``); Linux only."""
     return int(re.search(rf"{field}:\s+(\d+)", STATUS.read_text()).group(1))
 
 

@@ -1,4 +1,17 @@
-"""The model: R-GCN encoder, MaxSim, losses, training, checkpoints and transformers (MathAMR+, 3.3 to 3.5)."""
+"""The model: from graphs to vectors and scores (MathAMR+, 3.3 to 3.5).
+
+::
+
+    MathAMRGraph  ──tensors──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
+
+    config, options   what a model is: the paper's Table 4.5, and groups of options for what is added to it
+    encoder/          the network of the paper and MaxSim
+    variants/         what goes beyond the paper: text and bags as rows, weights in the score
+    tensors           graphs to arrays, as the configuration asks for
+    mathamr, files    `MathAMR`: configuration, vocabulary and weights, in memory and on disk
+    transformers      the same as stages of a PyTerrier pipeline
+    training/         pairs and graphs to a `MathAMR`
+"""
 
 from __future__ import annotations
 
@@ -18,8 +31,7 @@ from .errors import (
     TrainingError,
     UnsafeModelError,
 )
-from .identity import vectors_by
-from .mathamr import MathAMR
+from .mathamr import MathAMR, vectors_by
 from .options import ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 from .training.augment import augment
 from .training.distributed import is_first

@@ -99,6 +99,7 @@ class MathAMRConfig(Options):
 
     def __init__(
         self,
+        /,
         *,
         formulas: FormulaMode = "both",
         virtual_nodes: VirtualNodes = "hierarchy",

@@ -1,4 +1,4 @@
-"""Which device computes."""
+"""The device that computes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Find the device by name.
+    """Return the device of a name.
 
     Args:
-        name: such as ``cpu``, ``cuda`` or ``cuda:1``; ``None`` takes CUDA where there is one, else the CPU.
+        name: such as ``cpu``, ``cuda`` or ``cuda:1``; ``None`` for CUDA if there is a GPU, else the CPU.
 
     Raises:
         ConfigError: torch knows no such device, or this machine has none.
@@ -22,5 +22,7 @@ def choose_device(name: str | None) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError("device", name, f"a device that is here, or None ({str(error).splitlines()[0]})") from error
+        raise ConfigError(
+            "device", name, f"a device of this machine, or None ({str(error).splitlines()[0]})"
+        ) from error
     return device

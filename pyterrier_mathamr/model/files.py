@@ -1,9 +1,9 @@
-"""A model on disk: ``config.json``, ``vocabulary.json.gz``, ``weights.safetensors``. Nothing is ever unpickled.
+"""The files of a model: ``config.json``, ``vocabulary.json.gz``, ``weights.safetensors``. Nothing is unpickled.
 
 ::
 
     config.json          {"format": 1, "config": {…}, "vocabulary": <hash>, "weights": <sha256 of the file>,
-                          "vocabulary_file": <sha256 of the file>, "checksum": <of all that is above>}
+                          "vocabulary_file": <sha256 of the file>, "checksum": <of all of the above>}
     vocabulary.json.gz   labels and relations, see ``graph.Vocabulary``
     weights.safetensors  parameters and buffers of the encoder, float32 or float16
 """
@@ -44,7 +44,7 @@ BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What ``config.json`` says.
+    """The content of ``config.json``.
 
     Attributes:
         config: the model's options.
@@ -60,14 +60,14 @@ class Manifest:
     def identity(self) -> str:
         """Sha256 of configuration, vocabulary and weights, 64 hexadecimal digits.
 
-        Options at their defaults do not count, so that an option added by a later release changes no identity.
+        Options at their defaults are left out, so that an option added by a later release changes no identity.
         """
         parts = json.dumps([self.config.choices(), self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
 def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
-    """Give the bytes of ``weights.safetensors``, the same for the same weights.
+    """Return the bytes of ``weights.safetensors``, the same for the same weights.
 
     Args:
         weights: float tensors by name.
@@ -102,12 +102,12 @@ def find_folder(name: str | Path) -> Path:
 
 
 def short_name(folder: Path) -> str:
-    """Name a model's folder in the shortest way that :func:`find_folder` takes: a bundled one by its name."""
+    """Return the shortest name of a model's folder that :func:`find_folder` reads: a bundled one by its name."""
     return folder.name if folder.parent == BUNDLED else str(folder)
 
 
 def stored_dtype(folder: Path | None) -> str:
-    """Say whether the weights in a folder are ``float32`` or ``float16``; the former without a folder."""
+    """Return the type of the weights in a folder, ``float32`` or ``float16``; the former without a folder."""
     if folder is None:
         return "float32"
     with safe_open(folder / WEIGHTS, "pt") as file:
@@ -116,7 +116,7 @@ def stored_dtype(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the three files of a model from the hub, or take them from its cache.
+    """Fetch the three files of a model from the hub or its cache.
 
     Raises:
         ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
@@ -147,9 +147,8 @@ def read_manifest(folder: Path) -> Manifest:
         if version not in readable:
             problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
             raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
-        found = Manifest(
-            MathAMRConfig.from_dict(content["config"]), str(content["vocabulary"]), str(content["weights"])
-        )
+        config = MathAMRConfig.from_dict(content["config"])
+        found = Manifest(config, str(content["vocabulary"]), str(content["weights"]))
     except ModelFileError:
         raise
     except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
@@ -176,15 +175,15 @@ def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
 
 
 def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
-    """Read the weights as float32 and compare names, shapes and values; the first two before anything is allocated.
+    """Read the weights as float32 and check names and shapes, before anything is allocated, and values.
 
     Args:
         folder: the model's folder.
-        manifest: what ``config.json`` says.
-        build: makes the network that the configuration asks for.
+        manifest: the content of ``config.json``.
+        build: builds the network of the configuration.
 
     Raises:
-        ModelFileError: the file is damaged, of other names or shapes, or holds values that are no numbers.
+        ModelFileError: the file is damaged, or has other names, other shapes, or values that are not finite.
     """
     path = folder / WEIGHTS
     data = path.read_bytes()
@@ -197,15 +196,15 @@ def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module
         raise ModelFileError(path, f"no safetensors file ({error})") from error
     for name, tensor in weights.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise ModelFileError(path, f"{name!r} holds values that are no finite numbers")
+            raise ModelFileError(path, f"{name!r} has values that are not finite numbers")
     return weights
 
 
 def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> None:
-    """Compare the header of the weights with what the configuration asks for, on a device without memory."""
+    """Compare the header of the file with the network of the configuration, built on a device without memory."""
     with safe_open(path, "pt") as file:
         shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
-    if layers > len(shapes):  # each has weights of its own, and even empty ones take time to make
+    if layers > len(shapes):  # each layer has weights, and building even empty ones takes time
         raise ModelFileError(path, f"{len(shapes)} tensors, but the configuration asks for {layers:,} layers")
     try:
         with torch.device("meta"):
@@ -238,10 +237,10 @@ _SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has ne
 
 
 def model_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files and compare every checksum; give what is wrong, nothing where all is well.
+    """Read a model's files, compare every checksum, and yield what is wrong.
 
     Args:
-        folder: what ``MathAMR.save`` wrote.
+        folder: written by ``MathAMR.save``.
     """
     try:
         manifest = read_manifest(folder)
@@ -264,7 +263,7 @@ def model_faults(folder: Path) -> Iterator[MathAMRError]:
 
 
 def _named(error: MathAMRError | OSError, path: Path) -> MathAMRError:
-    """Give an error of the system the name of the file."""
+    """Return an error that names the file."""
     if isinstance(error, ModelFileError):
         return error
     reason = error.reason if isinstance(error, StoreError) else str(error)

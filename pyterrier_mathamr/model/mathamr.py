@@ -1,4 +1,4 @@
-"""`MathAMR`: a trained model, its files and its transformers."""
+"""`MathAMR`: a trained model, its files, its transformers and the identity of its vectors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Embeddings = npt.NDArray[np.float32]
 """float32 ``[n, d]`` with rows of unit length: formulas in order, sentences in order, the document last."""
 
 _NODE_BUDGET = 16_384
-_FEW_NODES = 1_024  # of a batch that one thread encodes as fast as several, with less than half of their work
+_FEW_NODES = 1_024  # one thread encodes a batch of so few nodes as fast as several, with less than half of their work
 
 
 class MathAMR:
@@ -56,9 +56,9 @@ class MathAMR:
     Args:
         config: its options.
         vocabulary: of labels and relations.
-        weights: parameters and buffers of the :class:`Encoder`, by name.
-        text: the text encoder of a model with text features, such as one with a cache; the configuration's
-            ``text_model`` where not given.
+        weights: parameters and buffers of the network, by name.
+        text: the text encoder of a model with text features, such as one with a cache; by default the configuration's
+            ``text_model``.
 
     Example::
 
@@ -108,12 +108,12 @@ class MathAMR:
     def untrained(
         cls, config: MathAMRConfig, graphs: Sequence[MathAMRGraph], *, text: TextEncoder | None = None
     ) -> MathAMR:
-        """Make the model that training on these graphs starts from.
+        """Build the model that training on these graphs starts from.
 
         Args:
-            config: its options. With ``features="text"``, ``layers=0`` and ``projection=text_dimension`` it gives the
-                text encoder's own vectors.
-            graphs: of the training posts; the vocabulary, and the directions or words of text, are taken from them.
+            config: its options. With ``features="text"``, ``layers=0`` and ``projection=text_dimension`` its vectors
+                are the text encoder's own.
+            graphs: of the training posts, which determine the vocabulary and the directions or words of text.
             text: see the class.
         """
         vocabulary = vocabulary_of(graphs, config)
@@ -125,12 +125,13 @@ class MathAMR:
         return cls(config, vocabulary, encoder.state_dict(), text=text)
 
     def save(self, path: str | Path, *, dtype: str | None = None) -> None:
-        """Write the model to a folder, all of it or nothing; a folder that exists is left alone.
+        """Write the model to a new folder, atomically.
 
         Args:
-            path: the folder to make.
+            path: a folder that does not exist yet.
             dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %. By default
-                that of the files it was opened from, so that a copy has the same :attr:`identity`, else ``float32``.
+                that of the files the model was opened from, so that a copy has the same :attr:`identity`, else
+                ``float32``.
 
         Raises:
             ConfigError: the folder exists, or another dtype.
@@ -146,7 +147,7 @@ class MathAMR:
             write_model(unfinished, manifest, vocabulary, weights)
 
     def verify(self) -> None:
-        """Read the model's files and compare every checksum; one that is not saved has none.
+        """Read the model's files and compare every checksum; a model that is not saved has none.
 
         Raises:
             ModelFileError: the first fault; ``mathamr verify`` lists all of them.
@@ -164,7 +165,7 @@ class MathAMR:
 
     @property
     def identity(self) -> str:
-        """Sha256 of configuration, vocabulary and weights: equal for a model and its saved copy."""
+        """Sha256 of configuration, vocabulary and weights, equal for a model and its saved copy."""
         if self._manifest is None:
             digest = hashlib.sha256(pack_weights(self.weights())).hexdigest()
             self._manifest = Manifest(self.config, self.vocabulary.hash, digest)
@@ -172,28 +173,24 @@ class MathAMR:
 
     @property
     def score_weights(self) -> ScoreWeights | None:
-        """What each kind of query row and the document vectors count; ``None`` for plain MaxSim."""
+        """The weights of query rows and document vectors in a score; ``None`` for plain MaxSim."""
         return ScoreWeights.of(self.config)
 
     def with_score_weights(self, weights: ScoreWeights) -> MathAMR:
-        """Give a model that encodes as this one does and scores by ``weights``, see also :func:`fit_score_weights`."""
+        """Return a model that encodes as this one does and scores with ``weights``; see :func:`fit_score_weights`."""
         return MathAMR(with_weights(self.config, weights), self.vocabulary, self.weights(), text=self.text)
 
     def weights(self) -> dict[str, Tensor]:
-        """Give the encoder's parameters and buffers by name, float32 on the CPU."""
+        """Return the network's parameters and buffers by name, float32 on the CPU."""
         if self._weights is None:
             self._weights = read_weights(*self._source(), self._build)
         return self._weights
 
     def encoder(self, device: str | None = None) -> nn.Module:
-        """Give the network in evaluation mode, built on first use.
-
-        Args:
-            device: where it computes; ``None`` takes CUDA where there is one, else the CPU.
-        """
+        """Return the network in evaluation mode on a device (see :meth:`encode`), built on first use."""
         place = choose_device(device)
         if str(place) not in self._encoders:
-            weights = self.weights()  # first: they show that the configuration asks for no more than there is
+            weights = self.weights()  # first: this checks that the configuration asks for no larger ones
             encoder = self._build()
             encoder.load_state_dict(weights)
             self._encoders[str(place)] = encoder.to(place).eval()
@@ -202,11 +199,11 @@ class MathAMR:
     def encode(
         self, graphs: Sequence[MathAMRGraph], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode posts; what a post is batched with changes its vectors by less than 1e-5 (docs/exactness.md).
+        """Encode posts; the other posts of a batch change vectors by less than 1e-5 (docs/exactness.md).
 
         Args:
             graphs: of posts.
-            device: where to compute; ``None`` takes CUDA where there is one, else the CPU.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
 
         Returns:
@@ -219,7 +216,7 @@ class MathAMR:
     def encode_tensors(
         self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
-        """Encode graphs that are arrays already, made with this model's vocabulary; see :meth:`encode`."""
+        """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`."""
         encoder, place = self.encoder(device), choose_device(device)
         results: list[Embeddings] = [np.empty((0, self.config.projection), np.float32)] * len(graphs)
         batches = batches_by_size([len(graph.nodes) for graph in graphs], _NODE_BUDGET)
@@ -232,49 +229,19 @@ class MathAMR:
         return results
 
     def doc_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> DocEncoder:
-        """Give a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``.
-
-        Args:
-            device: where to compute.
-            batch_size: documents that an indexing pipeline hands over at once.
-            verbose: show progress.
-
-        Example::
-
-            (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
-        """
+        """Return a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``."""
         from .transformers import DocEncoder
 
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def query_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> QueryEncoder:
-        """Give a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``.
-
-        Args:
-            device: where to compute.
-            batch_size: rows that a pipeline hands over at once.
-            verbose: show progress.
-
-        Example::
-
-            mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
-        """
+        """Return a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``."""
         from .transformers import QueryEncoder
 
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
     def text_scorer(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> TextScorer:
-        """Give a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index.
-
-        Args:
-            device: where to compute.
-            batch_size: rows that a pipeline hands over at once.
-            verbose: show progress.
-
-        Example::
-
-            bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
-        """
+        """Return a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index."""
         from .transformers import TextScorer
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
@@ -288,7 +255,7 @@ class MathAMR:
         return self._folder, self._manifest
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is built from the rest; a model opened from a folder is opened again."""
+        """Leave out what can be rebuilt; a model opened from a folder is opened again."""
         kept = {**self.__dict__, "_encoders": {}}
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
 
@@ -302,3 +269,27 @@ class MathAMR:
         if self._folder is None:
             return f"<MathAMR {self.identity[:12]}>"
         return f"MathAMR.from_pretrained({short_name(self._folder)!r})"
+
+
+def vectors_by(model: MathAMR) -> str:
+    """Return the identity of a model's vectors, such as ``mathamr-plus-mini@0123456789abcdef``.
+
+    Before the ``@`` is the name of the model's folder or of its place on the hub, or ``unsaved``; after it is the
+    beginning of a hash of configuration, vocabulary and weights. A saved copy of a model has the same hash, and so has
+    one with other score weights, which do not change vectors.
+    """
+    whole = model.identity
+    plain = model.config.replace(kind_weights="none", document_blend="none")
+    if model._manifest is not None and plain != model.config:
+        whole = Manifest(plain, model._manifest.vocabulary, model._manifest.weights).identity
+    return f"{_name(model._folder)}@{whole[:16]}"
+
+
+def _name(folder: Path | None) -> str:
+    """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
+    if folder is None:
+        return "unsaved"
+    place = folder.absolute()
+    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
+        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return place.name

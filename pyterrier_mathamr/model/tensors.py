@@ -1,4 +1,4 @@
-"""Graphs made into arrays under a model's conditions."""
+"""The arrays of graphs, as a model's configuration asks for them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tensors_of(
     verbose: bool,
     text: TextEncoder | None = None,
 ) -> list[GraphTensors]:
-    """Make the arrays of graphs, all at once; see :func:`stream_tensors`."""
+    """Compute the arrays of graphs, all at once; see :func:`stream_tensors`."""
     return list(stream_tensors(graphs, vocabulary, config, total, verbose, text))
 
 
@@ -46,7 +46,7 @@ def stream_tensors(
     verbose: bool,
     text: TextEncoder | None = None,
 ) -> Iterator[GraphTensors]:
-    """Make the arrays of graphs under the configuration's formula mode and virtual nodes, one after the other.
+    """Compute the arrays of graphs, with the text features of a model that reads text.
 
     Args:
         graphs: read once.
@@ -54,7 +54,7 @@ def stream_tensors(
         config: ``formulas``, ``virtual_nodes`` and ``auxiliary``.
         total: the number of graphs.
         verbose: show progress.
-        text: the encoder of a model with text features; that of the configuration where not given.
+        text: the encoder of a model with text features; by default the configuration's.
 
     Raises:
         GraphError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
@@ -82,7 +82,7 @@ def stream_tensors(
 def _with_features(
     graphs: list[tuple[GraphTensors, PostTexts]], config: MathAMRConfig, text: TextEncoder | None
 ) -> Iterator[GraphTensors]:
-    """Add to the arrays of graphs the vectors of their rows' texts."""
+    """Yield the arrays of graphs with the vectors of their rows' texts."""
     if graphs:
         found = text_features([texts for _, texts in graphs], config, text)
         for (tensors, _), features in zip(graphs, found, strict=True):
@@ -90,7 +90,7 @@ def _with_features(
 
 
 def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Group graphs of like size, so that a batch holds at most ``budget`` nodes, one graph at the least.
+    """Group graphs of similar sizes into batches of at most ``budget`` nodes, at least one graph each.
 
     Args:
         sizes: nodes of each graph.

@@ -16,8 +16,7 @@ from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.maxsim import exact_maxsim
-from .identity import vectors_by
-from .mathamr import Embeddings, MathAMR
+from .mathamr import Embeddings, MathAMR, vectors_by
 
 
 class _GraphTransformer(Transformer):

@@ -1,4 +1,4 @@
-"""The state of each node before the first layer: an embedding, and the virtual nodes' own beginning (MathAMR+, 4.3.4).
+"""The state of each node before the first layer: an embedding, or a virtual node's initial value (MathAMR+, 4.3.4).
 
 =========  ===========  =============================================================
 value      learned      state of virtual node v of kind k, members M(v)
@@ -13,8 +13,8 @@ any        projection   W (value) + b
 any        typed proj.  W_k (value) + b_k
 =========  ===========  =============================================================
 
-Members of a formula's or sentence's node are the content nodes joined to it; those of the document's node are all
-nodes joined to it, the other virtual nodes with the value they have by then.
+The members of a formula's or sentence's node are the content nodes joined to it. Those of the document's node are all
+nodes joined to it, among them the virtual nodes of formulas and sentences with their first states.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def members(nodes: int, edge_index: Tensor, targets: Tensor) -> tuple[Tensor, Te
         targets: int64 ``[t]``, distinct nodes.
 
     Returns:
-        int64 ``[z]`` sources, and int64 ``[z]`` the place of each one's target in ``targets``.
+        int64 ``[z]``, the sources, and int64 ``[z]``, the place of each one's target in ``targets``.
     """
     place = torch.full((nodes,), -1, dtype=torch.long, device=edge_index.device)
     place[targets] = torch.arange(targets.numel(), device=edge_index.device)

@@ -146,11 +146,11 @@ def check_ragged(other: _Array, rows: _Array, offsets: _Array) -> None:
 
 
 class _BestMatch(torch.autograd.Function):
-    """For each query row and document: max_s q · d_s. The gradient flows through the first maximal row alone."""
+    """Compute max_s q · d_s for each query row and document; the gradient flows through the first maximal row alone."""
 
     @staticmethod
     def forward(ctx: Any, queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-        """Find the greatest similarity and where it is: ``[q_total, d]`` and ``[r, d]`` to ``[q_total, m]``."""
+        """Find the greatest similarities and their rows: ``[q_total, d]`` and ``[r, d]`` to ``[q_total, m]``."""
         best = queries.new_full((queries.size(0), offsets.numel() - 1), -math.inf)  # [q_total, m]
         where = torch.zeros(best.shape, dtype=torch.int32, device=best.device)
         for documents, index in _by_length(offsets):  # [g], [g, L] rows, -1 where a document is shorter
@@ -185,7 +185,7 @@ def _chunks(queries: Tensor, width: int) -> tuple[Tensor, ...]:
 
 
 def _by_length(offsets: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group documents of like length, so that padding a group at most doubles it; empty documents are left out.
+    """Group documents of similar lengths, so that padding at most doubles a group; empty documents are left out.
 
     Returns:
         For each group: int64 ``[g]`` documents, and int64 ``[g, L]`` their rows, -1 after a document's last.

@@ -1,15 +1,15 @@
-"""The order in which an R-GCN layer visits the edges of a batch: made once, used by every layer and both passes.
+"""The order in which an R-GCN layer visits the edges of a batch: computed once, used by every layer and both passes.
 
 The matrix W_r multiplies *rows*. A relation's rows are either the means of each target's sources (few targets, many
 sources: members to their virtual node) or the sources themselves (few sources, many targets: a virtual node to its
-members), whichever are fewer. Rows of one relation lie together, so that one product serves them::
+members), whichever are fewer. The rows of one relation are consecutive, so that one product serves them::
 
     states  [N, in]  ──collect──▶  rows  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]     p <= e
 
     r0: a─▶x b─▶x c─▶y    rows mean(a, b), c   (targets x, y)     spread to x, y
     r1: v─▶x v─▶y v─▶z    row  v               (source v)         spread to x, y, z
 
-A GPU wants few large products, so there the rows of each relation are filled up with zeros to whole *tiles*, and one
+A GPU is fast at few large products, so there the rows of each relation are padded with zeros to whole *tiles*, and one
 batched product serves all of them.
 """
 
@@ -43,7 +43,7 @@ class Gather:
 
     @classmethod
     def build(cls, results: Tensor, members: Tensor, share: Tensor, size: int) -> Gather:
-        """Take members and weights in the order of their results, and these in any; ``size`` is how many there are."""
+        """Build from members and weights in the order of their results, of which there are ``size``."""
         return cls(members, starts(torch.bincount(results, minlength=size)), share)
 
 
@@ -55,8 +55,8 @@ class RelationPlan:
         relations: int64 ``[k]``, the relations that occur, ascending.
         ends: int32 ``[k]``, the end of each relation's rows.
         sizes: the number of rows of each relation, k of them.
-        tiles: int64 ``[tiles]``, the relation, counted from 0 to k, of each run of p / tiles rows; ``None`` where
-            relations have as many rows as they need.
+        tiles: int64 ``[tiles]``, the relation, numbered from 0 to k, of each run of p / tiles rows; ``None`` without
+            padding.
         collect: p rows from N states; ``collect_back``: its transpose.
         spread: N results from p products; ``spread_back``: its transpose.
     """
@@ -87,9 +87,9 @@ class RelationPlan:
             edge_type: int64 ``[e]``, relations.
             num_nodes: N.
             dtype: of the shares; that of the states.
-            targets: int64 ``[t]``, distinct nodes, where only their results are wanted, t in place of N.
-            tile: the rows of each relation are filled up to a multiple of it; 1 for no tiles. What suits the device
-                where not given.
+            targets: int64 ``[t]``, distinct nodes: only their results are computed, t in place of N.
+            tile: the rows of each relation are padded to a multiple of it; 1 for no tiles. By default what suits the
+                device.
 
         Raises:
             ShapeError: ``edge_index`` is not ``[2, e]`` or ``edge_type`` not ``[e]``.
@@ -131,9 +131,9 @@ class _Edges:
 
     Attributes:
         relations: int64 ``[k]``, those that occur.
-        sizes: int64 ``[k]``, the rows of each.
+        sizes: int64 ``[k]``, the number of rows of each.
         tiles: see :class:`RelationPlan`.
-        source, target, relation, row: int64 ``[e]``; the relation is counted from 0 to k.
+        source, target, relation, row: int64 ``[e]``; relations are numbered from 0 to k.
         first: bool ``[e]``, whether an edge is the first of its row.
         late: bool ``[e]``, whether its row is its source; else the row is the mean for its target.
     """
@@ -160,7 +160,7 @@ class _Edges:
         source, target, relation, late = (pick(each, order) for each in (source, target, relation, late))
         first, sizes, tiles = firsts(keys), torch.minimum(by_source, by_target), None
         row = first.cumsum(0) - 1
-        if tile > 1:  # each relation's rows begin where those before it are filled up
+        if tile > 1:  # each relation's rows begin after the padding of those before it
             counts = torch.div(sizes + (tile - 1), tile, rounding_mode="floor")
             row = row + pick(starts(counts * tile) - starts(sizes), relation)
             tiles = torch.repeat_interleave(torch.arange(k, device=counts.device), counts)
@@ -169,7 +169,7 @@ class _Edges:
 
 
 def _tile_of(edge_index: Tensor) -> int:
-    """Say how many rows a tile has where the edges are; 1 for no tiles."""
+    """Return the rows of a tile on the device of the edges; 1 for no tiles."""
     return _TILE if edge_index.is_cuda else 1
 
 
@@ -181,7 +181,7 @@ def _distinct(relation: Tensor, node: Tensor, k: int, num_nodes: int) -> Tensor:
 
 
 def _into(targets: Tensor, edge_index: Tensor, edge_type: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
-    """Keep the edges that end in some nodes, which are counted anew from 0."""
+    """Keep the edges that end in some nodes, which are renumbered from 0."""
     place = torch.full((num_nodes,), -1, dtype=torch.int64, device=edge_index.device)
     place[targets] = torch.arange(targets.numel(), device=edge_index.device)
     ends = place[edge_index[1]]

@@ -1,7 +1,7 @@
 """The relational graph convolution by relation-sorted segments (MathAMR+, equation 2.4).
 
-``torch_geometric.nn.RGCNConv`` loops over all relations and searches the edges of each; ``FastRGCNConv`` holds one
-matrix for each edge. Here each relation that occurs multiplies, at once, as few rows as can carry its messages (see
+``torch_geometric.nn.RGCNConv`` loops over all relations and searches the edges of each; ``FastRGCNConv`` stores one
+matrix for each edge. Here each relation that occurs multiplies, at once, as few rows as carry its messages (see
 :mod:`~pyterrier_mathamr.model.encoder.plan`)::
 
     x [N, in]  ──collect──▶  [p, in]  ──W_r by group──▶  [p, out]  ──spread──▶  [N, out]
@@ -91,8 +91,8 @@ class RelationalGraphConv(nn.Module):
             edge_index: int64 ``[2, e]``, sources and targets.
             edge_type: int64 ``[e]``, relations.
             attributes: float ``[R, in]``, a vector for each relation, added to the source's state before W_r.
-            plan: the sorted edges, where several layers share them; else made here. Made with the same ``targets``.
-            targets: int64 ``[t]``, distinct nodes, where only their new states are wanted.
+            plan: the sorted edges, built with the same ``targets``, if several layers share them.
+            targets: int64 ``[t]``, distinct nodes: only their new states are computed.
 
         Returns:
             float ``[N, out]``, or ``[t, out]``.
@@ -115,7 +115,7 @@ class RelationalGraphConv(nn.Module):
         return out if self.bias is None else out + self.bias
 
     def _weights(self, relations: Tensor) -> Tensor:
-        """Compose W_r of the relations that occur: float ``[k, in, out]``; all are kept between inferences."""
+        """Compose W_r of the relations that occur, float ``[k, in, out]``; in inference all are cached."""
         if self.comp is None:
             return self.weight.index_select(0, relations)
         if self.training or torch.is_grad_enabled():
@@ -130,12 +130,12 @@ class RelationalGraphConv(nn.Module):
         return self._composed[1].index_select(0, relations)
 
     def train(self, mode: bool = True) -> RelationalGraphConv:
-        """Switch between training and evaluation; fused optimizers change weights without leaving a trace in them."""
+        """Switch modes and drop the cache: fused optimizers change weights without changing their version counters."""
         self._composed = None
         return super().train(mode)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the composed weights out: they are made again from the parameters."""
+        """Leave out the composed weights, which are recomputed from the parameters."""
         return {**self.__dict__, "_composed": None}
 
     def extra_repr(self) -> str:
@@ -162,7 +162,7 @@ class _RelationalSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Give the gradients of states, weights and attributes, by the same steps in reverse."""
+        """Compute the gradients of states, weights and attributes by the same steps in reverse."""
         plan: RelationPlan = ctx.plan
         rows, weights = ctx.saved_tensors
         grad_products = _bag_sum(grad, plan.spread_back, ctx.mean)  # [p, out]
@@ -178,7 +178,7 @@ class _RelationalSum(torch.autograd.Function):
 
 
 def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
-    """Add up the members of each result, weighted for a mean: ``[g, width]``, without holding one row an edge."""
+    """Sum the members of each result, weighted for a mean: ``[g, width]``, without a row for each edge in memory."""
     if gather.members.numel() == 0:
         return rows.new_zeros(gather.starts.numel() - 1, rows.size(1))
     # Always with weights: torch's path without them is four times slower on a CPU.
@@ -189,7 +189,7 @@ def _bag_sum(rows: Tensor, gather: Gather, mean: bool) -> Tensor:
 
 
 def _fused(*matrices: Tensor) -> bool:
-    """Tell whether torch's grouped product takes these matrices: single precision, rows of whole 16-byte words."""
+    """Tell whether torch's grouped product supports these matrices: float32, rows of whole 16-byte words."""
     return hasattr(F, "grouped_mm") and all(
         m.dtype == torch.float32 and m.size(-1) % 4 == 0 and m.device.type == "cpu" and m.size(0) > 0 for m in matrices
     )
@@ -226,6 +226,6 @@ def _in_tiles(rows: Tensor, tiles: Tensor) -> Tensor:
 
 
 def _groups(plan: RelationPlan, first: Tensor, each: Tensor, second: Tensor) -> Sequence[tuple[Tensor, ...]]:
-    """Pair up the groups of two ``[p, …]`` arrays with the k matrices; views made at once are cheap, slices not."""
+    """Pair the groups of two ``[p, …]`` arrays with the k matrices; all views at once are cheaper than slices."""
     sizes = list(plan.sizes)
     return list(zip(torch.split(first, sizes), each.unbind(), torch.split(second, sizes), strict=True))

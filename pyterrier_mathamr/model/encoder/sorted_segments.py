@@ -1,4 +1,4 @@
-"""Whole numbers in order, and their runs of equal ones: what the plan of a batch is made of."""
+"""Sorted integers and their segments of equal ones, from which the plan of a batch is computed."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_BITS = 63  # of a whole number that is not negative
+_BITS = 63  # of an integer that is not negative
 
 
 def in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Sort whole numbers; equal ones keep their order.
+    """Sort integers; the sort is stable.
 
-    On a CPU each is sorted with its place in the low bits, as one number, which NumPy does with vector instructions:
+    On a CPU each is sorted as one number with its place in the low bits, which NumPy does with vector instructions:
     four to ten times faster than torch sorts numbers and places.
 
     Args:
         keys: int64 ``[e]``, from 0 to below ``bound``.
-        bound: a whole number.
+        bound: greater than every number.
 
     Returns:
-        int64 ``[e]`` the numbers in order, and int64 ``[e]`` where each one was.
+        int64 ``[e]``, the sorted numbers, and int64 ``[e]``, the place where each was.
     """
     bits = keys.numel().bit_length()
     if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
@@ -31,14 +31,14 @@ def in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
 
 
 def firsts(keys: Tensor) -> Tensor:
-    """Mark the first of each run of equal numbers: int64 ``[e]`` to bool ``[e]``."""
+    """Mark the first number of each segment: int64 ``[e]`` to bool ``[e]``."""
     first = torch.ones_like(keys, dtype=torch.bool)
     torch.ne(keys[1:], keys[:-1], out=first[1:])
     return first
 
 
 def shares(keys: Tensor, dtype: torch.dtype) -> Tensor:
-    """Give each number 1 / (the length of its run of equal ones): int64 ``[e]`` to float ``[e]``."""
+    """Compute 1 / (the length of its segment) for each number: int64 ``[e]`` to float ``[e]``."""
     _, run, counts = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
     return pick(counts.to(dtype).reciprocal(), run)
 
@@ -51,7 +51,7 @@ def starts(counts: Tensor) -> Tensor:
 
 
 def pick(values: Tensor, at: Tensor) -> Tensor:
-    """Give ``values[at]`` for whole numbers ``at``, four times faster."""
+    """Return ``values[at]`` for integers ``at``, four times faster."""
     return values.index_select(0, at)
 
 

@@ -1,14 +1,14 @@
-"""What each kind of query virtual node counts in MaxSim, and what the document vectors count beside it.
+"""The weights of each kind of query row in MaxSim, and of the product of the document vectors beside it.
 
 ::
 
     S(Q, D) = Σᵢ w_kind(i) maxⱼ qᵢ · dⱼ  +  a q_doc · d_doc
 
 Plain MaxSim (MathAMR+, eq. 3.4) is w = 1 and a = 0. Formulas are the most numerous rows of a question, so that without
-weights they outvote the sentences and the document.
+weights they dominate the score.
 
-Training learns what the configuration calls ``learned``; the model that it gives has the numbers in its configuration,
-so they are saved, shown and part of the identity like every other option.
+Training learns what the configuration calls ``learned``. The trained model has the numbers in its configuration, so
+they are saved, shown and part of the identity like every other option.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ScoreWeights:
     """The numbers of the formula above.
 
     Attributes:
-        formula, sentence, document: what a query row of each kind counts.
-        blend: a, what the product of the two document vectors counts.
+        formula, sentence, document: w of a query row of each kind.
+        blend: a.
     """
 
     formula: float = 1.0
@@ -41,13 +41,13 @@ class ScoreWeights:
 
     @classmethod
     def of(cls, config: MathAMRConfig) -> ScoreWeights | None:
-        """Read the weights that a model of this configuration searches with.
+        """Return the weights that a model of this configuration searches with.
 
         Args:
-            config: what is ``learned`` and was not trained yet has the value that training starts from.
+            config: a weight that is ``learned`` and not trained yet has the value that training starts from.
 
         Returns:
-            ``None`` where the configuration asks for plain MaxSim.
+            ``None`` for plain MaxSim.
         """
         kinds, blend = config.score.kind_weights, config.score.document_blend
         if kinds == "none" and blend == "none":
@@ -57,7 +57,7 @@ class ScoreWeights:
         return cls(float(formula), float(sentence), float(document), float(number))
 
     def of_rows(self, rows: int, formulas: int, document: bool = True) -> npt.NDArray[np.float64]:
-        """Give the weight of each row of a query.
+        """Return the weight of each row of a query.
 
         Args:
             rows: how many there are.
@@ -75,7 +75,7 @@ class ScoreWeights:
 
 
 class LearnedWeights(nn.Module):
-    """The weights in training: those that are learned start from 1 and stay above 0, numbers stay as they are.
+    """The weights in training: those that are learned start at 1 and remain positive, numbers are fixed.
 
     Args:
         config: ``kind_weights`` and ``document_blend``.
@@ -94,13 +94,13 @@ class LearnedWeights(nn.Module):
             self.register_buffer(f"fixed_{name}", fixed, persistent=False)
 
     def of_rows(self, kinds: Tensor | None) -> Tensor | None:
-        """Give the weight of each query row, with gradient where it is learned.
+        """Return the weight of each query row, with gradient if it is learned.
 
         Args:
             kinds: int64 ``[q_total]``, the kind of each row: 0 formula, 1 sentence, 2 document.
 
         Returns:
-            float32 ``[q_total]``, or ``None`` where each is 1.
+            float32 ``[q_total]``, or ``None`` if each is 1.
 
         Raises:
             ShapeError: there are weights, and ``kinds`` is not given.
@@ -114,7 +114,7 @@ class LearnedWeights(nn.Module):
 
     @property
     def blend(self) -> Tensor | None:
-        """a, a scalar, or ``None`` where the document vectors do not count beside MaxSim."""
+        """a, a scalar, or ``None`` if the score is MaxSim alone."""
         return self._value("blend")
 
     def _value(self, name: str) -> Tensor | None:
@@ -124,11 +124,11 @@ class LearnedWeights(nn.Module):
 
 
 def trained_config(config: MathAMRConfig, state: Mapping[str, Tensor]) -> MathAMRConfig:
-    """Put the numbers that training found in place of ``learned``.
+    """Replace ``learned`` by the numbers that training found.
 
     Args:
         config: of the training run.
-        state: tensors by name, among them those of :class:`LearnedWeights`, whatever stands before their names.
+        state: tensors by name, among them those of :class:`LearnedWeights`, with any prefix.
     """
     changes: dict[str, object] = {}
     for name, tensor in state.items():
@@ -140,7 +140,7 @@ def trained_config(config: MathAMRConfig, state: Mapping[str, Tensor]) -> MathAM
 
 
 def with_weights(config: MathAMRConfig, weights: ScoreWeights) -> MathAMRConfig:
-    """Give the configuration other weights.
+    """Return the configuration with other weights.
 
     Args:
         config: of a model.
@@ -151,5 +151,5 @@ def with_weights(config: MathAMRConfig, weights: ScoreWeights) -> MathAMRConfig:
 
 
 def _legible(number: float) -> float:
-    """Six digits: more say nothing, and people read them."""
+    """Round to six digits: people read them."""
     return float(f"{number:.6g}")

@@ -1,8 +1,8 @@
-"""Which text encoder a model's configuration may name, and whether a folder of one is safe to load.
+"""Check which text encoder a model's configuration names, and that its folder is safe to load.
 
 A text encoder is loaded by sentence-transformers. Its ``modules.json`` names the classes of its parts, and weights
-may be pickles; both can run code of whoever made the folder. So only classes of sentence-transformers itself are
-taken, and only weights in safetensors.
+may be pickles; both can run code of the folder's author. Therefore only classes of sentence-transformers and weights
+in safetensors are accepted.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _MOST = 1 << 20  # bytes of a description; real ones have under a thousand
 
 
 def encoder_of(config: MathAMRConfig, folder: Path) -> str:
-    """Find the text encoder that the configuration of a model names: on the hub, or inside the model's own folder.
+    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder.
 
     Args:
         config: of the model.
-        folder: its own, absolute.
+        folder: of the model, absolute.
 
     Returns:
-        The name, or the path of the folder inside.
+        The name on the hub, or the path of the folder.
 
     Raises:
-        UnsafeModelError: the name is a path that leads elsewhere.
+        UnsafeModelError: the name is another path.
     """
     name = config.text.text_model
     if _is_part(name, folder) and (folder / name).is_dir():
@@ -50,13 +50,13 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
 
 
 def check_encoder_folder(folder: Path) -> None:
-    """Refuse a folder whose loading could run code that is in it.
+    """Refuse a folder if loading it could run code in it.
 
     Args:
         folder: of a sentence-transformers model.
 
     Raises:
-        UnsafeModelError: a part is of a class of others or lies elsewhere, or has weights in no safetensors file.
+        UnsafeModelError: a part has a foreign class, lies elsewhere, or has its weights in no safetensors file.
         ModelFileError: its description cannot be read.
     """
     for name in ["", *_parts(folder)]:
@@ -69,7 +69,7 @@ def check_encoder_folder(folder: Path) -> None:
 
 
 def _is_part(name: str, folder: Path) -> bool:
-    """Whether a path leads to a folder inside another, links followed."""
+    """Tell whether a path leads to a folder inside another, links followed."""
     try:
         return (folder / name).resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError):  # no path at all
@@ -77,7 +77,7 @@ def _is_part(name: str, folder: Path) -> bool:
 
 
 def _parts(folder: Path) -> Iterator[str]:
-    """Give the paths of the parts, their classes checked."""
+    """Yield the paths of the parts and check their classes."""
     description = folder / _MODULES
     for entry in _described(description):
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
