@@ -25,10 +25,7 @@ _KINDS = (
     ("OPT from LaTeX", "opt", "latex", opt_from_latex),
 )
 _CAUSES: tuple[tuple[str, Callable[[Row, str], object]], ...] = (
-    (
-        "&lt; &gt; &amp; in the LaTeX: letters there, signs here",
-        lambda row, _: has(row, r"&(lt|gt|amp);"),
-    ),
+    ("&lt; &gt; &amp; in the LaTeX: letters there, signs here", lambda row, _: has(row, r"&(lt|gt|amp);")),
     ("wrongly decoded characters", lambda row, _: "mojibake" in row["flags"]),
     (
         "typeset without the AMS packages: E! for a macro that we know",

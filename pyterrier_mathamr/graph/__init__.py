@@ -18,11 +18,7 @@ from __future__ import annotations
 from .building.from_posts import build_graphs
 from .building.parallel import build_store
 from .building.transformer import GraphBuilder
-from .errors import (
-    GraphError,
-    GraphMetadataError,
-    MissingPlaceholderError,
-)
+from .errors import GraphError, GraphMetadataError, MissingPlaceholderError
 from .formula_trees import attach_formulas, detach_formulas
 from .mathamr import EMPTY_AMR, MathAMRGraph
 from .store.graph_store import GraphStore

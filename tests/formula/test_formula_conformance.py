@@ -3,13 +3,7 @@
 import pytest
 from formula_helpers import conformance_rows
 
-from pyterrier_mathamr.formula import (
-    FormulaError,
-    opt_from_latex,
-    opt_from_mathml,
-    slt_from_latex,
-    slt_from_mathml,
-)
+from pyterrier_mathamr.formula import FormulaError, opt_from_latex, opt_from_mathml, slt_from_latex, slt_from_mathml
 
 ROWS = conformance_rows()
 BY_ID = {(row["year"], row["id"]): row for row in ROWS}

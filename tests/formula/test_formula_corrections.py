@@ -4,13 +4,7 @@ import pytest
 from formula_helpers import opt_brackets, slt_brackets
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.formula import (
-    opt_from_latex,
-    opt_from_mathml,
-    slt_from_latex,
-    slt_from_mathml,
-    trees_from_latex,
-)
+from pyterrier_mathamr.formula import opt_from_latex, opt_from_mathml, slt_from_latex, slt_from_mathml, trees_from_latex
 
 APPLIED = [
     (r"f(x)", "[F!𝑓,0[V!𝑥]]"),
@@ -138,11 +132,7 @@ LINES = [
         "[M!2x1,w[V!a[=[V!b[+]]],e[V!c]]]",
         "[U!eq,0[V!𝑎],1[U!plus,0[V!𝑏],1[V!𝑐]]]",
     ),
-    (
-        r"\begin{align} a&=1 && \text{given} \end{align}",
-        "[M!1x4,w[V!a,e[=[N!1],e[W!,e[T!given]]]]]",
-        EQ_A_1,
-    ),
+    (r"\begin{align} a&=1 && \text{given} \end{align}", "[M!1x4,w[V!a,e[=[N!1],e[W!,e[T!given]]]]]", EQ_A_1),
 ]
 
 

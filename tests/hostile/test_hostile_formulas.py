@@ -4,13 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.formula import (
-    FormulaError,
-    opt_from_latex,
-    opt_from_mathml,
-    slt_from_latex,
-    slt_from_mathml,
-)
+from pyterrier_mathamr.formula import FormulaError, opt_from_latex, opt_from_mathml, slt_from_latex, slt_from_mathml
 
 READERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
 WORDS = r"""

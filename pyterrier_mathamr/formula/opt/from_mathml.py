@@ -21,18 +21,7 @@ from pyterrier_mathamr.formula.tree import FormulaTree
 
 from .applications import apply_functions
 from .names import CONSTANTS, FUNCTIONS, ORDERED, SYMBOLS, UNORDERED
-from .nodes import (
-    DEGREE,
-    SHARED,
-    Node,
-    Nodes,
-    applied,
-    fragments,
-    matrix,
-    present,
-    share_operands,
-    tree_of,
-)
+from .nodes import DEGREE, SHARED, Node, Nodes, applied, fragments, matrix, present, share_operands, tree_of
 
 _CLOSURES = {"open": "O-O", "closed": "C-C", "open-closed": "O-C", "closed-open": "C-O"}
 

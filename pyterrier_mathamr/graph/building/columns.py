@@ -9,14 +9,7 @@ from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import is_missing, listed
-from pyterrier_mathamr.posts import (
-    MathPost,
-    PostFormula,
-    placeholder,
-    post_from_any,
-    post_from_html,
-    strip_delimiters,
-)
+from pyterrier_mathamr.posts import MathPost, PostFormula, placeholder, post_from_any, post_from_html, strip_delimiters
 
 Side = Literal["auto", "query", "document", "both"]
 """Whose graphs are built: with ``auto`` those of the queries where the frame has any, else of the documents."""

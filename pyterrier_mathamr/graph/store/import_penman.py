@@ -90,12 +90,7 @@ class ImportReport:
 
 
 def import_penman(
-    file: str | Path,
-    store: GraphStore,
-    *,
-    mode: Mode = "create",
-    allow_empty: bool = True,
-    verbose: bool = False,
+    file: str | Path, store: GraphStore, *, mode: Mode = "create", allow_empty: bool = True, verbose: bool = False
 ) -> ImportReport:
     """Store the graphs of a file, repaired where necessary; memory holds the records of one part.
 

@@ -137,8 +137,7 @@ def _features(graphs: Sequence[GraphTensors]) -> Tensor | None:
         return None
     if len(found) != len(graphs) or len({features.shape[1] for features in found}) > 1:
         raise GraphError(
-            "collate",
-            "text features of different widths, or some without; encode all with one text encoder",
+            "collate", "text features of different widths, or some without; encode all with one text encoder"
         )
     return torch.from_numpy(np.concatenate(found))
 

@@ -89,12 +89,7 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls,
-        graphs: Iterable[MathAMRGraph],
-        *,
-        size: int = 20_000,
-        min_number_count: int = 5,
-        min_role_count: int = 1,
+        cls, graphs: Iterable[MathAMRGraph], *, size: int = 20_000, min_number_count: int = 5, min_role_count: int = 1
     ) -> Vocabulary:
         """Count and number the labels and roles of graphs, independently of the order of the graphs.
 
