@@ -24,7 +24,7 @@ from .slt.symbols import tree_of as slt_tree
 from .tex.atoms import Atom
 from .tex.converter import repair, to_mathml
 from .tex.corrections import LineRules, rules
-from .tex.elements import unknown
+from .tex.elements import row
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
 
@@ -139,7 +139,7 @@ def _atom(
     root: etree._Element, by_tag: Mapping[str, mathml.Rule[Atom]], latex: str, repaired: bool
 ) -> tuple[Atom, bool]:
     """Make one atom of a formula's MathML; tell whether part of it is a guess."""
-    atom, known = mathml.fold(root, by_tag, unknown)
+    atom, known = mathml.fold(root, by_tag, row)
     if atom is None:
         raise FormulaError("the formula is empty", latex)
     return atom, repaired or not known

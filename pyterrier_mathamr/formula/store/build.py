@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -51,8 +51,13 @@ def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verb
     with open_job(path, KIND, mode, made_from) as job:
         if not job.done.parts:  # else a build died while publishing it
             scratch = job.scratch(FILE)
-            with writing(path), _reading(scratch):
-                count = _fill(scratch, tables, verbose)
+            with writing(path):
+                try:
+                    count = _fill(scratch, tables, verbose)
+                except sqlite3.OperationalError:  # it cannot be written
+                    raise
+                except UNREADABLE as error:  # it was changed since an earlier run wrote it
+                    raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
             job.add(Content(files={FILE: scratch}, count=count))
         job.commit(made_from, whole=False)
 
@@ -80,17 +85,6 @@ def rows_done(path: Path) -> int:
     with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
         return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
     return 0
-
-
-@contextmanager
-def _reading(scratch: Path) -> Iterator[None]:
-    """Name the unfinished file where it was changed since an earlier run wrote it."""
-    try:
-        yield
-    except sqlite3.OperationalError:  # it cannot be written
-        raise
-    except UNREADABLE as error:
-        raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
 
 
 def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:

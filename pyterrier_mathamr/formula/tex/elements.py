@@ -39,11 +39,6 @@ def identifier_of(element: etree._Element, _: Atoms) -> Atom:
     return identifier(content, upright=element.get("mathvariant") == "normal") if content else BLANK
 
 
-def _number(element: etree._Element, _: Atoms) -> Atom:
-    """``mn``: a number."""
-    return number((element.text or "").strip())
-
-
 def _operator(element: etree._Element, _: Atoms) -> Atom:
     """``mo``: an operator by its symbol; invisible ones leave nothing."""
     content = (element.text or "").strip()
@@ -59,31 +54,21 @@ def _all_text(element: etree._Element) -> str:
     return "".join(str(part) for part in element.itertext())
 
 
-def _text(element: etree._Element, _: Atoms) -> Atom:
-    """``mtext``: text."""
-    return text(_all_text(element))
-
-
-def _blank(_: etree._Element, __: Atoms) -> Atom:
-    """``mphantom``: invisible."""
-    return BLANK
-
-
 def _space(element: etree._Element, _: Atoms) -> Atom:
     r"""``mspace``: invisible, or like a comma when it is as wide as a ``\quad``."""
     return Atom(Role.PUNCTUATION, Symbol(""), Node(""), WIDE) if element.get("width") in ("1em", "2em") else BLANK
 
 
-def _row(element: etree._Element, atoms: Atoms) -> Atom:
+def row(element: etree._Element, atoms: Atoms) -> Atom:
     """``mrow``: spliced into the row around it; a single symbol replaces it."""
-    row = [atom for atom in atoms if atom is not None and atom is not BLANK]
-    if len(row) == 1:
-        return row[0]
-    if len(row) == 2 and row[0].text == "{" and row[1].text == "table":
-        return _cases(row[0], row[1])
-    if row and row[0].role == Role.ATOM and any(child.text == _APPLY for child in element):
-        row[0].role = Role.FUNCTION
-    return Atom(Role.ROW, Symbol(""), Node(""), raw=row) if row else BLANK
+    parts = [atom for atom in atoms if atom is not None and atom is not BLANK]
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == 2 and parts[0].text == "{" and parts[1].text == "table":
+        return _cases(parts[0], parts[1])
+    if parts and parts[0].role == Role.ATOM and any(child.text == _APPLY for child in element):
+        parts[0].role = Role.FUNCTION
+    return Atom(Role.ROW, Symbol(""), Node(""), raw=parts) if parts else BLANK
 
 
 def _cases(brace: Atom, rows: Atom) -> Atom:
@@ -104,7 +89,7 @@ def _scripts(below: bool, above: bool, limits: bool) -> mathml.Rule[Atom]:
     def rule(element: etree._Element, atoms: Atoms) -> Atom:
         parts = present(atoms)
         if len(parts) != 1 + below + above:
-            return _row(element, atoms)
+            return row(element, atoms)
         base = parts[0]
         super_first = above and _marked(parts[-1], SUPER_FIRST)
         low = unit(parts[1]) if below else None
@@ -160,7 +145,7 @@ def _fraction(element: etree._Element, atoms: Atoms) -> Atom:
     """``mfrac``: a quotient, or the content of a binomial."""
     parts = present(atoms)
     if len(parts) != 2:
-        return _row(element, atoms)
+        return row(element, atoms)
     over, under = unit(parts[0]), unit(parts[1])
     label = "O!binomial" if element.get("linethickness") == "0" else "O!divide"
     return Atom(Role.ATOM, slt.node("O!divide", o=over.symbol, u=under.symbol), Node(label, [over.node, under.node]))
@@ -176,7 +161,7 @@ def _root(element: etree._Element, atoms: Atoms) -> Atom:
     """``mroot``: a root with its degree."""
     parts = present(atoms)
     if len(parts) != 2:
-        return _row(element, atoms)
+        return row(element, atoms)
     inner, degree = unit(parts[0]), unit(parts[1])
     symbol = slt.node("O!root", c=degree.symbol, w=inner.symbol)
     return Atom(Role.ATOM, symbol, Node("O!root", [inner.node, degree.node]))
@@ -189,11 +174,6 @@ def cell(_: etree._Element, atoms: Atoms) -> Atom:
     atom = read_row(row[marked:])
     atom.text = ARRAY if marked else ""
     return atom
-
-
-def _table_row(_: etree._Element, atoms: Atoms) -> Atom:
-    """``mtr``: its cells."""
-    return Atom(Role.ROW, Symbol(""), Node(""), raw=present(atoms))
 
 
 def after_brace(element: etree._Element) -> bool:
@@ -230,26 +210,21 @@ def table_of(element: etree._Element, lines: list[Atom]) -> Atom:
     return Atom(Role.ATOM, slt.table(list(heads)), node if is_array else Node("O!matrix", [node]), "table")
 
 
-def unknown(element: etree._Element, atoms: Atoms) -> Atom:
-    """Any other element: its children join the row."""
-    return _row(element, atoms)
-
-
 RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
     {
         "math": lambda _, atoms: read_row(present(atoms)),
         "mi": identifier_of,
-        "mn": _number,
+        "mn": lambda element, _: number((element.text or "").strip()),
         "mo": _operator,
-        "mtext": _text,
-        "ms": _text,
+        "mtext": lambda element, _: text(_all_text(element)),
+        "ms": lambda element, _: text(_all_text(element)),
         "mspace": _space,
-        "mphantom": _blank,
-        "mprescripts": _blank,
-        "mrow": _row,
-        "mstyle": _row,
-        "mpadded": _row,
-        "menclose": _row,
+        "mphantom": lambda _, __: BLANK,
+        "mprescripts": lambda _, __: BLANK,
+        "mrow": row,
+        "mstyle": row,
+        "mpadded": row,
+        "menclose": row,
         "merror": _error,
         "msub": _scripts(True, False, False),
         "msup": _scripts(False, True, False),
@@ -261,7 +236,7 @@ RULES: dict[str, mathml.Rule[Atom]] = mathml.table(
         "msqrt": _square_root,
         "mroot": _root,
         "mtd": cell,
-        "mtr": _table_row,
+        "mtr": lambda _, atoms: Atom(Role.ROW, Symbol(""), Node(""), raw=present(atoms)),
         "mtable": table,
     }
 )

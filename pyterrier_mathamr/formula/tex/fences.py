@@ -167,13 +167,13 @@ def fence_node(opening: str, inner: list[Atom], closing: str) -> tuple[Node, lis
     if opening == "{" and condition(inner):
         return _conditional_set(inner)
     if any(atom.text == ";" for atom in inner):
-        node = listed([formula(part) for part in pieces(inner, Role.PUNCTUATION)])
+        node = listed([formula(part) for part in pieces(inner)])
         return node, [node]
     if opening == "{" and any(atom.role in RELATING for atom in inner):
         node = statement(inner)
         return Node("M!S-1", [node]), [node]
-    parts = pieces(inner, Role.PUNCTUATION)
-    if any(not part for part in parts):
+    parts = pieces(inner)
+    if not all(parts):
         raise Unparsed
     items = [formula(part) for part in parts]
     return _by_kind(opening, items, closing), items if opening in _ARGUMENTS else []

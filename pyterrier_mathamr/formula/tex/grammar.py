@@ -15,11 +15,11 @@ SENTENCE_ENDS = frozenset({".", WIDE})
 """Texts of what separates sentences in a formula."""
 
 
-def pieces(atoms: list[Atom], role: int) -> list[list[Atom]]:
-    """Split a row at the atoms of a role."""
+def pieces(atoms: list[Atom], texts: frozenset[str] | None = None) -> list[list[Atom]]:
+    """Split a row at its punctuation, or only at that with certain texts."""
     parts: list[list[Atom]] = [[]]
     for atom in atoms:
-        if atom.role is role:
+        if atom.role == Role.PUNCTUATION and (texts is None or atom.text in texts):
             parts.append([])
         else:
             parts[-1].append(atom)
@@ -34,13 +34,15 @@ def statement(atoms: list[Atom]) -> Node:
         if atom.text in SENTENCE_ENDS and atom.role == Role.PUNCTUATION:  # looser than a comma
             if place == 0 or place == len(atoms) - 1:
                 raise Unparsed
-            sentences = _sentences(atoms)
+            sentences = pieces(atoms, SENTENCE_ENDS)
+            if not all(sentences):
+                raise Unparsed
             node = statement(sentences[-1])
             for sentence in reversed(sentences[:-1]):
                 node = Node("O!form-seq", [statement(sentence), node])
             return node
-    parts = pieces(atoms, Role.PUNCTUATION)
-    if any(not part for part in parts):
+    parts = pieces(atoms)
+    if not all(parts):
         raise Unparsed
     related = [i for i, part in enumerate(parts) if _relates(part)]
     if not related:
@@ -55,19 +57,6 @@ def statement(atoms: list[Atom]) -> Node:
         single = formula(parts[related[place]], before, after)
         sequence = single if sequence is None else Node("O!form-seq", [single, sequence])
     return sequence or Node("W!")
-
-
-def _sentences(atoms: list[Atom]) -> list[list[Atom]]:
-    """Split a row at full stops and wide spaces."""
-    parts: list[list[Atom]] = [[]]
-    for atom in atoms:
-        if atom.text in SENTENCE_ENDS and atom.role == Role.PUNCTUATION:
-            parts.append([])
-        else:
-            parts[-1].append(atom)
-    if any(not part for part in parts):
-        raise Unparsed
-    return parts
 
 
 def _relates(part: list[Atom]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, get_args
 
 import pandas as pd
@@ -100,9 +102,7 @@ class GraphStoreIndexer(Indexer):
         """
         part: list[Record] = []
         size = 0
-        for record in records:
-            if _is_done(job, record):
-                continue
+        for record in filterfalse(partial(_is_done, job), records):
             if part and size + len(record.data) > GRAPHS.part_bytes:
                 job.add(content_of(part))
                 part, size = [], 0
