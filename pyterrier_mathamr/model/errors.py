@@ -78,7 +78,7 @@ class NonFiniteLossError(TrainingError):
     def __init__(self, epoch: int, batch: int, pairs: Sequence[tuple[str, str]]) -> None:
         super().__init__(
             f"the loss of batch {batch} in epoch {epoch} is not finite; its pairs (question, answer): {listed(pairs)}. "
-            "Lower learning_rate or clip; the last good state is in the checkpoint."
+            "Lower learning_rate or clip."
         )
         self.args = (epoch, batch, pairs)
         self.epoch, self.batch, self.pairs = epoch, batch, tuple(pairs)

@@ -150,7 +150,7 @@ class Trainer:
         names: Sequence[str],
         text: TextEncoder,
     ) -> dict[str, Tensor] | None:
-        """Take the first weights from a model, or compute those that a text encoder gives, from the training posts."""
+        """Return the weights of ``start``, or compute those that a text encoder provides, from training posts."""
         config = self.config
         if start or config.text.features == "lookup":
             return start.weights() if start else None

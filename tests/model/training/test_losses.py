@@ -27,7 +27,7 @@ def test_info_nce_equals_its_equation() -> None:
 
 
 def test_a_masked_document_counts_neither_in_the_loss_nor_in_the_gradient() -> None:
-    allowed = [[True, False, True], [True, True, True], [False, True, False]]  # the diagonal counts all the same
+    allowed = [[True, False, True], [True, True, True], [False, True, False]]  # the diagonal is in the sum all the same
     scores = torch.tensor(SCORES, requires_grad=True)
     loss = info_nce(scores, 0.5, torch.tensor(allowed))
     assert loss.item() == pytest.approx(plain_info_nce(SCORES, 0.5, allowed), rel=1e-5)

@@ -1,4 +1,4 @@
-"""Training: it learns, gives the same bytes for the same seed, goes on after a kill, and stops where it must."""
+"""Training: it learns, has the same bytes for the same seed, resumes after a kill, and stops where it must."""
 
 import csv
 import json
