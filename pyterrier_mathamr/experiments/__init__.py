@@ -1,17 +1,17 @@
-"""Experiments: build, search and measure a whole collection; compare ways to train as studies.
+"""Experiments on a whole collection: build, search, measure, report; and studies that compare ways to train.
 
 ::
 
-    sources ──▶ jobs          posts to graphs, graphs to vectors, on disk
-       └──▶ negatives ──▶ training   pairs to a model
-    topics ──▶ measuring ──▶ search   topics to rankings to tables
-                 ▼
-    stages ──▶ artifacts      each artifact of a work folder, made once
-                 ▼
-               tasks          Task 1, Task 2 and the demo, declared over the above
-               studies/       many models compared, declared over the above
-                 ▼
-    published ─▶ report       tables, notes, cost and versions as JSON, CSV and Markdown
+    sources ─┬─▶ jobs ─────────────────────────┐         posts to graphs and vectors on disk
+             └─▶ negatives ─▶ training ────────┤         pairs to a model
+    topics ────▶ measuring ─▶ search ──────────┤         topics to rankings and measures
+    stages ────────────────────────────────────┴▶ artifacts   what a work folder keeps
+                                                      │
+                                   ┌──────────────────┴─────────┐
+                                   ▼                            ▼
+                                 tasks: one model           studies/: many models
+                                   └──────────────┬─────────────┘
+    published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from .jobs import build_graphs, complete_store, index_documents
 from .measuring import Rankings, measure_by_topic, random_floor
 from .search import FORMULA_DEPTH, distinct
 from .sources import read_documents
-from .stages import Stages, write_whole
+from .stages import Stages, write_atomically
 from .topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 
 FLOOR = "random order of the judged"
@@ -234,7 +234,7 @@ class Artifacts:
         files = self._topics(name) / "topics.json", self._topics(name) / "qrels.json"
         if not files[1].is_file():
             for file, frame in zip(files, read(), strict=True):
-                write_whole(file, frame.to_json(orient="records"))
+                write_atomically(file, frame.to_json(orient="records"))
         topics, qrels = (pd.DataFrame(json.loads(file.read_text(encoding="utf-8"))) for file in files)
         return topics, qrels
 
@@ -255,7 +255,7 @@ class Artifacts:
 
     def _table(self, file: Path, compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         if not file.is_file():
-            write_whole(file, compute().to_csv(index=False))
+            write_atomically(file, compute().to_csv(index=False))
         return pd.read_csv(file, dtype={"qid": str})
 
     def _topics(self, name: int | str) -> Path:
@@ -271,7 +271,7 @@ class ModelArtifacts:
     Attributes:
         shared: the collection's artifacts.
         stages: of the folder.
-        origin: what all stages depend on beside the model.
+        origin: settings of all stages in addition to the model.
         verbose: show progress bars.
     """
 
@@ -326,7 +326,7 @@ class ModelArtifacts:
 
 
 def _with_todays_options(settings: dict[str, Any]) -> dict[str, Any]:
-    """Give a recorded configuration the options of today: without removed ones, new ones at their defaults."""
+    """Convert a recorded configuration to today's options: drop removed ones, set new ones to their defaults."""
     if "config" not in settings:
         return settings
     try:

@@ -1,4 +1,4 @@
-"""Run systems on topics, measure their rankings, and compute what chance and each fusion weight would reach."""
+"""Run systems on topics and measure their rankings, random orders, and fusions at each weight."""
 
 from __future__ import annotations
 

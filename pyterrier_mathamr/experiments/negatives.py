@@ -53,7 +53,7 @@ def mine_negatives(
         miner: ``bm25``, ``model`` (needs ``graphs`` and ``model``) or ``tags`` (needs an ARQMath folder).
         source: an ARQMath folder or a pair file.
         pairs: its training pairs.
-        known: by question id, documents that are or may be right, beside the answers in ``pairs``.
+        known: by question id, documents that are or may be right, in addition to the answers in ``pairs``.
         graphs: the graphs of its posts.
         model: of the search.
         depth: documents kept for each question.
@@ -140,12 +140,12 @@ def _search_tags(source: str | Path, pairs: Pairs, questions: Iterable[str], roo
         for tag in tags.get(question, ()):
             below[tag].append(answer)
     for found in below.values():
-        found.sort(key=_chance)
+        found.sort(key=_pseudo_random)
     for question in questions:
         given: dict[str, None] = {}
         for tag in sorted(tags.get(question, ()), key=lambda tag: (len(below[tag]), tag)):
             found = below[tag]
-            start = _chance(question) % len(found)
+            start = _pseudo_random(question) % len(found)
             given.update(dict.fromkeys((found[start:] + found[:start])[:room]))
             if len(given) >= room:
                 break
@@ -158,6 +158,6 @@ def _rows(ranking: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield from zip(ordered["qid"], ordered["docno"], strict=True)
 
 
-def _chance(name: str) -> int:
+def _pseudo_random(name: str) -> int:
     """Return a pseudo-random number that is a function of a name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")

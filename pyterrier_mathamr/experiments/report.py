@@ -17,7 +17,7 @@ import pandas as pd
 
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 
-from .stages import StageRecord, write_whole
+from .stages import StageRecord, write_atomically
 
 _SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
 _MARK = re.compile(r"(.+) (?:std|reject)")
@@ -145,7 +145,7 @@ class Report:
         tables: caption to table.
         notes: sentences to be read with the tables.
         published: caption to table, of tables printed elsewhere; they are always kept apart from measured ones.
-        values: file name to table, of further values that are written beside the report as CSV.
+        values: file name to table, of further values, written to CSV files of these names.
         environment: versions and machine.
     """
 
@@ -199,9 +199,9 @@ class Report:
         captions = {name: "".join(c if c.isalnum() else " " for c in name.lower()).split() for name in self.tables}
         files = {"-".join(words): self.tables[name] for name, words in captions.items()}
         for name, table in {**files, **self.values}.items():
-            write_whole(folder / f"{name}.csv", table.to_csv(index=False))
-        write_whole(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
-        write_whole(folder / "report.md", self.to_markdown())
+            write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
+        write_atomically(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
+        write_atomically(folder / "report.md", self.to_markdown())
 
 
 def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:

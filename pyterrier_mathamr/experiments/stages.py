@@ -87,7 +87,7 @@ class Stages:
             self._tell(f"{name}: finished before ({stored['seconds']:.0f} s)")
             return
         self._tell(f"{name} …")
-        write_whole(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # of the half-finished artifact
+        write_atomically(file, json.dumps({"settings": wanted}, indent=1) + "\n")  # of the half-finished artifact
         start = time.perf_counter()
         try:
             build()
@@ -95,7 +95,7 @@ class Stages:
             error.add_note(f"the finished steps before {name!r} are kept in {self.workdir}")
             raise
         record = self._record(name, start, wanted)
-        write_whole(file, json.dumps(asdict(record), indent=1) + "\n")
+        write_atomically(file, json.dumps(asdict(record), indent=1) + "\n")
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
@@ -120,7 +120,7 @@ class Stages:
             self._say(text)
 
 
-def write_whole(file: Path, text: str) -> None:
+def write_atomically(file: Path, text: str) -> None:
     """Write a text file atomically.
 
     Args:

@@ -26,8 +26,8 @@ class TopicSet(NamedTuple):
     """Topics, their judgements and their graphs.
 
     Attributes:
-        topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 ``formula_id`` and ``latex`` in place of
-            ``query``.
+        topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 have ``formula_id`` and ``latex``
+            instead of ``query``.
         qrels: ``qid``, ``docno``, ``label``.
         graphs: by qid.
     """

@@ -91,7 +91,7 @@ def train_on_pairs(
 
 @dataclass(frozen=True, slots=True)
 class FurtherTraining:
-    """What a model is trained with beside the pairs of its sources.
+    """What a model is trained with in addition to the pairs of its sources.
 
     Attributes:
         negatives: how hard negatives are mined; ``hard_negatives`` of the configuration (at least 1) are drawn for

@@ -29,7 +29,7 @@ BAD = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["y", "x", "y"], "score": [
 UNJUDGED = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["u", "x", "u"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
 
 
-def test_unjudged_answers_do_not_count_and_topics_without_judgements_are_left_out() -> None:
+def test_unjudged_answers_and_topics_without_judgements_are_left_out() -> None:
     table = measure({"good": GOOD, "bad": BAD, "unjudged": UNJUDGED}, TOPICS, QRELS).set_index("name")
     assert table[MAP].tolist() == [1.0, 0.25, 0.5]
     assert table[P10].tolist() == pytest.approx([0.1, 0.05, 0.05])
@@ -96,7 +96,7 @@ def test_each_system_searches_once_and_large_columns_are_dropped() -> None:
     assert costs.name.tolist() == ["good"]
 
 
-def test_known_items_count_the_first_own_answer_and_the_share_of_own_answers() -> None:
+def test_known_items_measure_the_first_own_answer_and_the_share_of_own_answers() -> None:
     qrels = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["x", "z", "x"], "label": 1})
     table = measure({"good": GOOD, "bad": BAD}, TOPICS, qrels, KNOWN_ITEM_MEASURES).set_index("name")
     assert table["RR@10"].tolist() == [1.0, 0.25]

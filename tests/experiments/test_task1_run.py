@@ -28,7 +28,7 @@ def report(workdir: Path) -> Report:
     return run_arqmath(SAMPLE, "sample", workdir, config=TINY, verbose=False)
 
 
-def test_the_whole_way_gives_a_table_of_all_systems(report: Report) -> None:
+def test_the_table_has_all_systems(report: Report) -> None:
     table = report.tables["Task 1, sample"]
     assert table.name.tolist()[0] == BM25
     assert table.name.tolist()[-1] == FUSION
@@ -51,7 +51,7 @@ def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
     assert by_topic.qid.nunique() == report.settings["topics"]
 
 
-def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
+def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdir: Path) -> None:
     file = workdir / "stages" / "train.json"
     record = json.loads(file.read_text())
     record["settings"]["config"] |= {"aggregation": "mean", "sentence_dropout": 0.0}  # as an earlier release wrote it
@@ -88,7 +88,7 @@ def test_a_model_and_a_configuration_contradict(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_topics_are_those_with_a_relevant_answer_that_is_there() -> None:
+def test_topics_are_those_with_a_relevant_answer_in_the_index() -> None:
     collection = ARQMathCollection(SAMPLE)
     answers = {post.id for post in collection.answers()}
     topics, qrels = judged_topics(collection, "sample", answers)

@@ -29,7 +29,7 @@ def report(workdir: Path) -> Report:
     return run_task2(SAMPLE, "sample", workdir, model="mathamr-plus-mini", verbose=False)
 
 
-def test_both_systems_stand_in_one_table_with_what_chance_gives(report: Report) -> None:
+def test_the_table_has_all_systems_and_a_random_order(report: Report) -> None:
     table = report.tables["Task 2"]
     assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+, formula alone", "Tangent + MathAMR+", FLOOR)]
     assert set(table["judged"]) == {"formula ids"}  # the sample has no judgements by visual id
@@ -49,7 +49,7 @@ def test_the_report_is_kept_with_its_costs(report: Report, workdir: Path) -> Non
     assert mean == pytest.approx(report.tables["Task 2"][NDCG][0])
 
 
-def test_a_second_run_makes_nothing_anew_and_finds_the_same(report: Report, workdir: Path) -> None:
+def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdir: Path) -> None:
     again = run_task2(SAMPLE, ["sample"], workdir, model="mathamr-plus-mini", verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {"formulas", "graphs", "formula-index", "tangent"}
     pd.testing.assert_frame_equal(again.tables["Task 2"], report.tables["Task 2"])

@@ -1,14 +1,15 @@
-"""Studies: many ways to train compared in one table, such as those of the MathAMR+ paper.
+"""Studies: ways to train compared in one table, such as the tables of the MathAMR+ paper.
 
 ::
 
-    definition ──▶ paper, ablations ──▶ registry      studies and presets as data
-                                           ▼
-                                          run         one call, from study to report
-              ┌────────────────────────────┴────┐
-              ▼                                 ▼
-    job ──▶ workers ──▶ running   files   results ──▶ tables ──▶ reporting
-            in processes   train, index, measure      means, tests, costs
+    definition ─▶ paper, ablations ─▶ registry      studies and presets as data
+                                         ▼
+                                        run         from a study to its report
+                                         │
+          ┌──────────────────────────────┴───┐
+          ▼                                  ▼
+    job ─▶ workers ─▶ running ── files ─▶ results ─▶ tables ─▶ reporting
+           processes  train, index, measure          means, tests, costs
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Job:
 
     @property
     def measurement(self) -> dict[str, Any]:
-        """What the measured values depend on, beside the model."""
+        """What the measured values depend on, in addition to the model."""
         return {
             "years": list(self.years),
             "strategies": list(self.measured_strategies),

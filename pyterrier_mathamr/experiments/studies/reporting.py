@@ -157,7 +157,7 @@ def _text(options: Mapping[str, Any]) -> str:
 
 
 def _with_references(study: Study, results: Results, shared: Artifacts, years: tuple[str, ...]) -> Results:
-    """Add the floor and Tangent, and put them and BM25 under the condition that stands for none."""
+    """Add the floor and Tangent, and list them and BM25 under no condition."""
     values = results.values
     marks: dict[str, Any] = {"condition": REFERENCE, "seed": ONCE}
     floors = [shared.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years]

@@ -21,7 +21,7 @@ from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, FUSION, STRATEGIES, Search, distinct
 from pyterrier_mathamr.experiments.sources import TrainingPairs, known_answers, linked_pairs, read_training_pairs
-from pyterrier_mathamr.experiments.stages import Stages, peak_memory, write_whole
+from pyterrier_mathamr.experiments.stages import Stages, peak_memory, write_atomically
 from pyterrier_mathamr.experiments.training import JoinedGraphs, train_on_pairs
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, fit_score_weights
@@ -86,7 +86,7 @@ def _train(job: Job, own: ModelArtifacts, checkpoint: Path) -> MathAMR:
         text=shared.text_encoder(job.config),
         verbose=verbose,
     )
-    write_whole(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
+    write_atomically(job.cost, json.dumps(_cost(model, checkpoint), indent=1) + "\n")
     if job.recipe.fitted:
         validation = [pair for source in data.sources for pair in source.validation]
         model = fit_score_weights(model, validation, graphs, device=job.device, verbose=verbose)
@@ -172,9 +172,9 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
         measures = KNOWN_ITEM_MEASURES if known else TASK1_MEASURES
         parts.append(measure_by_topic(rankings, topics, found.qrels, measures).assign(topics=name))
         encoded.append(topics)
-    write_whole(job.speed, _speed(search.systems(), pd.concat(encoded[1:], ignore_index=True)).to_csv(index=False))
+    write_atomically(job.speed, _speed(search.systems(), pd.concat(encoded[1:], ignore_index=True)).to_csv(index=False))
     table = pd.concat(parts, ignore_index=True).rename(columns={"name": "system"}).fillna({"value": 0.0})
-    write_whole(job.measured, table[["topics", "system", "qid", "measure", "value"]].to_csv(index=False))
+    write_atomically(job.measured, table[["topics", "system", "qid", "measure", "value"]].to_csv(index=False))
 
 
 def _speed(systems: Mapping[str, pt.Transformer], topics: pd.DataFrame) -> pd.DataFrame:
@@ -216,4 +216,4 @@ def measure_formulas(job: Job, own: ModelArtifacts, model: MathAMR) -> None:
         encode = found.graphs.loader(side="query") >> model.query_encoder(device=job.device)
         ranking = distinct(encode >> index.retriever(num_results=FORMULA_DEPTH))(found.topics)
         parts.append(measured_formulas({FORMULAS: ranking}, found).assign(topics=formula_label(year)))
-    write_whole(job.formulas, pd.concat(parts, ignore_index=True).to_csv(index=False))
+    write_atomically(job.formulas, pd.concat(parts, ignore_index=True).to_csv(index=False))

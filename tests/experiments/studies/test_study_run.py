@@ -167,7 +167,7 @@ def test_formulas_are_measured_on_runs_that_were_made_before(
     assert by_caption(after, "Task 1, sample pooled, mean").system.tolist()[-1] == "ColBERT-style"
 
 
-def test_what_was_set_for_a_run_is_said_beside_what_the_preset_says(report: Report) -> None:
+def test_the_notes_name_the_options_that_differ_from_the_preset(report: Report) -> None:
     assert any("Set for this run" in note and "epochs = 1" in note and "seeds 1" in note for note in report.notes)
 
 
@@ -176,7 +176,7 @@ def test_another_collection_needs_another_folder(report: Report, workdir: Path, 
         run_study(STUDY, tmp_path, workdir, years=["sample"], verbose=False)
 
 
-def test_runs_that_fail_are_named_and_there_is_a_report_all_the_same(report: Report, workdir: Path) -> None:
+def test_failed_runs_are_named_and_the_others_reported(report: Report, workdir: Path) -> None:
     hopeless = Study("tests/fails", "Far too fast", (condition("text", learning_rate=1e30),), (Row("text"),))
     with pytest.raises(ConditionsFailedError, match=r"'text' with seed 1: .*loss") as caught:
         run(workdir, [1], workers=1, study=hopeless)

@@ -28,7 +28,7 @@ def test_a_paired_test_is_two_tailed_and_bonferroni_multiplies_by_the_number_of_
     assert not paired_test(np.array([1.0, 1.1, 0.9]), np.zeros(3), 30).significant
 
 
-def test_systems_that_are_alike_are_never_significantly_different() -> None:
+def test_equal_systems_are_never_significantly_different() -> None:
     outcome = paired_test(np.array([0.2, 0.4]), np.array([0.2, 0.4]), 1)
     assert (outcome.difference, outcome.p, outcome.significant) == (0.0, 1.0, False)
 
@@ -73,7 +73,7 @@ def test_means_are_over_pooled_topics_and_spreads_over_seeds(tables: StudyTables
     assert tables.mean(["2020"], [NDCG]).set_index("condition").loc["better", NDCG] == pytest.approx(0.4)
 
 
-def test_each_topic_counts_once_in_the_test_whatever_the_seeds(tables: StudyTables) -> None:
+def test_each_topic_is_one_observation_of_the_test_whatever_the_seeds(tables: StudyTables) -> None:
     assert tables.tests == 4
     outcome = tables.significance(tables.rows, ["2020", "2022"]).set_index("measure").loc[NDCG]
     assert outcome.difference == pytest.approx(0.2)
