@@ -22,8 +22,9 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.transformers import HELP_URL, Retriever, Transformer
+from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
 
 from .building.builder import Build
@@ -220,10 +221,12 @@ class DocumentVectorIndex(VectorIndex):
         )
 
 
-class _ByColumns(IndexTransformer, Retriever):
+class _ByColumns(IndexTransformer):
     """An index of documents as a stage: retriever, scorer or vector loader, by the columns of a frame."""
 
-    def __init__(self, index: Any, num_results: int = 1000) -> None:
+    checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT.or_none()}
+
+    def __init__(self, index: Any, num_results: int | None = None) -> None:
         super().__init__(index)
         self.num_results = num_results
 
@@ -233,7 +236,8 @@ class _ByColumns(IndexTransformer, Retriever):
             mode.result_frame(extra_columns=["query_embs"], mode="scorer")
             mode.document_frame(mode="vec_loader")
         index: Any = self.index
-        options = {} if mode.mode == "vec_loader" else {"num_results": self.num_results}
+        cut = self.num_results is not None and mode.mode != "vec_loader"
+        options = {"num_results": self.num_results} if cut else {}
         result: pd.DataFrame = getattr(index, mode.mode)(**options)(inp)
         return result
 

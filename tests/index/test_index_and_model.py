@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model import MathAMR
@@ -65,6 +65,15 @@ def test_an_index_of_a_model_that_is_not_at_hand_asks_for_it(tmp_path, made_by, 
         index.search("x")
 
 
+@pytest.mark.parametrize("typed", ["", "  ", "$$", "$ $", None, r"\frac{a", "what is a group"])
+def test_what_is_no_formula_finds_nothing_and_warns_once(formula_index, typed):
+    with pytest.warns(MathAMRWarning, match=r"B\.7") as warned:
+        found = formula_index.search(typed, "B.7")
+    assert len(warned) == 1
+    assert found.empty
+    assert list(found.columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
+
+
 def test_a_typed_text_is_found_in_an_index_of_documents(model, tmp_path):
     index = MathAMRIndex(tmp_path / "documents")
     encode = GraphBuilder() >> model.doc_encoder()
@@ -74,6 +83,9 @@ def test_a_typed_text_is_found_in_an_index_of_documents(model, tmp_path):
     assert list(found.columns) == ["qid", "query", "docno", "score", "rank"]
     pipeline = GraphBuilder() >> model.query_encoder() >> index.retriever()
     assert found.equals(pipeline.search(query)[found.columns])
+    for blank in ("  ", None):
+        with pytest.warns(MathAMRWarning, match="B"):
+            assert index.search(blank, "B", model=model, num_results=2).empty
 
 
 def test_the_scorer_of_an_index_and_the_text_scorer_of_its_model_give_a_pair_one_score(model, tmp_path):

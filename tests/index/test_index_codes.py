@@ -109,7 +109,7 @@ def test_where_torch_has_no_integer_product_the_other_scan_is_used(monkeypatch):
     import torch
 
     def absent(*operands, **memory):
-        raise NotImplementedError("no kernel for this processor")
+        raise NotImplementedError("no kernel for this CPU")
 
     monkeypatch.setattr(torch, "_int_mm", absent)
     assert int8_product.usable.__wrapped__(32) is False
@@ -229,12 +229,12 @@ def test_the_greatest_products_of_wide_and_of_narrow_queries_are_found(columns, 
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 199), max_size=60, unique=True), st.booleans())
-def test_rows_are_read_alike_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, rising):
+def test_rows_are_the_same_in_any_order_from_any_shard(tmp_path_factory, documents, numbers, ascending):
     docs = documents([1, 4, 2, 7, 3] * 40, d=4)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(builder, "PART_BYTES", 4 * 60 * 4)
         snapshot = MathAMRIndex(tmp_path_factory.mktemp("read") / "x").index(docs).snapshot()
-    wanted = np.array(sorted(numbers) if rising else numbers, dtype=np.int64)
+    wanted = np.array(sorted(numbers) if ascending else numbers, dtype=np.int64)
     rows, ends = snapshot.rows(wanted)
     by_docno = {doc["docno"]: doc["doc_embs"] for doc in docs}
     assert snapshot.lengths(wanted).tolist() == np.diff(ends).tolist()

@@ -254,6 +254,7 @@ def test_a_cutoff_of_an_index_is_fused_and_takes_queries_and_rankings(index, top
         assert not any(isinstance(stage, pt.RankCutoff) for stage in getattr(compiled, "_transformers", [compiled]))
     for given in (frame, make_ranking(frame, ["d1", "d4", "d2"])):
         pd.testing.assert_frame_equal(compiled(given), (index % k)(given))
+    assert len(index(make_ranking(frame.iloc[[0]], ["d1"] * 1100))) == 1100
     formulas = MathAMRFormulaIndex.example()
     if k:
         assert (formulas % k).compile() == formulas.retriever(num_results=k)
@@ -324,6 +325,7 @@ def test_an_index_loads_the_texts_that_it_stores_and_names_those_that_it_does_no
     loaded = formulas.text_loader()(frame)
     assert loaded.to_dict("list") == {"docno": ["f3", "f1"], "post_id": ["d2", "d1"], "visual_id": ["", ""]}
     assert list(formulas.text_loader("post_id")(frame).columns) == ["docno", "post_id"]
+    pd.testing.assert_frame_equal(pt.text.get_text(formulas)(frame), loaded)
     assert small().text_loader()(pd.DataFrame({"docno": ["d1", "d3"]}))["formula_ids"].tolist() == [["f1", "f2"], []]
     with pytest.raises(ConfigError, match=r"fields='text' .* 'formula_ids'; .* dataset.text_loader"):
         index.text_loader(["text"])

@@ -79,12 +79,14 @@ class QdrantBase(VectorIndex):
         return _rebuilt, (type(self), self.location, self.name, options)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, QdrantBase):
-            return NotImplemented
-        return (type(other), other.location, other.name) == (type(self), self.location, self.name)
+        return isinstance(other, QdrantBase) and other._identity() == self._identity()
 
     def __hash__(self) -> int:
-        return hash((type(self), self.location, self.name))
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        remote = self.collection.connection.remote
+        return type(self), self.location if remote else Path(self.location).absolute(), self.name
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"

@@ -76,11 +76,11 @@ def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds:
     steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
     codes = np.rint(scaled / steps[:, None])
     rest = scaled - steps[:, None] * codes
-    weights, counts = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.row_weights()
+    weights, totals = np.ones(len(scaled)) if queries.weights is None else queries.weights, queries.row_weights()
     lengths = np.linalg.norm(scaled, axis=1), np.linalg.norm(rest, axis=1)
-    errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * counts * _SLACK
+    errors = (lengths[0] * bounds[0] + lengths[1] * bounds[1]) * totals * _SLACK
     # the factors and the sum are in float32: each score has at most the length of q s times that of c, twice rounded
-    rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * counts, queries) * bounds[1]
+    rounding = (np.diff(queries.offsets) + 4) * 2.0**-23 * _sums(lengths[0] * totals, queries) * bounds[1]
     factors = [(steps * of).astype(np.float32) for of in (weights, np.ones(len(weights)))]
     return CodedQueries(codes.astype(np.int8), factors[0], factors[1], _sums(errors, queries) + rounding)
 

@@ -65,6 +65,7 @@ class TextLoader(IndexTransformer):
     Args:
         index: the index.
         fields: a field, several, or ``*`` for all that are stored.
+        verbose: no effect; ``pt.text.get_text`` gives it.
 
     Raises:
         ConfigError: a field is not stored.
@@ -72,8 +73,9 @@ class TextLoader(IndexTransformer):
 
     label = "MathAMR texts"
 
-    def __init__(self, index: Any, fields: str | Sequence[str] = "*") -> None:
+    def __init__(self, index: Any, fields: str | Sequence[str] = "*", *, verbose: bool = False) -> None:
         super().__init__(index)
+        self.verbose = verbose
         stored = TEXTS[index.LAYOUT][1:]
         self.fields = stored if fields == "*" else (fields,) if isinstance(fields, str) else tuple(fields)
         if unknown := [name for name in self.fields if name not in stored]:

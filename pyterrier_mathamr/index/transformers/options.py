@@ -121,3 +121,10 @@ class IndexTransformer(Transformer):
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
         return {}
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return the transformer that keeps ``k`` documents, itself where it keeps no more, ``None`` below 1."""
+        kept = getattr(self, "num_results", None)
+        if kept is not None and kept <= k:
+            return self
+        return pt.inspect.transformer_apply_attributes(self, num_results=k) if k >= 1 else None

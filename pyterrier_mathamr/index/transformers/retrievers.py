@@ -19,7 +19,6 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.approximate import document_candidates, token_candidates
 from pyterrier_mathamr.index.search.exact import select
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.index.snapshot import Snapshot
 
 
-class IndexRetriever(IndexTransformer, Retriever):
+class IndexRetriever(IndexTransformer):
     """Queries in, a ranking out; subclasses select candidates and say by which vectors these are ranked.
 
     The ranking keeps the columns of the queries and is ordered by query (in order of appearance), then by score

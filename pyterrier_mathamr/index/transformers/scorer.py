@@ -103,12 +103,6 @@ class MaxSimScorer(IndexTransformer):
         ordered: pd.DataFrame = result.reset_index(drop=True)
         return ordered
 
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Return the scorer that keeps ``k`` documents, itself where it keeps no more, ``None`` for a ``k`` below 1."""
-        if self.num_results is not None and self.num_results <= k:
-            return self
-        return pt.inspect.transformer_apply_attributes(self, num_results=k) if k >= 1 else None
-
     def _scores(self, inp: pd.DataFrame, numbers: Numbers, snapshot: SearchableSnapshot) -> ExactScores:
         """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
         batch = query_batch(inp, snapshot, normalise=self.normalise)

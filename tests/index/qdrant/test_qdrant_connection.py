@@ -143,7 +143,7 @@ def test_without_the_extra_the_error_says_how_to_install_it(monkeypatch, tmp_pat
             QdrantIndex(place).built()
 
 
-def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_shared(tmp_path, posts):
+def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_shared(monkeypatch, tmp_path, posts):
     held = qdrant_client.QdrantClient(path=str(tmp_path / "q"))
     with pytest.raises(LockedError, match="another process"):
         QdrantIndex(tmp_path / "q").built()
@@ -152,6 +152,10 @@ def test_a_folder_that_is_open_elsewhere_is_named_and_in_one_process_it_is_share
     assert len(QdrantIndex(tmp_path / "q", "a")) == 3
     copy = pickle.loads(pickle.dumps(index))
     assert len(copy) == 3
+    monkeypatch.chdir(tmp_path)
+    relative = QdrantIndex("q", "a")
+    assert relative == index
+    assert hash(relative) == hash(index)
 
 
 def test_what_is_in_a_folder_is_there_when_it_is_opened_again(tmp_path, posts, topics):

@@ -62,7 +62,7 @@ def test_what_cannot_be_merged_leaves_no_collection(tmp_path, posts, documents):
     assert len(QdrantIndex.merge(tmp_path / "q", "new", one)) == 3
 
 
-def test_of_a_formula_of_two_collections_the_first_counts(tmp_path, documents):
+def test_of_a_formula_of_two_collections_the_first_is_kept(tmp_path, documents):
     def formulas(name: str, ids: list[str]) -> QdrantFormulaIndex:
         index = QdrantFormulaIndex(tmp_path / "q", name)
         index.indexer(visual_ids={"f1": f"v-{name}"}).index([{**documents([3])[0], "docno": name, "formula_ids": ids}])

@@ -233,7 +233,7 @@ def test_docnos_of_any_length_and_writing_are_kept(remote, posts):
     assert docnos(index) == sorted(odd)
 
 
-def test_points_that_a_server_loses_are_noticed_before_the_collection_counts(server, remote, posts):
+def test_points_that_a_server_loses_are_noticed_before_the_collection_is_visible(server, remote, posts):
     index = remote().index(posts[:5])
     server.fault = once("upsert", "swallowed", nth=2)
     with pytest.raises(QdrantError, match="60 points of 70"):
@@ -267,7 +267,7 @@ def test_a_request_that_is_refused_is_not_sent_again(server, remote, posts):
     assert server.names().count("create") == 1
 
 
-def test_an_old_collection_that_cannot_be_dropped_is_said_and_the_new_one_counts(server, remote, posts):
+def test_an_old_collection_that_cannot_be_dropped_is_reported_and_the_new_one_is_used(server, remote, posts):
     index = remote().index(posts[:5])
     server.fault = lambda name: 503 if name == "drop" else None
     with pytest.warns(MathAMRWarning, match="some--a"):
