@@ -1,12 +1,11 @@
-"""Measure the embedded AMR parser: Smatch on hand-made graphs, posts a second on a core, and what holds of every post.
+"""Measure the embedded AMR parser: Smatch on hand-made graphs, posts per second and core, and invariants of every post.
 
     OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared            # all
     OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared --smatch   # Smatch alone
     OMP_NUM_THREADS=1 python benchmarks/parsing.py ../shared --workers  # from HTML to the store, over processes
 
-Smatch (Cai and Knight, 2013) is the F1 of the triples that two graphs share under the best matching of their variables,
-found by hill climbing; counts are summed over the sentences. It is computed by its authors' program: ``pip install
-smatch``.
+Smatch (Cai and Knight, 2013) is the F1 of the triples that two graphs share under the best mapping of their variables,
+by hill climbing; counts are summed over the sentences. It needs its authors' program: ``pip install smatch``.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from pyterrier_mathamr.posts import MathPost, post_from_html
 
 
 def smatch_scores(pairs: Iterable[tuple[str, str]]) -> tuple[float, float, float]:
-    """Precision, recall and F1 of (found, gold) graphs in Penman notation."""
-    import smatch  # here alone, so that speed is measured without it
+    """Compute precision, recall and F1 of (found, gold) graphs in Penman notation."""
+    import smatch  # only here, so that speed is measured without it
 
     shared = found = gold = 0
     for pair in pairs:
         counts = smatch.get_amr_match(*(" ".join(penman.split()) for penman in pair))
-        smatch.match_triple_dict.clear()  # remembers the scores of mappings, which mean another pair next time
+        smatch.match_triple_dict.clear()  # a cache of mappings that ignores which pair they belong to
         shared, found, gold = shared + counts[0], found + counts[1], gold + counts[2]
     scores: tuple[float, float, float] = smatch.compute_f(shared, found, gold)
     return scores
@@ -52,13 +51,13 @@ def report_smatch(shared: Path) -> None:
     for name in ("qald9_train", "massive_nc_train"):
         rows = [json.loads(line) for line in (shared / "amr-free" / f"{name}.jsonl").read_text().splitlines()]
         answers = parser.parse_sentences([row["sentence"] for row in rows])
-        random.seed(0)  # Smatch restarts at random
+        random.seed(0)  # for Smatch's random restarts
         scores = smatch_scores((answer, row["amr"]) for answer, row in zip(answers, rows, strict=True))
         print(f"{name}: {len(rows)} sentences, Smatch P {scores[0]:.3f} R {scores[1]:.3f} F1 {scores[2]:.3f}")
 
 
 def report_speed(shared: Path) -> None:
-    """Print CPU time and what holds of every post of the collection."""
+    """Print CPU time, and invariants of every post of the collection."""
     rows = ET.parse(shared / "arqmath-mini" / "Posts.V1.3.xml").getroot()
     posts = [post_from_html(row.get("Body"), row.get("Title") or "") for row in rows]
     parser = DependencyAmrParser()
@@ -88,15 +87,15 @@ def report_speed(shared: Path) -> None:
         for post, graph in zip(posts, graphs, strict=True)
     )
     lost = sum(role == ":math" for graph in graphs for _, role, _ in graph.edges)
-    alike = sum(decode_penman(text) == graph for text, graph in zip(texts, graphs, strict=True))
-    print(f"all placeholders once: {kept} posts; attached by :math: {lost}; decoded to the same graph: {alike}")
+    equal = sum(decode_penman(text) == graph for text, graph in zip(texts, graphs, strict=True))
+    print(f"all placeholders once: {kept} posts; attached by :math: {lost}; decoded to the same graph: {equal}")
 
 
 STORED = 3000  # posts of the reports on storing
 
 
 class ReadyParser:
-    """Gives the graphs that were parsed before, so that what comes after can be measured alone."""
+    """Returns graphs that were parsed before, so that the later steps can be measured alone."""
 
     name = "ready"
 
@@ -104,20 +103,20 @@ class ReadyParser:
         self.graphs = graphs
 
     def parse_sentences(self, sentences: list[str]) -> list[str]:
-        """Nothing is parsed here."""
+        """Raise an error: only posts are parsed."""
         raise NotImplementedError
 
     def parse_post(self, post: MathPost) -> AmrGraph:
-        """Give the next graph."""
+        """Return the next graph."""
         return self.graphs.pop(0)
 
     def parse_posts(self, posts: list[MathPost]) -> list[AmrGraph]:
-        """Give the next graphs."""
+        """Return the next graphs."""
         return [self.parse_post(post) for post in posts]
 
 
 def report_split(documents: list[dict[str, str]], folder: Path) -> None:
-    """Print what each step from HTML to the store costs."""
+    """Print the cost of each step from HTML to the store."""
     times = [time.process_time()]
     posts = {row["docno"]: post_from_html(row["html"], row["title"]) for row in documents}
     times.append(time.process_time())
@@ -131,19 +130,19 @@ def report_split(documents: list[dict[str, str]], folder: Path) -> None:
     times.append(time.process_time())
     names = ("reading HTML", "parsing", "formula trees and attaching them", "packing", "writing shards")
     spent = [after - before for before, after in pairwise(times)]
-    print(f"{len(posts)} posts, ms of CPU time a post: " + ", ".join(
+    print(f"{len(posts)} posts, ms of CPU time per post: " + ", ".join(
         f"{name} {1000 * seconds / len(posts):.2f}" for name, seconds in zip(names, spent, strict=True)
     ) + f"; all {1000 * sum(spent) / len(posts):.2f}")  # fmt: skip
 
 
 def cpu_seconds() -> tuple[float, float]:
-    """CPU time of this process, and of its children that have ended."""
+    """Return the CPU time of this process, and of its children that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return used[0].ru_utime + used[0].ru_stime, used[1].ru_utime + used[1].ru_stime
 
 
 def report_workers(shared: Path) -> None:
-    """Print how the work is spread over processes; CPU time, since other programs may use the cores too."""
+    """Print how the work is distributed over processes, in CPU time, as other programs may use the cores, too."""
     documents = list(islice(read_documents(shared / "arqmath-mini"), STORED))
     with tempfile.TemporaryDirectory() as name:
         report_split(documents, Path(name))
@@ -155,7 +154,7 @@ def report_workers(shared: Path) -> None:
             wall = time.perf_counter() - start
             here, there = (late - early for early, late in zip(before, cpu_seconds(), strict=True))
             print(f"{workers} processes: CPU time of this one {here:.1f} s, of its workers together {there:.1f} s "
-                  f"(about 2 s to start each); {wall:.1f} s by the clock, load {os.getloadavg()[0]:.1f}")  # fmt: skip
+                  f"(about 2 s to start each); {wall:.1f} s of wall time, load {os.getloadavg()[0]:.1f}")  # fmt: skip
             stores.add(b"".join(file.read_bytes() for file in sorted(store.path.rglob("*")) if file.is_file()))
         print(f"the same bytes: {len(stores) == 1}")
 
