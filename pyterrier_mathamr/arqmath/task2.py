@@ -20,7 +20,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.frames import empty_output
-from pyterrier_mathamr._common.parameters import ByParameters, Rule, one_of
+from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaStore
 
@@ -28,7 +29,7 @@ VisualIds = Mapping[FormulaId, str] | FormulaStore
 """Formula id to visual id."""
 
 
-class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
+class VisualIdDeduplication(Transformer):
     """Keeps the best formula of each appearance, as the evaluation of Task 2 does.
 
     Formulas are ordered by score, ties by the order of the frame. The result ranks visual ids, for the judgements of
@@ -46,10 +47,7 @@ class VisualIdDeduplication(ByParameters, pt.Transformer):  # type: ignore[misc]
         pipeline = encode >> formula_index.retriever() >> VisualIdDeduplication()
     """
 
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "visual ids",
-        "help_url": "https://pyterrier.readthedocs.io/en/latest/transformer.html",
-    }
+    label = "visual ids"
     checks: ClassVar[Mapping[str, Rule]] = {"keep": one_of("visual", "formula")}
 
     def __init__(self, visual_ids: VisualIds | None = None, *, keep: Literal["visual", "formula"] = "visual") -> None:

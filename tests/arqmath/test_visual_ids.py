@@ -75,6 +75,9 @@ def test_a_store_of_formulas_knows_visual_ids(tmp_path: Path) -> None:
 
 def test_an_empty_ranking_stays_empty_and_has_the_columns() -> None:
     empty = VisualIdDeduplication(VISUAL)(RANKING.iloc[:0])
+    assert len(empty) == 0
+    assert pd.api.types.is_string_dtype(empty.docno)
+    assert list(VisualIdDeduplication(VISUAL)([])) == list(VisualIdDeduplication(VISUAL).transform_iter([])) == []
     assert {"qid", "docno", "score", "rank", "visual_id", "formula_id"} <= set(empty.columns)
     assert pt.inspect.transformer_inputs(VisualIdDeduplication()) == [["qid", "docno", "score", "visual_id"]]
 

@@ -102,8 +102,9 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
     for column in needed:
         bad = scores.isna() if column == "score" else ~run[column].astype(str).str.fullmatch(r"\S+")
         if bad.any():
-            value = run[column][bad].iloc[0]
-            raise column_error(column, format, f"{value!r} cannot be written to a run file")
+            qid, value = run.loc[bad, "qid"].iloc[0], run.loc[bad, column].iloc[0]
+            shown = repr(value) if isinstance(value, str) else value
+            raise column_error(column, format, f"{shown} of topic {qid!r} cannot be written to a run file")
     ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
     ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
     ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")

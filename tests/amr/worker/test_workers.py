@@ -179,17 +179,20 @@ def test_parsers_are_got_by_name(monkeypatch):
     assert TransitionAmrParser().python == "other/bin/python"
 
 
-@pytest.mark.parametrize(
-    "options", [{"unit": "word"}, {"beam": 0}, {"window": (100, 100)}, {"limits": None, "beam": 0}]
-)
-def test_impossible_options_are_refused(options):
-    with pytest.raises(ConfigError):
+@pytest.mark.parametrize("options", [{"unit": "word"}, {"beam": 0}, {"beam": 1.5}, {"window": (100, 100)}])
+def test_impossible_options_are_refused_when_given_and_when_set(options):
+    [(name, value)] = options.items()
+    with pytest.raises(ConfigError, match=f"{name}="):
         TransitionAmrParser("python", **options)
+    with pytest.raises(ConfigError, match=f"{name}="):
+        setattr(TransitionAmrParser("python"), name, value)
+    with pytest.raises(ConfigError, match="num_beams=0"):
+        AmrlibParser(num_beams=0)
 
 
 @pytest.mark.parametrize("limits", [{"batch_tokens": 0}, {"restarts": -1}, {"token_seconds": -0.1}])
 def test_impossible_limits_are_refused(limits):
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match=f"{next(iter(limits))}="):
         WorkerLimits(**limits)
 
 

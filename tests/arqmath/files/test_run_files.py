@@ -101,11 +101,11 @@ def test_what_is_written_is_read_back(
 @pytest.mark.parametrize(
     ("column", "value", "named"),
     [
-        ("docno", "two words", "'two words'"),
-        ("docno", "", "''"),
-        ("score", float("nan"), "nan"),
-        ("score", "high", "'high'"),
-        ("post_id", None, "None"),
+        ("docno", "two words", "'two words' of topic 'A.1'"),
+        ("docno", "", "'' of topic 'A.1'"),
+        ("score", float("nan"), "nan of topic 'A.1'"),
+        ("score", "high", "'high' of topic 'A.1'"),
+        ("post_id", None, "it is missing"),
     ],
 )
 def test_a_value_that_would_break_a_line_is_refused_and_the_old_file_stays(
@@ -117,7 +117,7 @@ def test_a_value_that_would_break_a_line_is_refused_and_the_old_file_stays(
         del row[column]
     else:
         row[column] = value
-    with pytest.raises(ARQMathError, match=column):
+    with pytest.raises(ARQMathError, match=f"column '{column}' of a run in the format task2: {named}"):
         write_run(pd.DataFrame([row]), tmp_path / "run", "task2")
     assert (tmp_path / "run").read_text() == "old"
     write_run(pd.DataFrame([{"qid": "A.1", "docno": "5", "score": 1.0, "post_id": "7"}]), tmp_path / "run", "task2")
