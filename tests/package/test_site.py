@@ -65,6 +65,13 @@ def test_each_file_of_the_repository_that_a_page_mentions_exists() -> None:
     assert {name: page for name, page in names.items() if not (ROOT / name).exists()} == {}
 
 
+def test_each_study_that_a_page_names_exists_but_for_those_whose_options_were_removed() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "ablations.md")
+    names = set(re.findall(r"\b(?:paper|ablation|best)/[a-z0-9.-]*[a-z0-9]", text))
+    assert len(names) >= 3
+    assert names <= set(mathamr.experiments.STUDIES)
+
+
 def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
     lines = [line.partition("#")[0].split() for page in PAGES for line in page.read_text("utf-8").splitlines()]
     commands = [words for words in lines if words[:1] == ["mathamr"] and words[1:]]
