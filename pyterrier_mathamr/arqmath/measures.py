@@ -23,11 +23,28 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import ARQMathError
 
+_ORDER = ("nDCG", "AP", "P", "Bpref", "Judged")
+
+
+def _ordered(measure: Any) -> Any:
+    """Return an equal measure whose place in a set does not depend on the hash seed of the process.
+
+    ``ir_measures`` keeps measures in sets, and the columns of ``pt.Experiment`` follow their order. Its hash differs
+    from that of the measure of ``ir_measures``, so look values up by name.
+    """
+    kind = type(measure)
+    changed = {
+        "__hash__": lambda self: _ORDER.index(self.NAME),
+        "__reduce__": lambda self: (_ordered, (kind(**self.params),)),
+    }
+    return type(kind.__name__, (kind,), changed)(**measure.params)
+
+
 TASK1_MEASURES: list[Any] = [
-    nDCG(judged_only=True) @ 1000,
-    AP(rel=2, judged_only=True) @ 1000,
-    P(rel=2, judged_only=True) @ 10,
-    Bpref(rel=2),
+    _ordered(nDCG(judged_only=True) @ 1000),
+    _ordered(AP(rel=2, judged_only=True) @ 1000),
+    _ordered(P(rel=2, judged_only=True) @ 10),
+    _ordered(Bpref(rel=2)),
 ]
 """The measures of Task 1: nDCG', MAP', P'@10 and Bpref; binary measures take grades 2 and 3 as relevant."""
 
@@ -36,7 +53,7 @@ SHORT_NAMES: Mapping[str, str] = MappingProxyType(
 )
 """The names in papers by the names of ``ir_measures``."""
 
-JUDGED: Any = Judged @ 10
+JUDGED: Any = _ordered(Judged @ 10)
 """The judged fraction of the first ten: how much the prime measures removed. As it is no measure of quality, whose
 differences are tested, the lists do not have it: ``[*TASK1_MEASURES, JUDGED]``."""
 
@@ -56,7 +73,7 @@ def _first_grades(qrels: pd.DataFrame, run: pd.DataFrame) -> Iterator[tuple[str,
 AVERAGE_RELEVANCE: Any = define(_first_grades, name="AR'", support_cutoff=False)
 """AR', the mean grade (0 to 3) of each topic's first judged answer (DCG'@1)."""
 
-TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, P(rel=2, judged_only=True) @ 1]
+TASK3_MEASURES: list[Any] = [AVERAGE_RELEVANCE, _ordered(P(rel=2, judged_only=True) @ 1)]
 """The measures of Task 3: AR' and P'@1. A topic without a judged answer scores 0 here; ``task3_scores`` and the
 organisers' program leave it out."""
 

@@ -31,6 +31,7 @@ from .transformers import (
     FormulaRetriever,
     MaxSimScorer,
     SingleVectorRetriever,
+    TextLoader,
     VectorLoader,
 )
 
