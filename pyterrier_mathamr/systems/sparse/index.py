@@ -144,3 +144,7 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Search with the defaults of :meth:`retriever`."""
         return self.retriever().transform_iter(inp)
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Return the retriever that a rank cutoff fuses into."""
+        return self.retriever().fuse_rank_cutoff(k)
