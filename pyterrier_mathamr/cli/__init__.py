@@ -1,4 +1,14 @@
-"""``mathamr``: the command line."""
+"""``mathamr``: a thin command line over the functions of the package.
+
+::
+
+    commands   the program and its commands ──┬── arqmath, draw, verify   groups and commands of their own
+                                              ├── options                 arguments and options that several share
+                                              └── group                   errors, warnings and signals as one line
+
+Every error that a user can fix is a ``MathAMRError``, shown as one line with exit code 1; anything else is a fault of
+the package and keeps its traceback.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mathamr arqmath``: what a local copy of the ARQMath release has, whether it is sound, and how large it is."""
+"""``mathamr arqmath``: list, check, unpack and count a local copy of the ARQMath release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+from .options import FOLDER, quiet_option
 
 
 @click.group()
@@ -18,9 +18,9 @@ def arqmath() -> None:
 
 
 @arqmath.command()
-@click.argument("folder", required=False, type=_FOLDER)
+@click.argument("folder", required=False, type=FOLDER)
 def status(folder: Path | None) -> None:
-    """List the files that are there, packed or missing. Reads names only."""
+    """List which files are there, packed or missing. Reads names only."""
     from pyterrier_mathamr.arqmath import inventory
     from pyterrier_mathamr.arqmath.errors import DOWNLOAD_PAGE
 
@@ -37,12 +37,12 @@ def status(folder: Path | None) -> None:
 
 
 @arqmath.command()
-@click.argument("folder", required=False, type=_FOLDER)
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@click.argument("folder", required=False, type=FOLDER)
+@quiet_option
 def verify(folder: Path | None, quiet: bool) -> None:
     """Read each file and check it: rows, ids, truncation.
 
-    Ends with exit code 1 if a file is bad. Having fewer rows than the complete release is reported, but is no fault.
+    Ends with exit code 1 if a file is bad. Fewer rows than in the complete release are reported, but are no fault.
     """
     from pyterrier_mathamr.arqmath import verify
 
@@ -60,13 +60,13 @@ def verify(folder: Path | None, quiet: bool) -> None:
 
 
 @arqmath.command()
-@click.argument("folder", required=False, type=_FOLDER)
+@click.argument("folder", required=False, type=FOLDER)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to unpack, if not beside each archive.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@quiet_option
 def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
     """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read.
 
-    Gzipped files are read as they are. The archives are kept.
+    Gzipped files are read without unpacking. The archives are kept.
     """
     from pyterrier_mathamr.arqmath import unpack_release
 
@@ -78,9 +78,9 @@ def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
 
 
 @arqmath.command()
-@click.argument("folder", required=False, type=_FOLDER)
+@click.argument("folder", required=False, type=FOLDER)
 @click.option("--year", type=click.Choice(["2020", "2021", "2022"]), default="2022", show_default=True)
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@quiet_option
 def stats(folder: Path | None, year: str, quiet: bool) -> None:
     """Count what Table 4.3 of the MathAMR+ paper counts, beside its published numbers."""
     from pyterrier_mathamr.arqmath import ARQMathCollection, release_statistics
@@ -92,7 +92,7 @@ def stats(folder: Path | None, year: str, quiet: bool) -> None:
 
 
 def _place(folder: Path | None) -> Path:
-    """Return the folder, or that of the copy that the datasets would read."""
+    """Return the folder, by default that of the copy that the datasets read."""
     if folder is not None:
         return folder
     from pyterrier_mathamr.arqmath import locate

@@ -1,51 +1,38 @@
-"""``mathamr``: a thin face on the functions of the package.
-
-A command is arguments and one call. Everything that can go wrong for a reason is a ``MathAMRError``, shown as one line
-with exit code 1; anything else is a fault of the package, shown whole.
-"""
+"""The commands of ``mathamr``: each is its arguments and one call of a function of the package."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
 from .draw import draw
 from .group import MathAMRGroup
-from .parser import chosen_parser, with_parser
+from .options import (
+    FILE,
+    FOLDER,
+    NEW,
+    SOURCE,
+    chosen_parser,
+    config_of,
+    config_options,
+    quiet_option,
+    values_of,
+    with_parser,
+)
 from .verify import verify
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.worker.doctor import ParserName
-    from pyterrier_mathamr.model import MathAMRConfig
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_SOURCE = click.Path(exists=True, path_type=Path)
-_NEW = click.Path(path_type=Path)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-
-
-def _quiet(command: Command) -> Command:
-    return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
-
-
-def _configured(command: Command) -> Command:
-    """Options that make a configuration."""
-    command = click.option(
-        "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
-    )(command)
-    return click.option("--config", "file", type=_FILE, help="JSON or YAML file of options.")(command)
 
 
 @click.group(cls=MathAMRGroup, commands=(arqmath, draw, verify), context_settings=_SETTINGS)
@@ -59,7 +46,7 @@ def main() -> None:
 
 
 @main.command()
-@_quiet
+@quiet_option
 def demo(quiet: bool) -> None:
     """Build, index and search the bundled sample, and compare MathAMR+ with BM25.
 
@@ -75,15 +62,15 @@ def demo(quiet: bool) -> None:
 
 
 @main.command()
-@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
-@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new graph store.")
+@click.argument("sources", nargs=-1, required=True, type=SOURCE)
+@click.option("--output", "-o", type=NEW, required=True, help="Folder of the new graph store.")
 @with_parser
 @click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True)
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes, by default all usable cores; the graphs are the same."
 )
-@click.option("--fresh", is_flag=True, help="Discard what a job that was stopped has done.")
-@_quiet
+@click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
+@quiet_option
 def graphs(
     sources: tuple[Path, ...],
     output: Path,
@@ -98,9 +85,9 @@ def graphs(
     A source is a local ARQMath folder, or a file of question-answer pairs (.jsonl or .jsonl.gz, texts with formulas
     between dollars). The official formula trees of a folder are used where it has them.
 
-    The neural parsers need environments of their own: see `mathamr doctor`. What they have parsed is kept in
-    OUTPUT.parses, so a job that was stopped does not parse it again. A job of other sources or options than the one
-    that was stopped is refused; --fresh discards what that one has done.
+    The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses,
+    so an interrupted job does not parse them again. A job with other sources or options than the interrupted one is
+    refused; --fresh discards the interrupted one's work.
     """
     from pyterrier_mathamr.experiments import build_graphs
 
@@ -109,14 +96,14 @@ def graphs(
     store = build_graphs(sources, output, **options, verbose=not quiet)
     click.echo(f"{output}: {len(store):,} graphs")
     if embedded := getattr(chosen, "embedded_count", 0):
-        click.echo(f"The embedded parser had to parse {embedded:,} of the texts; their graphs say '# ::parser'.")
+        click.echo(f"The embedded parser parsed {embedded:,} of the texts instead; see '# ::parser' of their graphs.")
 
 
 @main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the graph store.")
+@click.argument("file", type=FILE)
+@click.option("--output", "-o", type=NEW, required=True, help="Folder of the graph store.")
 @click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
-@_quiet
+@quiet_option
 def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
     """Store the graphs of FILE, and report what was repaired and what was refused.
 
@@ -160,16 +147,16 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 
 
 @main.command()
-@click.argument("graph_store", type=_FOLDER)
-@click.argument("sources", nargs=-1, required=True, type=_SOURCE)
-@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new model.")
+@click.argument("graph_store", type=FOLDER)
+@click.argument("sources", nargs=-1, required=True, type=SOURCE)
+@click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
 @click.option("--negatives", type=click.Choice(["bm25", "model", "tags"]), help="Mine hard negatives; one a pair.")
 @click.option("--negatives-from", default="mathamr-plus-mini", show_default=True, help="The model that mines.")
 @click.option("--linked-questions", type=click.Choice(["none", "duplicate", "all"]), default="none", show_default=True)
-@click.option("--first", multiple=True, type=_SOURCE, help="A source trained on before SOURCES, one epoch by default.")
-@click.option("--fresh", is_flag=True, help="Begin anew; do not go on with a run that was stopped.")
-@_configured
-@_quiet
+@click.option("--first", multiple=True, type=SOURCE, help="A source trained on before SOURCES, one epoch by default.")
+@click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")
+@config_options
+@quiet_option
 def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: bool, quiet: bool, **options: Any) -> None:
     """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
 
@@ -179,19 +166,19 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     """
     from pyterrier_mathamr.experiments import FurtherTraining, train_from_sources
 
-    config = _config(options.pop("file"), options.pop("changes"))
+    config = config_of(options.pop("file"), options.pop("changes"))
     further = FurtherTraining(**options)
     model = train_from_sources(sources, graph_store, output, config, further=further, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: model {model.identity[:12]}")
 
 
 @main.command()
-@click.argument("graph_store", type=_FOLDER)
+@click.argument("graph_store", type=FOLDER)
 @click.argument("model")
-@click.option("--output", "-o", type=_NEW, required=True, help="Folder of the new index.")
-@click.option("--answers-of", type=_FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
-@click.option("--fresh", is_flag=True, help="Discard what a job that was stopped has finished, and begin again.")
-@_quiet
+@click.option("--output", "-o", type=NEW, required=True, help="Folder of the new index.")
+@click.option("--answers-of", type=FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
+@click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
+@quiet_option
 def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, fresh: bool, quiet: bool) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
     from pyterrier_mathamr.experiments import index_graph_store
@@ -203,17 +190,17 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 @main.command()
 @click.argument("what", required=False, metavar="FOLDER|STUDY")
 @click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or for a study 2020,2022.")
-@click.option("--workdir", type=_NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
-@click.option("--collection", type=_FOLDER, help="The ARQMath folder of a study.")
-@click.option("--pairs", multiple=True, type=_FILE, help="File of further pairs that a study trains on.")
+@click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
+@click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
 @click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
 @click.option("--preset", default="full", show_default=True, help="Scale of a study: full as in the paper, or mini.")
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
 @click.option("--list", "listed", is_flag=True, help="Show the studies.")
-@_configured
-@_quiet
+@config_options
+@quiet_option
 def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
     """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
 
@@ -238,7 +225,7 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
     from pyterrier_mathamr.experiments import run_arqmath, run_task2
 
     file, changes = options["file"], options["changes"]
-    config = _config(file, changes) if file or changes else None
+    config = config_of(file, changes) if file or changes else None
     run = run_task2 if task == "2" else run_arqmath
     report = run(folder, years or "2022", workdir, config=config, model=options["model"], verbose=not quiet)
     click.echo(report.to_markdown())
@@ -260,7 +247,7 @@ def _run_study(
         years=(years or "2020,2022").split(","),
         seeds=_numbers(seeds) if seeds else None,
         preset=options["preset"],
-        changes=_options(options["changes"]),
+        changes=values_of(options["changes"]),
         workers=options["workers"],
         verbose=not quiet,
     )
@@ -282,29 +269,3 @@ def _studies() -> str:
         f"{study.name:<26} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
         for study in STUDIES.values()
     )
-
-
-def _config(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
-    """Make a configuration from a file and single options."""
-    from pyterrier_mathamr.model import MathAMRConfig
-
-    config = MathAMRConfig.from_file(file) if file else MathAMRConfig()
-    return config.replace(**_options(changes))
-
-
-_PYTHON = {"None": None, "True": True, "False": False}
-"""What messages and documentation write for JSON's ``null``, ``true`` and ``false``."""
-
-
-def _options(changes: tuple[str, ...]) -> dict[str, Any]:
-    """Read single options; a value is JSON or Python's None, True or False, or else a word."""
-    options: dict[str, Any] = {}
-    for change in changes:
-        name, equals, value = change.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{change!r} is not of the form OPTION=VALUE", param_hint="--set")
-        try:
-            options[name] = parse_json(value)
-        except ValueError:
-            options[name] = _PYTHON.get(value, value)
-    return options

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import click
+
+from .options import FILE, FOLDER, Command
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-_STORE = click.Path(exists=True, file_okay=False, path_type=Path)
-_TABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 def _drawn(forms: str) -> Callable[[Command], Command]:
-    """The option that says where the picture goes."""
+    """Add the option of the picture's file."""
     return click.option(
         "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), required=True, help=f"The picture: {forms}."
     )
@@ -25,11 +23,11 @@ def _drawn(forms: str) -> Callable[[Command], Command]:
 
 @click.group()
 def draw() -> None:
-    """Draw a graph, the scores between two posts, or what an experiment found."""
+    """Draw a graph, the scores between two posts, or the results of an experiment."""
 
 
 @draw.command("graph")
-@click.argument("graph_store", type=_STORE)
+@click.argument("graph_store", type=FOLDER)
 @click.argument("id")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @_drawn("an .svg file")
@@ -43,7 +41,7 @@ def graph_command(graph_store: Path, id: str, theme: Literal["light", "dark"], o
 
 
 @draw.command("maxsim")
-@click.argument("graph_store", type=_STORE)
+@click.argument("graph_store", type=FOLDER)
 @click.argument("model")
 @click.argument("query_id")
 @click.argument("doc_id")
@@ -61,7 +59,7 @@ def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, ou
 
 
 @draw.command("topics")
-@click.argument("by_topic", type=_TABLE)
+@click.argument("by_topic", type=FILE)
 @click.argument("baseline")
 @click.argument("system")
 @click.option("--measure", required=True, help="As the file names it, or as the paper does: nDCG', MAP', P'@10, Bpref.")
@@ -78,7 +76,7 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
 
 
 @draw.command("speed")
-@click.argument("tables", type=_TABLE, nargs=-1, required=True)
+@click.argument("tables", type=FILE, nargs=-1, required=True)
 @click.option("--measure", required=True, help="The column of the effectiveness, or the paper's name of it: nDCG'.")
 @click.option("--time", default="ms per query", show_default=True, help="The column of milliseconds a query.")
 @_drawn(".png, .svg or .pdf")
@@ -99,11 +97,11 @@ def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Pat
 
 
 def _read(file: Path) -> pd.DataFrame:
-    """Read a table of systems whose topics stay text; those of a study get a name of condition and system."""
+    """Read a table of systems, its topics as text; systems of a study are named by condition and system."""
     import pandas as pd
 
     texts = dict.fromkeys(("qid", "name", "measure", "condition", "system"), str)
-    # A condition may be called None, which is no missing value.
+    # A condition may have the name None, which is not a missing value.
     table: pd.DataFrame = pd.read_csv(file, dtype=texts, keep_default_na=False, na_values=[""])
     if "name" not in table.columns and "system" in table.columns:
         table = table.assign(name=table["system"])

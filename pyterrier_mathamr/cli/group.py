@@ -1,4 +1,4 @@
-"""How ``mathamr`` and its groups of commands end and warn: in one line, without the place in the package's code."""
+"""How ``mathamr`` ends and warns: errors and warnings of the package are one line, without a place in its code."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _COMMAND = f"{__name__}.command"
 
 
 class MathAMRGroup(click.Group):
-    """Shows the package's own errors and warnings as one line each, and so ends where it is told to."""
+    """Shows errors and warnings of the package, and the end by SIGINT or SIGTERM, as one line."""
 
     _is_program = False
 
     def main(self, args: Sequence[str] | None = None, *given: Any, **options: Any) -> Any:
-        """Run the program; ``args`` are those of the process where not given."""
+        """Run the program with ``args``, by default those of the process."""
         self._is_program = args is None and options.get("standalone_mode", True)
         return super().main(args, *given, **options)
 
     def make_context(self, info_name: str | None, args: list[str], *given: Any, **options: Any) -> click.Context:
-        """Note the command line before it is taken apart."""
+        """Keep the command line before it is parsed."""
         command = shlex.join([info_name or "mathamr", *args])
         context = super().make_context(info_name, args, *given, **options)
         context.meta.setdefault(_COMMAND, command)
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what goes wrong for a reason ends the program with that reason."""
+        """Run the command; an error of the package ends the program with its message."""
         if ctx.parent is not None:
             return super().invoke(ctx)
         with Interruptible(ctx.meta[_COMMAND], to_the_end=self._is_program) as ending, warnings.catch_warnings():
@@ -58,7 +58,7 @@ def _show(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning; one that is not ours with the place in the code, which is what helps there."""
+    """Show a warning; one that is not ours with its place in the code."""
     ours = issubclass(category, MathAMRWarning)
     text = f"Warning: {message}\n" if ours else warnings.formatwarning(message, category, filename, lineno, line)
     click.echo(text, nl=False, err=True, file=file)

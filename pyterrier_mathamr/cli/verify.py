@@ -1,4 +1,4 @@
-"""``mathamr verify``: whether what lies at some paths is as it was written."""
+"""``mathamr verify``: compare the checksums of artifacts, models and caches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def verify(paths: tuple[Path, ...]) -> None:
     """Read every byte of artifacts, models and caches, and compare their checksums.
 
-    One line for each fault, and one that says ok for what has none. Ends with exit code 1 if there is a fault.
+    Prints a line for each fault, and ok where there is none. Ends with exit code 1 if there is a fault.
     """
     bad = 0
     for path in paths:
@@ -34,7 +34,7 @@ def verify(paths: tuple[Path, ...]) -> None:
 
 
 def _faults(path: Path) -> Iterator[MathAMRError]:
-    """Find out what is at the path, and what is wrong with it."""
+    """Recognise what is at the path, and yield its faults."""
     from pyterrier_mathamr.model.files import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
 
@@ -52,11 +52,11 @@ def _faults(path: Path) -> Iterator[MathAMRError]:
     elif path.exists():
         yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
     else:
-        yield NotBuiltError(path, "there is nothing here")
+        yield NotBuiltError(path, "there is nothing at this path")
 
 
 def _kind_of(path: Path) -> Kind:
-    """Tell which kind of artifact says that it is at the path.
+    """Read from the manifest which kind of artifact is at the path.
 
     Raises:
         OtherArtifactError: none of this package. DamagedError: it cannot be read.
@@ -75,7 +75,7 @@ def _kind_of(path: Path) -> Kind:
 
 
 def _kinds() -> list[Kind]:
-    """All kinds of artifacts that the package writes."""
+    """Return all kinds of artifacts that the package writes."""
     from pyterrier_mathamr.formula import FormulaStore
     from pyterrier_mathamr.graph import GraphStore, TensorStore
     from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
@@ -89,7 +89,7 @@ def _kinds() -> list[Kind]:
 
 
 def _described(path: Path) -> str:
-    """Say what a sound thing is, and how much of it there is."""
+    """Describe what is at the path, and its size."""
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.store import META, Cache, read_manifest
 

@@ -1,4 +1,12 @@
-"""Systems that MathAMR+ is compared with or built upon, each a transformer."""
+"""Systems that MathAMR+ is compared with or built upon, each a transformer.
+
+::
+
+    sparse/  reading, postings, index, ranking: what the sparse systems share
+      bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
+      tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
+    index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
+"""
 
 from __future__ import annotations
 

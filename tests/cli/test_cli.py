@@ -113,7 +113,7 @@ def test_a_model_that_is_there_is_not_trained_over(pair_file: Path, tmp_path: Pa
     (tmp_path / "model").mkdir()
     result = run("train", tmp_path, pair_file, "-o", tmp_path / "model", "-q")
     assert result.exit_code == 1
-    assert "use a folder that does not exist yet" in result.output
+    assert "give a folder that does not exist yet" in result.output
     assert not (tmp_path / "model.training").exists()
 
 

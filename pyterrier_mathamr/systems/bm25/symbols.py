@@ -1,4 +1,4 @@
-r"""Names of the symbols of LaTeX, what only lays out, and the function words of English."""
+r"""Tables: names of LaTeX symbols, commands that only lay out, the function words of English."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SYMBOL_NAMES: dict[str, str] = {
     ".": "dot", ":": "colon", ";": "semicolon", "?": "query", "\\{": "lbrace", "\\}": "rbrace", "\\|": "norm",
     "\\%": "percent", "\\#": "hash", "\\_": "underscore", "\\$": "dollar",
 }  # fmt: skip
-"""What has no letters of its own."""
+"""Symbols without letters."""
 
 COMMAND_ALIASES: dict[str, str] = {
     "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\dbinom": "\\binom", "\\tbinom": "\\binom",
@@ -22,7 +22,7 @@ COMMAND_ALIASES: dict[str, str] = {
     "\\varepsilon": "\\epsilon", "\\varphi": "\\phi", "\\emptyset": "\\varnothing", "∞": "\\infty", "−": "-",
     "\\ast": "*", "\\owns": "\\ni", "∈": "\\in", "\\Bbb": "\\mathbb", "\\smallsetminus": "\\setminus",
 }  # fmt: skip
-"""Spellings of one symbol, brought to one."""
+"""Spellings of a symbol, to one of them."""
 
 _LAYOUT = r"""
     \displaystyle \textstyle \scriptstyle \scriptscriptstyle \limits \nolimits \left \right \middle \big \Big \bigg
@@ -32,10 +32,10 @@ _LAYOUT = r"""
     \operatorname \, \; \: \! \> \/ \\ { } & $ ~ % \
     """
 LAYOUT: frozenset[str] = frozenset(_LAYOUT.split()) | {"\\ ", "\\\n", "\\\t"}
-"""Tokens that say how a formula looks and nothing about what it is."""
+"""Tokens of the look of a formula, not of its content."""
 
 PAIRS_ONLY: frozenset[str] = frozenset({"mathsup", "mathsub", "mathlparen", "mathrparen", "mathcomma", "mathdot"})
-"""Names that stand in almost every formula; they count in pairs only."""
+"""Names in almost every formula; they are used in pairs of neighbours only."""
 
 _STOP_WORDS = """
     a about above after again against all am an and any are aren as at be because been before being below between both

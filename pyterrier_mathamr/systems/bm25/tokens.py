@@ -6,8 +6,8 @@ nor a tokenizer loses it::
     Find $\frac{X}{2}<\pi$      find · mathfrac mathcapx math2 mathless mathpi ·
                                 mathfrac_mathcapx mathcapx_math2 math2_mathless mathless_mathpi
 
-What only lays a formula out (``\left``, ``\displaystyle``, braces, spaces) has no name. Scripts, brackets and commas
-are in almost every formula: alone they tell nothing, and occur in pairs only.
+Layout commands (``\left``, ``\displaystyle``, braces, spaces) have no name. Scripts, brackets and commas are in almost
+every formula, so they are used in pairs of neighbours only.
 """
 
 from __future__ import annotations
@@ -39,17 +39,25 @@ class TokenOptions:
     """How posts are cut into tokens; documents and queries of an index always share them.
 
     Args:
-        stop_words: leave the function words of English out.
+        stop_words: remove the function words of English.
         stem: reduce words with the Porter 2 stemmer.
-        bigrams: add each pair of neighbouring words of a stretch of text and of neighbouring symbols of a formula.
+        bigrams: add each pair of neighbouring words of a text and of neighbouring symbols of a formula.
+
+    Raises:
+        ConfigError: an option is no ``bool``.
     """
 
     stop_words: bool = True
     stem: bool = True
     bigrams: bool = True
 
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not isinstance(value, bool):
+                raise ConfigError(name, value, "True or False")
+
     def to_dict(self) -> dict[str, bool]:
-        """Give the options as plain values for JSON."""
+        """Return the options as plain values for JSON."""
         return asdict(self)
 
     @classmethod
@@ -66,17 +74,16 @@ class TokenOptions:
             ConfigError: a name is not an option, or a value is not ``bool``.
         """
         known = [field.name for field in fields(cls)]
-        for name, value in values.items():
-            if name not in known or not isinstance(value, bool):
-                raise ConfigError(f"tokens[{name!r}]", value, f"only the options {', '.join(known)}, true or false")
+        if unknown := [name for name in values if name not in known]:
+            raise ConfigError("tokens", unknown, f"only the options {', '.join(known)}")
         return cls(**values)
 
 
 STRONG_TOKENS = TokenOptions()
-"""The default: what finds most."""
+"""The default and the most effective form."""
 
 PLAIN_TOKENS = TokenOptions(stop_words=False, stem=False, bigrams=False)
-"""Words and symbols as they are: what a general search engine makes of a post."""
+"""Words and symbols without processing, as in a general search engine."""
 
 
 def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[str]:
@@ -90,7 +97,7 @@ def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[s
         The tokens in order of the post, repeated as often as they occur; none has white space in it.
 
     Raises:
-        MissingExtraError: stemming is wanted and PyStemmer is not installed.
+        MissingExtraError: ``stem`` needs PyStemmer, which is not installed.
     """
     tokens: list[str] = []
     start = 0
@@ -103,7 +110,7 @@ def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[s
 
 
 def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
-    """Cut a stretch of plain text into words, then pairs of words joined by ``_``.
+    """Cut plain text into words, then pairs of words joined by ``_``.
 
     Args:
         text: text without formulas.
@@ -121,7 +128,7 @@ def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
 
 
 def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
-    r"""Name the symbols of a formula, then pairs of neighbours joined by ``_``; words of ``\text`` count as words.
+    r"""Name the symbols of a formula, then pairs of neighbours joined by ``_``; words of ``\text`` are words.
 
     Args:
         latex: LaTeX without dollars; it need not be well-formed.
@@ -138,7 +145,7 @@ def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[st
 
 
 def _symbols(latex: str) -> list[str]:
-    """Name each LaTeX token, in order, without those that only lay out."""
+    """Name each LaTeX token, in order, without layout commands."""
     latex = _ENVIRONMENT.sub(" ", unicodedata.normalize("NFKC", latex))
     latex = _PRIMES.sub(lambda marks: "^" + r"\prime" * len(marks.group()), latex)
     latex = _OPERATOR.sub(r"\\\1 ", latex)

@@ -1,1 +1,8 @@
-"""What the sparse indexes share: rows to posts, counts of terms, one part after a build, rankings."""
+"""What the sparse indexes share.
+
+::
+
+    rows of a frame or a corpus ──reading──▶ posts ──(each system: terms)──▶ postings, texts ──index──▶ one part
+                                                                                 │
+                                    queries ──(each system: scores)──▶ ranking ◀─┘
+"""

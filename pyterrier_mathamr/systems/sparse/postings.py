@@ -1,4 +1,4 @@
-"""Term counts of a collection by term, and the BM25 weights they give.
+"""Term counts of a collection by term, and their BM25 weights.
 
     offsets    int64  [t + 1]   term ``i`` owns the postings ``offsets[i]:offsets[i + 1]``
     documents  int32  [p]       the document of each posting, ascending for each term
@@ -6,8 +6,8 @@
     lengths    int32  [m]       the tokens of each document
     terms      texts  [t]       ascending; each occurs in some document
 
-Counts are stored, not weights, so that one index answers for every ``k1`` and ``b``, and so that several collections
-are combined into exactly what counting all their documents at once would give.
+Counts are stored, not weights, so one index serves every ``k1`` and ``b``, and combining several collections equals
+counting all their documents at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows
 from .texts import read_texts, text_arrays, text_fields
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
-_TERM_BYTES, _POSTING_BYTES = 120, 8  # what counting takes
+_TERM_BYTES, _POSTING_BYTES = 120, 8  # of memory while counting
 
 
 def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]:
@@ -50,7 +50,7 @@ def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """The term counts of ``m`` documents; the module says what each array is."""
+    """The term counts of ``m`` documents; see the module for each array."""
 
     names: Sequence[str]
     offsets: npt.NDArray[np.int64]
@@ -65,10 +65,10 @@ class Postings:
 
     @classmethod
     def of_part(cls, part: Part, prefix: str = "") -> Postings:
-        """Take the arrays of a part, memory-mapped, and read its terms.
+        """Read the terms of a part and memory-map its arrays.
 
         Raises:
-            DamagedError: they are not as they were written.
+            DamagedError: they were changed since they were written.
         """
         names = read_texts(part, f"{prefix}terms")
         counts, lengths = part[f"{prefix}counts"], part[f"{prefix}lengths"]
@@ -80,7 +80,7 @@ class Postings:
         return cls(names, offsets, documents, counts, lengths)
 
     def arrays(self, prefix: str = "") -> dict[str, Array]:
-        """Give the arrays that :func:`postings_fields` declares."""
+        """Return the arrays that :func:`postings_fields` declares."""
         plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
         return plain | text_arrays(f"{prefix}terms", self.names)
 
@@ -119,7 +119,7 @@ class PostingsBuilder:
 
     @property
     def nbytes(self) -> int:
-        """About what the counts take in memory."""
+        """Estimate the memory of the counts."""
         return _POSTING_BYTES * len(self._counts) + _TERM_BYTES * len(self._seen)
 
     def add(self, tokens: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ class PostingsBuilder:
         self._lengths.append(len(tokens))
 
     def postings(self) -> Postings:
-        """Give the counts, documents in the order in which they came."""
+        """Return the counts, with documents in order of their addition."""
         names = sorted(self._seen)
         sorted_id = np.empty(len(names), dtype=np.int32)
         sorted_id[np.fromiter(map(self._seen.__getitem__, names), np.int32, len(names))] = np.arange(len(names))
@@ -151,12 +151,12 @@ def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int) -> P
 
     Args:
         pieces: the collections.
-        numbers: for each, int64 ``[m]``: which document of the result each of its documents is, -1 for none; no number
-            comes twice.
+        numbers: for each, int64 ``[m]``: the number of each of its documents in the result, -1 for none; no number
+            occurs twice.
         size: documents of the result.
 
     Returns:
-        What counting the documents of the result anew would give: terms that no document of it has are left out.
+        The counts of the documents of the result, without terms that none of them has.
     """
     names = list(dict.fromkeys(sorted(chain.from_iterable(piece.names for piece in pieces))))
     number_of = dict(zip(names, range(len(names)), strict=True))
@@ -171,7 +171,7 @@ def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int) -> P
         places.append((np.repeat(terms, np.diff(piece.offsets)) * size + documents)[kept])
         counts.append(piece.counts[kept])
     place = np.concatenate(places)  # [p], ascending by term, then document
-    order = np.argsort(place, kind="stable")  # made for runs that are in order already
+    order = np.argsort(place, kind="stable")  # fast on runs that are sorted already
     term, document = np.divmod(place[order], max(1, size))
     offsets = _offsets(term, len(names))
     occurs = np.flatnonzero(np.diff(offsets))
@@ -185,5 +185,5 @@ def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int) -> P
 
 
 def _offsets(terms: Array, count: int) -> Rows:
-    """Where the postings of each term begin: int64 ``[t + 1]``."""
+    """Return where the postings of each term begin: int64 ``[t + 1]``."""
     return np.concatenate([[0], np.bincount(terms, minlength=count).cumsum()]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Texts in arrays: UTF-8 end to end, with offsets, so that each costs its own length and comes back as it went in."""
+"""Texts in arrays: UTF-8 end to end, with offsets; lossless, and each costs its own length."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def text_fields(name: str, count: str) -> tuple[Field, Field]:
 
 
 def text_arrays(name: str, texts: Iterable[str]) -> dict[str, Array]:
-    """Lay texts out as the arrays that :func:`text_fields` declares; lone surrogates are kept."""
+    """Convert texts to the arrays that :func:`text_fields` declares; lone surrogates are kept."""
     texts = list(texts)
     text = "".join(texts)
     data = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
@@ -30,7 +30,7 @@ def read_texts(part: Part, name: str, rows: Rows | None = None) -> list[str]:
     """Read the texts of some rows of a part, or all of them.
 
     Raises:
-        DamagedError: they are no UTF-8.
+        DamagedError: they are not UTF-8.
     """
     data, offsets = part[name], part[f"{name}_offsets"]
     try:

@@ -1,0 +1,114 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pyterrier_mathamr._common.json_text import parse_json
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.amr import AmrParser
+    from pyterrier_mathamr.model import MathAMRConfig
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+SOURCE = click.Path(exists=True, path_type=Path)
+NEW = click.Path(path_type=Path)
+
+_PYTHON = {"None": None, "True": True, "False": False}
+"""Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
+
+
+def quiet_option(command: Command) -> Command:
+    """Add ``--quiet``."""
+    return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
+
+
+def config_options(command: Command) -> Command:
+    """Add the options that make a configuration; :func:`config_of` and :func:`values_of` read them."""
+    command = click.option(
+        "--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One option of the model, such as layers=2."
+    )(command)
+    return click.option("--config", "file", type=FILE, help="JSON or YAML file of options.")(command)
+
+
+def with_parser(command: Command) -> Command:
+    """Add the options that choose an AMR parser; :func:`chosen_parser` reads them."""
+    options = (
+        click.option("--parser", default="dependency", show_default=True, help="dependency, transition or amrlib."),
+        click.option("--parser-python", help="Interpreter of its environment, by default MATHAMR_TRANSITION_PYTHON."),
+        click.option("--parser-model", help="Name, folder or checkpoint of its model."),
+        click.option("--parser-device", multiple=True, help="cuda:0, cpu, …; give it once per worker."),
+        click.option(
+            "--parser-cache",
+            type=click.Path(path_type=Path),
+            help="Cache of its parses; by default OUTPUT.parses.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def chosen_parser(
+    output: Path,
+    parser: str,
+    parser_python: str | None,
+    parser_model: str | None,
+    parser_device: tuple[str, ...],
+    parser_cache: Path | None,
+) -> str | AmrParser:
+    """Make the parser that the options of :func:`with_parser` choose.
+
+    Args:
+        output: the artifact that is built; a neural parser caches its parses beside it in ``<output>.parses``.
+        parser: name of the parser.
+        parser_python: interpreter of its environment.
+        parser_model: its model.
+        parser_device: devices of its workers.
+        parser_cache: another place of the cache.
+
+    Returns:
+        The parser, or the name of the embedded one.
+
+    Raises:
+        click.BadParameter: an option that the embedded parser does not have; ConfigError: no parser has this name.
+    """
+    from pyterrier_mathamr.amr import get_parser
+
+    chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}
+    options = {name: value for name, value in chosen.items() if value}
+    if parser == "dependency":
+        if options:
+            raise click.BadParameter(
+                "the embedded parser has no such options", param_hint="--parser-" + min(options).removesuffix("s")
+            )
+        return parser
+    return get_parser(parser, **{"cache": output.with_name(f"{output.name}.parses"), **options})
+
+
+def config_of(file: Path | None, changes: tuple[str, ...]) -> MathAMRConfig:
+    """Read a configuration from a file and ``--set`` options."""
+    from pyterrier_mathamr.model import MathAMRConfig
+
+    config = MathAMRConfig.from_file(file) if file else MathAMRConfig()
+    return config.replace(**values_of(changes))
+
+
+def values_of(changes: tuple[str, ...]) -> dict[str, Any]:
+    """Read ``--set`` options; a value is JSON, Python's None, True or False, or a word."""
+    options: dict[str, Any] = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{change!r} is not of the form OPTION=VALUE", param_hint="--set")
+        try:
+            options[name] = parse_json(value)
+        except ValueError:
+            options[name] = _PYTHON.get(value, value)
+    return options
