@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 
 import pandas as pd
@@ -60,7 +60,7 @@ def read_pairs(pairs: Pairs) -> tuple[Pair, ...]:
         pairs = zip(pairs["qid"], pairs["docno"], strict=True)
     found: dict[Pair, None] = {}
     for item in pairs:
-        if isinstance(item, str) or len(item) != 2:
+        if isinstance(item, str) or not isinstance(item, Sized) or len(item) != 2:
             raise TrainingError(f"a pair is (question id, answer id), not {item!r}.")
         found[str(item[0]), str(item[1])] = None
     return tuple(found)

@@ -13,7 +13,7 @@ def test_tuples_and_frames_are_the_same_pairs_without_repeats() -> None:
     assert read_pairs(frame) == read_pairs([("1", "7"), (2, 8)]) == (("1", "7"), ("2", "8"))
 
 
-@pytest.mark.parametrize("bad", [["ab"], [("1", "2", "3")], pd.DataFrame({"qid": ["1"], "answer": ["2"]})])
+@pytest.mark.parametrize("bad", [["ab"], [7], [("1", "2", "3")], pd.DataFrame({"qid": ["1"], "answer": ["2"]})])
 def test_what_are_no_pairs_is_refused(bad) -> None:
     with pytest.raises(TrainingError, match="pair"):
         read_pairs(bad)
