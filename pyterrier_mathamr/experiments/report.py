@@ -189,8 +189,8 @@ class Report:
         parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
         return "\n\n".join(parts) + "\n"
 
-    def write(self, folder: Path) -> None:
-        """Write ``report.json``, ``report.md``, and a CSV file for each table that was measured.
+    def write(self, folder: Path) -> Report:
+        """Write ``report.json``, ``report.md``, and a CSV file for each measured table; return the report.
 
         Args:
             folder: created if missing; earlier files of these names are replaced.
@@ -202,6 +202,7 @@ class Report:
             write_atomically(folder / f"{name}.csv", table.to_csv(index=False))
         write_atomically(folder / "report.json", json.dumps(self.to_dict(), indent=1) + "\n")
         write_atomically(folder / "report.md", self.to_markdown())
+        return self
 
 
 def _records(tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:

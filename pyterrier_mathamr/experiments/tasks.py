@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyterrier as pt
@@ -93,25 +94,17 @@ def run_arqmath(
         questions = shared.questions("validation")
         weights = fusion_weights(*search.fit(questions), questions.qrels)
     with timed("known items"):
-        test = shared.questions("test")
-        rankings, _ = search.rankings(search.encode(test))
-        known_item = measure(rankings, test.topics, test.qrels, KNOWN_ITEM_MEASURES)
+        found = shared.questions("test")
+        known_item = measure(search.rankings(search.encode(found))[0], found.topics, found.qrels, KNOWN_ITEM_MEASURES)
     with timed(f"task 1, {year}"):
         found = shared.topics(year)
         rankings, speed = search.rankings(search.encode(found))
         table = measure(rankings, found.topics, found.qrels)
         by_topic = measure_by_topic(rankings, found.topics, found.qrels)
-    report = Report(
+    return Report(
         title=f"MathAMR+ on ARQMath {year}, {shared.collection.path.name}",
-        settings={
-            "collection": str(shared.collection.path),
-            "year": year,
-            "answers": len(shared.bm25),
-            "topics": len(found.topics),
-            "model": encoder.identity,
-            "fusion weight": search.weight,
-            **encoder.config.to_dict(),
-        },
+        settings=_settings(shared, encoder, {"year": year, "answers": len(shared.bm25), "topics": len(found.topics)})
+        | {"fusion weight": search.weight},
         stages=tuple(shared.stages.records),
         tables={
             f"Task 1, {year}": table,
@@ -121,9 +114,7 @@ def run_arqmath(
         },
         notes=NOTES,
         values={f"task-1-{year}-by-topic": by_topic},
-    )
-    report.write(shared.workdir)
-    return report
+    ).write(shared.workdir)
 
 
 def run_task2(
@@ -161,16 +152,10 @@ def run_task2(
     shared, index = own.shared, own.formulas(encoder)
     tables, speeds, by_topic = zip(*(_measure_year(shared, encoder, index, year) for year in when), strict=True)
     paper = published()
-    report = Report(
+    return Report(
         title=f"Task 2 of ARQMath, {', '.join(when)}, {shared.collection.path.name}",
-        settings={
-            "collection": str(shared.collection.path),
-            "formulas": len(index),
-            "ranked before de-duplication": FORMULA_DEPTH,
-            "pairs of symbols": shared.tangent.pair_options().to_dict(),
-            "model": encoder.identity,
-            **encoder.config.to_dict(),
-        },
+        settings=_settings(shared, encoder, {"formulas": len(index), "ranked before de-duplication": FORMULA_DEPTH})
+        | {"pairs of symbols": shared.tangent.pair_options().to_dict()},
         stages=tuple(shared.stages.records),
         tables={
             "Task 2": pd.concat(tables, ignore_index=True),
@@ -179,9 +164,7 @@ def run_task2(
         notes=TASK2_NOTES,
         published=paper.captioned(["4.21"]),
         values={"task-2-by-topic": pd.concat(by_topic, ignore_index=True)},
-    )
-    report.write(shared.workdir / "task-2")
-    return report
+    ).write(shared.workdir / "task-2")
 
 
 def _prepared(
@@ -200,6 +183,11 @@ def _prepared(
         return train_on_pairs([read_training_pairs(path)], graphs, chosen, checkpoint, verbose=verbose)
 
     return own, own.model({"config": chosen.to_dict()}, train)
+
+
+def _settings(shared: Artifacts, model: MathAMR, own: dict[str, Any]) -> dict[str, Any]:
+    """Describe what a report is of: the collection, settings of the task, and the model."""
+    return {"collection": str(shared.collection.path), **own, "model": model.identity, **model.config.to_dict()}
 
 
 def _formula_systems(
