@@ -67,20 +67,20 @@ class FormulaTree:
         """Compute the symbol pairs of Tangent-S, on which Tangent-CFT and MathAMR are built.
 
         Args:
-            window: the largest distance between the symbols of a pair, in edges; 0 for any distance.
-            eob: add the end-of-baseline pairs ``(label, "0!", "n" or "0", place)``.
+            window: the largest distance between the two symbols, in edges; 0 for any distance.
+            eob: add the end-of-baseline symbol pairs ``(label, "0!", "n" or "0", place)``.
 
         Returns:
-            The pairs in the order of Tangent-S; a pair of more than 200 characters is dropped, as there.
+            The symbol pairs in the order of Tangent-S; one of more than 200 characters is dropped, as there.
         """
         slt, children, nodes = self.is_slt, self.children(), self.nodes
-        pairs: list[SymbolPair] = []
+        found: list[SymbolPair] = []
 
         def add(ancestor: int, descendant: str, path: str, place: _Place) -> None:
             if place.closed is not None:
                 pair = (nodes[ancestor], descendant, path, str(place))
                 if sum(map(len, pair)) + 3 <= _LONGEST:
-                    pairs.append(pair)
+                    found.append(pair)
 
         stack = [(0, _Place(), iter(children[0]))] if nodes else []
         while stack:
@@ -97,7 +97,7 @@ class FormulaTree:
             for below, path in _descendants(children, child, label, window, slt):
                 add(node, nodes[below], _encode(path), place)
             stack.append((child, place.below(label), iter(children[child])))
-        return tuple(pairs)
+        return tuple(found)
 
     def leaf_paths(self) -> tuple[tuple[str, ...], ...]:
         """Compute the leaf-to-root paths of Approach Zero: the labels from each leaf up to the root."""
@@ -138,7 +138,7 @@ class FormulaPair(NamedTuple):
     opt: FormulaTree | None
 
 
-_LONGEST = 200  # characters of a pair, joined by tabs
+_LONGEST = 200  # characters of a symbol pair, joined by tabs
 _SPELLED = 5  # longest path that is not run-length encoded
 _PUSHED = {label: rank for rank, label in enumerate("naboucdwe")}  # order in which an SLT subtree is searched
 
@@ -160,7 +160,7 @@ class _Place:
         closed = self.closed
         if closed is not None and self.run:
             closed = f"{closed}{self.run}{self.label}"
-            closed = closed if len(closed) <= _LONGEST else None  # every pair from here down is dropped
+            closed = closed if len(closed) <= _LONGEST else None  # every symbol pair from here down is dropped
         return _Place(closed, label, 1, self.length + 1)
 
     def __str__(self) -> str:
@@ -192,5 +192,5 @@ def _descendants(children: Children, start: int, label: str, window: int, slt: b
         node, path = stack.pop()
         yield node, path
         if children[node] and (not window or len(path) < window):
-            below = sorted(children[node], key=lambda pair: _PUSHED[pair[0]]) if slt else children[node]
+            below = sorted(children[node], key=lambda edge: _PUSHED[edge[0]]) if slt else children[node]
             stack.extend((child, path + edge) for edge, child in below)

@@ -32,12 +32,12 @@ MATH_ROLE = ":math"
 _OPERAND, _LAYOUT = ":op", ":slt-"
 
 
-def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
+def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: FormulaMode = "both") -> AmrGraph:
     """Attach the trees of each formula below its placeholder (MathAMR+, section 3.1).
 
     Args:
         amr: the graph of a post, without trees.
-        pairs: the trees of ``FORMULA_0``, ``FORMULA_1``, …; a tree may be ``None``.
+        trees: the trees of ``FORMULA_0``, ``FORMULA_1``, …; a tree may be ``None``.
         formulas: which of the two trees are attached; with ``none`` each formula still has its placeholder.
 
     Returns:
@@ -55,7 +55,7 @@ def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: Formu
     for node, label in enumerate(labels):
         first.setdefault(placeholder_number(label), node)
     fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
-    for i, pair in enumerate(pairs):
+    for i, both in enumerate(trees):
         node = first.get(i, -1)
         if node < 0:
             node = len(labels)
@@ -64,7 +64,7 @@ def attach_formulas(amr: AmrGraph, pairs: Sequence[FormulaPair], formulas: Formu
             edges.append((0, MATH_ROLE, node))
         elif not variables[node]:
             variables[node] = next(fresh_formula)
-        for role, prefix, tree in _chosen(pair, formulas):
+        for role, prefix, tree in _chosen(both, formulas):
             base = len(labels)
             labels += tree.nodes
             variables += (next(fresh_tree) for _ in tree.nodes)
@@ -92,19 +92,19 @@ def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[Formu
     for source, role, target in amr.edges:
         if layout.kinds[target] >= NodeKind.OPT and layout.kinds[source] >= NodeKind.OPT:
             leaving[source].append((role, target))
-    pairs = tuple(
+    trees = tuple(
         FormulaPair(slt=_tree(amr, leaving, slt, _LAYOUT), opt=_tree(amr, leaving, opt, _OPERAND))
         for slt, opt in zip(layout.slts, layout.opts, strict=True)
     )
-    return _without_trees(amr, layout.kinds), pairs
+    return _without_trees(amr, layout.kinds), trees
 
 
-def _chosen(pair: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
+def _chosen(trees: FormulaPair, formulas: FormulaMode) -> Iterator[tuple[str, str, FormulaTree]]:
     """List the trees of a formula that the mode includes, each with its role and the prefix of its edges' roles."""
-    if formulas in ("both", "opt") and pair.opt is not None:
-        yield ":opt", _OPERAND, pair.opt
-    if formulas in ("both", "slt") and pair.slt is not None:
-        yield ":slt", _LAYOUT, pair.slt
+    if formulas in ("both", "opt") and trees.opt is not None:
+        yield ":opt", _OPERAND, trees.opt
+    if formulas in ("both", "slt") and trees.slt is not None:
+        yield ":slt", _LAYOUT, trees.slt
 
 
 @lru_cache(maxsize=4096)

@@ -119,7 +119,7 @@ def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary)
     edges.append((document, _DOCUMENT, 0))
     if auxiliary != "none":
         order = document_order(layout, len(members))
-        edges += [(size + a, _AUXILIARY, size + b) for a, b in auxiliary_pairs(order, auxiliary)]
+        edges += [(size + a, _AUXILIARY, size + b) for a, b in auxiliary_edges(order, auxiliary)]
     kinds = [VirtualKind.FORMULA] * len(members) + [VirtualKind.SENTENCE] * len(layout.sentences)
     kinds.append(VirtualKind.DOCUMENT)
     return VirtualPart(kinds, edges, list(range(size, document + 1)), kinds)
@@ -159,21 +159,21 @@ def document_order(layout: GraphLayout, formulas: int) -> list[int]:
     return order
 
 
-def auxiliary_pairs(order: Sequence[int], auxiliary: Auxiliary) -> list[tuple[int, int]]:
-    """Pair the virtual nodes that auxiliary edges join (MathAMR+, section 4.3.3).
+def auxiliary_edges(order: Sequence[int], auxiliary: Auxiliary) -> list[tuple[int, int]]:
+    """List the auxiliary edges between virtual nodes (MathAMR+, section 4.3.3).
 
     Args:
         order: virtual nodes in document order.
         auxiliary: ``sequential``: neighbours; ``circular``: also the last with the first; ``full``: every two.
 
     Returns:
-        ``(earlier, later)`` pairs, for ``circular`` followed by ``(last, first)``; a node is never joined to itself.
+        ``(earlier, later)`` for each edge, then ``(last, first)`` for ``circular``; no node is joined to itself.
     """
     if auxiliary == "none":
         return []
     if auxiliary == "full":
         return [(a, b) for i, a in enumerate(order) for b in order[i + 1 :]]
-    pairs = list(pairwise(order))
+    edges = list(pairwise(order))
     if auxiliary == "circular" and len(order) > 1:
-        pairs.append((order[-1], order[0]))
-    return pairs
+        edges.append((order[-1], order[0]))
+    return edges

@@ -16,7 +16,7 @@ from pyterrier_mathamr.graph import (
     graph_tensors,
     layout_of,
 )
-from pyterrier_mathamr.graph.virtual_nodes import auxiliary_pairs, document_order
+from pyterrier_mathamr.graph.virtual_nodes import auxiliary_edges, document_order
 
 VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1)
 
@@ -155,7 +155,7 @@ def test_dropped_formulas_before_the_first_sentence_begin_the_document():
     ],
 )
 def test_auxiliary_edges_join_neighbours_ends_or_all(auxiliary, order, pairs):
-    assert auxiliary_pairs(order, auxiliary) == pairs
+    assert auxiliary_edges(order, auxiliary) == pairs
 
 
 @pytest.mark.parametrize(("auxiliary", "count"), [("none", 0), ("sequential", 5), ("circular", 6), ("full", 15)])

@@ -36,7 +36,7 @@ _REMEMBERED = 50_000  # formulas whose tree is kept: half of a collection's form
 Converter = Callable[[str], FormulaTree]
 
 _INSERT = "INSERT OR IGNORE INTO tree (number, body) VALUES (?, ?)"
-# The first row of an id wins; the second table of a pair adds its tree to the row that the first one made.
+# The first row of an id wins; the other kind of table adds its tree to the same row.
 _UPSERT = """
 INSERT INTO formula (id, {column}, visual_id) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
@@ -99,11 +99,11 @@ def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
 
 def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[tuple[Path, str]]:
     """Alternate SLT and OPT tables, so that the rows of one formula are close together in the file."""
-    pairs: list[tuple[Path, str]] = []
+    ordered: list[tuple[Path, str]] = []
     for i in range(max(len(slt_tables), len(opt_tables))):
-        pairs += [(table, "slt") for table in slt_tables[i : i + 1]]
-        pairs += [(table, "opt") for table in opt_tables[i : i + 1]]
-    return pairs
+        ordered += [(table, "slt") for table in slt_tables[i : i + 1]]
+        ordered += [(table, "opt") for table in opt_tables[i : i + 1]]
+    return ordered
 
 
 def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:

@@ -88,7 +88,7 @@ class FormulaStore(StoredArtifact):
             ids: formula ids; unknown ones are left out of the result.
 
         Returns:
-            A pair of trees for each known id, in the order of ``ids``; a tree is ``None`` where the table had none.
+            Both trees of each known id, in the order of ``ids``; a tree is ``None`` where the table had none.
 
         Raises:
             DamagedError: a tree is damaged; names the formula.

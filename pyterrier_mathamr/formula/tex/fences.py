@@ -201,24 +201,24 @@ def _conditional_set(inner: list[Atom]) -> tuple[Node, list[Node]]:
 
 def _by_kind(opening: str, items: list[Node], closing: str) -> Node:
     """Make the node of a fence from its elements."""
-    count, pair = len(items), opening + closing
+    count, ends = len(items), opening + closing
     if opening in "([" and closing in ")]":
-        if count == 1 and (pair == "()" or items[0].label == "O!matrix"):
+        if count == 1 and (ends == "()" or items[0].label == "O!matrix"):
             return items[0]
         if count == 2:
             return Node(f"O!interval({_ENDS[opening]}-{_ENDS[closing]})", items)
-        if pair == "()":
+        if ends == "()":
             return Node(f"M!V-{count}", items)
-        if pair == "[]":
+        if ends == "[]":
             return Node("M!D-lsqb;&rsqb;", items) if count == 1 else listed(items)
         raise Unparsed
-    if pair == "{}":
+    if ends == "{}":
         return Node(f"M!S-{count}", items)
-    if pair == "⟨⟩":
+    if ends == "⟨⟩":
         return Node(f"M!L-{count}", items) if count > 1 else Node("M!D-⟩", items)
-    if pair == "||" and items[0].label == "O!matrix":
+    if ends == "||" and items[0].label == "O!matrix":
         return Node("F!det", items)
-    label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(pair)
+    label = {"||": "F!abs", "‖‖": "O!norm", "||||": "O!norm", "⌊⌋": "F!floor", "⌈⌉": "F!ceiling"}.get(ends)
     if label is None:
         raise Unparsed
     return Node(label, [listed(items)])

@@ -92,13 +92,13 @@ def _graph(
     name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
 ) -> MathAMRGraph:
     """Attach the formulas of one post."""
-    pairs = [_pair(name, formula, formulas, official) for formula in post.formulas]
+    trees = [_trees(name, formula, formulas, official) for formula in post.formulas]
     try:
-        whole = attach_formulas(amr, pairs, formulas)
+        whole = attach_formulas(amr, trees, formulas)
     except Exception as error:
         warn(name, "its parse cannot carry formulas and was left out", error)
         amr = EMPTY_AMR
-        whole = attach_formulas(amr, pairs, formulas)
+        whole = attach_formulas(amr, trees, formulas)
     return MathAMRGraph(
         amr=whole,
         formula_ids=tuple(formula.id for formula in post.formulas),
@@ -109,16 +109,16 @@ def _graph(
     )
 
 
-def _pair(
+def _trees(
     name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
 ) -> FormulaPair:
     """Return the official trees of a formula; make missing ones from its LaTeX."""
-    pair = official.get(formula.id, _NO_TREES)
-    if formulas == "none" or (pair.slt is not None and pair.opt is not None):
-        return pair
+    trees = official.get(formula.id, _NO_TREES)
+    if formulas == "none" or (trees.slt is not None and trees.opt is not None):
+        return trees
     try:
         made = _trees_of(formula.latex)
     except Exception as error:
         warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
-        return pair
-    return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)
+        return trees
+    return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)

@@ -142,15 +142,15 @@ def _read(snapshot: Snapshot, row: int) -> GraphTensors:
     number = bisect_right(snapshot.bases, row) - 1
     part, row = snapshot.parts[number], row - int(snapshot.bases[number])
     nodes, edges, virtual = (slice(*part[name][row : row + 2].tolist()) for name in _OFFSETS)
-    pairs = np.stack([part["sources"][edges], part["targets"][edges]]).astype(np.int32)
+    ends = np.stack([part["sources"][edges], part["targets"][edges]]).astype(np.int32)
     relations = np.array(part["relations"][edges])
     if part["mirrored"][row]:
-        pairs = np.concatenate([pairs, pairs[::-1]], axis=1)
+        ends = np.concatenate([ends, ends[::-1]], axis=1)
         relations = np.concatenate([relations, relations + np.int16(1)])
     features = part["features"]
     found = GraphTensors(
         nodes=part["nodes"][nodes].astype(np.int32),
-        edges=pairs,
+        edges=ends,
         relations=relations,
         virtual=part["virtual"][virtual].astype(np.int32),
         kinds=np.array(part["kinds"][virtual]),
