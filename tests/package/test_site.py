@@ -10,6 +10,7 @@ from types import ModuleType
 
 import click
 import pytest
+import yaml
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.cli import main
@@ -63,6 +64,14 @@ def test_each_file_of_the_repository_that_a_page_mentions_exists() -> None:
     names = mentioned(FILE)
     assert len(names) > 10
     assert {name: page for name, page in names.items() if not (ROOT / name).exists()} == {}
+
+
+def test_the_citation_names_this_release_and_the_thesis() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    (thesis,) = citation["references"]
+    assert citation["version"] == mathamr.__version__
+    assert f"## [{citation['version']}] - {citation['date-released']}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"[*{thesis['title']}*]({thesis['url']})" in " ".join((ROOT / "README.md").read_text("utf-8").split())
 
 
 def test_each_study_that_a_page_names_exists_but_for_those_whose_options_were_removed() -> None:
