@@ -1,3 +1,5 @@
+"""The index of formulas."""
+
 import numpy as np
 import pandas as pd
 import pytest

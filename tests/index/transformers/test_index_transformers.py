@@ -1,3 +1,5 @@
+"""The transformers over an index as PyTerrier uses them."""
+
 import pickle
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Exact and approximate search against the plainest loop."""
+
 import itertools
 from pathlib import Path
 

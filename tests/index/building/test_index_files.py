@@ -15,7 +15,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.store import DamagedError, FormatError
 from pyterrier_mathamr.store.manifest import signed
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 KEPT = {"index-format-3": (MathAMRIndex, "float32"), "index-format-3-float16": (MathAMRIndex, "float16")}
 OLD = ("index-format-1", "index-format-2", "formula-index-format-1")
 
@@ -51,13 +51,13 @@ def put(place: int, value: object):
         ("code_bounds", put(1, -1.0)),
     ],
 )
-@pytest.mark.parametrize("bytes_pay", [True, False])
+@pytest.mark.parametrize("codes_pay", [True, False])
 def test_numbers_that_lead_into_arrays_are_checked_before_a_search(
-    monkeypatch, tmp_path, documents, topics, name, change, bytes_pay
+    monkeypatch, tmp_path, documents, topics, name, change, codes_pay
 ):
-    monkeypatch.setattr("pyterrier_mathamr.index.search.exact._codes_pay", lambda *of: bytes_pay)
+    monkeypatch.setattr("pyterrier_mathamr.index.search.exact._codes_pay", lambda *of: codes_pay)
     index = rewritten(MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3])), name, change)
-    if name == "offsets" or bytes_pay:
+    if name == "offsets" or codes_pay:
         with pytest.raises(DamagedError, match="part-000000"):
             index.colbert()(topics([2]))
     with pytest.raises(DamagedError, match="changed"):

@@ -33,12 +33,12 @@ def half(path: Path, docs, **options) -> MathAMRIndex:
     return index
 
 
-@pytest.mark.parametrize("bytes_pay", [0, 10**9])  # by the scan over bytes, and by that over the rows
+@pytest.mark.parametrize("codes_pay", [0, 10**9])  # by the scan over bytes, and by that over the rows
 @pytest.mark.parametrize("shard_rows", [7, 1 << 19])
 def test_every_strategy_finds_what_brute_force_finds_in_the_rounded_rows(
-    part_rows, monkeypatch, tmp_path, documents, topics, judge, bytes_pay, shard_rows
+    part_rows, monkeypatch, tmp_path, documents, topics, judge, codes_pay, shard_rows
 ):
-    monkeypatch.setattr(exact_search, "CODES_PAY", bytes_pay)
+    monkeypatch.setattr(exact_search, "CODES_PAY", codes_pay)
     part_rows(shard_rows)
     docs, frame = documents([1, 3, 2, 5, 1, 4] * 5), topics([3, 1])
     index, stored = half(tmp_path / "x", docs), rounded(docs)

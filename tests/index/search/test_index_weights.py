@@ -43,13 +43,13 @@ def assert_ranked(found: pd.DataFrame, frame: pd.DataFrame, docs, k: int) -> Non
         assert rows["score"].tolist() == pytest.approx([score for _, score in true], abs=2e-6)
 
 
-@pytest.mark.parametrize("bytes_pay", [True, False])
+@pytest.mark.parametrize("codes_pay", [True, False])
 @pytest.mark.parametrize("block", [4096, 5])
 @pytest.mark.parametrize("k", [1, 7, 1000])
 def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
-    part_rows, monkeypatch, tmp_path, documents, topics, bytes_pay, block, k
+    part_rows, monkeypatch, tmp_path, documents, topics, codes_pay, block, k
 ):
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: bytes_pay)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: codes_pay)
     part_rows(60, d=16)
     monkeypatch.setattr(maxsim, "BLOCK_ROWS", block)
     monkeypatch.setattr(int8_scoring, "PRODUCTS", 10 * block)

@@ -1,3 +1,5 @@
+"""The scan of int8 codes: its error bound, its products, and the rankings that it leads to."""
+
 import itertools
 
 import numpy as np
