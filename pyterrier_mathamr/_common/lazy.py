@@ -2,11 +2,11 @@
 
 They are listed once, in the form that mypy reads::
 
-if TYPE_CHECKING:
-from .files.posts import Post as Post
-from . import graph as graph                 # a module; not a part of ``__all__``
+    if TYPE_CHECKING:
+        from .files.posts import Post as Post
+        from . import graph as graph                 # a module; not a part of ``__all__``
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
 """
 
 from __future__ import annotations

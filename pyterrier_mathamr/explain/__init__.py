@@ -10,26 +10,23 @@
 
 from __future__ import annotations
 
-from .alignment import alignment, virtual_nodes
-from .charts import draw_speed, draw_topic_differences, topic_differences
-from .errors import AlignmentError, ChartError, ExplainError
-from .figures import save
-from .graph_drawing import draw_graph
-from .heatmap import draw_similarities, similarities
-from .svg import Picture
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AlignmentError",
-    "ChartError",
-    "ExplainError",
-    "Picture",
-    "alignment",
-    "draw_graph",
-    "draw_similarities",
-    "draw_speed",
-    "draw_topic_differences",
-    "save",
-    "similarities",
-    "topic_differences",
-    "virtual_nodes",
-]
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .alignment import alignment as alignment
+    from .alignment import virtual_nodes as virtual_nodes
+    from .charts import draw_speed as draw_speed
+    from .charts import draw_topic_differences as draw_topic_differences
+    from .charts import topic_differences as topic_differences
+    from .errors import AlignmentError as AlignmentError
+    from .errors import ChartError as ChartError
+    from .errors import ExplainError as ExplainError
+    from .figures import save as save
+    from .graph_drawing import draw_graph as draw_graph
+    from .heatmap import draw_similarities as draw_similarities
+    from .heatmap import similarities as similarities
+    from .svg import Picture as Picture
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

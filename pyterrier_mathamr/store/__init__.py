@@ -17,112 +17,68 @@ A job never uses another job's unfinished work. A change on disk since the artif
 where it could do harm, and every byte by ``verify()``.
 """
 
-from .artifact import StoredArtifact, compact, delete_rows, faults
-from .cache import UNREADABLE, Cache
-from .errors import (
-    DamagedCacheError,
-    DamagedError,
-    DuplicateIdError,
-    ExistsError,
-    FormatError,
-    IdError,
-    LockedError,
-    NotBuiltError,
-    OtherArtifactError,
-    StoreError,
-    UnfinishedJobError,
-    UnknownIdError,
-    WriteError,
-)
-from .files import (
-    Array,
-    file_sum,
-    map_arrays,
-    move,
-    parse_json,
-    replace_file,
-    replacing,
-    settled,
-    write_arrays,
-    write_file,
-    writing,
-)
-from .ids import Rows
-from .job import Job, open_job
-from .kind import META, Content, Field, Kind, Mode
-from .lock import new_folder, writer_lock
-from .manifest import Manifest, detail, read_manifest, read_signed, signed
-from .merging import live_ids, merge_ragged, merged, ranges
-from .part import Part
-from .snapshot import Parts, Snapshot
-from .unfinished import (
-    changed_row,
-    differences,
-    file_fingerprint,
-    job_folder,
-    read_job,
-    row_fingerprint,
-    unfinished_parts,
-)
+from __future__ import annotations
 
-__all__ = [
-    "META",
-    "UNREADABLE",
-    "Array",
-    "Cache",
-    "Content",
-    "DamagedCacheError",
-    "DamagedError",
-    "DuplicateIdError",
-    "ExistsError",
-    "Field",
-    "FormatError",
-    "IdError",
-    "Job",
-    "Kind",
-    "LockedError",
-    "Manifest",
-    "Mode",
-    "NotBuiltError",
-    "OtherArtifactError",
-    "Part",
-    "Parts",
-    "Rows",
-    "Snapshot",
-    "StoreError",
-    "StoredArtifact",
-    "UnfinishedJobError",
-    "UnknownIdError",
-    "WriteError",
-    "changed_row",
-    "compact",
-    "delete_rows",
-    "detail",
-    "differences",
-    "faults",
-    "file_fingerprint",
-    "file_sum",
-    "job_folder",
-    "live_ids",
-    "map_arrays",
-    "merge_ragged",
-    "merged",
-    "move",
-    "new_folder",
-    "open_job",
-    "parse_json",
-    "ranges",
-    "read_job",
-    "read_manifest",
-    "read_signed",
-    "replace_file",
-    "replacing",
-    "row_fingerprint",
-    "settled",
-    "signed",
-    "unfinished_parts",
-    "write_arrays",
-    "write_file",
-    "writer_lock",
-    "writing",
-]
+from typing import TYPE_CHECKING
+
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .artifact import StoredArtifact as StoredArtifact
+    from .artifact import compact as compact
+    from .artifact import faults as faults
+    from .cache import UNREADABLE as UNREADABLE
+    from .cache import Cache as Cache
+    from .errors import DamagedCacheError as DamagedCacheError
+    from .errors import DamagedError as DamagedError
+    from .errors import DuplicateIdError as DuplicateIdError
+    from .errors import ExistsError as ExistsError
+    from .errors import FormatError as FormatError
+    from .errors import LockedError as LockedError
+    from .errors import NotBuiltError as NotBuiltError
+    from .errors import OtherArtifactError as OtherArtifactError
+    from .errors import StoreError as StoreError
+    from .errors import UnfinishedJobError as UnfinishedJobError
+    from .errors import UnknownIdError as UnknownIdError
+    from .errors import WriteError as WriteError
+    from .files import Array as Array
+    from .files import file_sum as file_sum
+    from .files import map_arrays as map_arrays
+    from .files import move as move
+    from .files import parse_json as parse_json
+    from .files import replace_file as replace_file
+    from .files import replacing as replacing
+    from .files import settled as settled
+    from .files import write_arrays as write_arrays
+    from .files import write_file as write_file
+    from .files import writing as writing
+    from .ids import Rows as Rows
+    from .job import Job as Job
+    from .job import open_job as open_job
+    from .kind import META as META
+    from .kind import Content as Content
+    from .kind import Field as Field
+    from .kind import Kind as Kind
+    from .kind import Mode as Mode
+    from .lock import new_folder as new_folder
+    from .lock import writer_lock as writer_lock
+    from .manifest import Manifest as Manifest
+    from .manifest import detail as detail
+    from .manifest import read_manifest as read_manifest
+    from .manifest import read_signed as read_signed
+    from .manifest import signed as signed
+    from .merging import live_ids as live_ids
+    from .merging import merge_ragged as merge_ragged
+    from .merging import merged as merged
+    from .merging import ranges as ranges
+    from .part import Part as Part
+    from .snapshot import Parts as Parts
+    from .snapshot import Snapshot as Snapshot
+    from .unfinished import changed_row as changed_row
+    from .unfinished import differences as differences
+    from .unfinished import file_fingerprint as file_fingerprint
+    from .unfinished import job_folder as job_folder
+    from .unfinished import row_fingerprint as row_fingerprint
+    from .unfinished import unfinished_parts as unfinished_parts
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

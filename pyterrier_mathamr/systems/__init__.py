@@ -10,41 +10,30 @@
 
 from __future__ import annotations
 
-from .blend import LinearBlend
-from .bm25 import (
-    PLAIN_TOKENS,
-    STRONG_TOKENS,
-    BM25Index,
-    BM25Indexer,
-    BM25Retriever,
-    TokenOptions,
-    formula_tokens,
-    post_tokens,
-    word_tokens,
-)
-from .errors import BlendFileError, BlendNotFittedError, SystemsError
-from .fusion import ZScoreFusion, fit_fusion_weight, fuse_rankings
-from .tangent import PairOptions, TangentIndex, TangentIndexer, TangentRetriever
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "PLAIN_TOKENS",
-    "STRONG_TOKENS",
-    "BM25Index",
-    "BM25Indexer",
-    "BM25Retriever",
-    "BlendFileError",
-    "BlendNotFittedError",
-    "LinearBlend",
-    "PairOptions",
-    "SystemsError",
-    "TangentIndex",
-    "TangentIndexer",
-    "TangentRetriever",
-    "TokenOptions",
-    "ZScoreFusion",
-    "fit_fusion_weight",
-    "formula_tokens",
-    "fuse_rankings",
-    "post_tokens",
-    "word_tokens",
-]
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .blend import LinearBlend as LinearBlend
+    from .bm25 import PLAIN_TOKENS as PLAIN_TOKENS
+    from .bm25 import STRONG_TOKENS as STRONG_TOKENS
+    from .bm25 import BM25Index as BM25Index
+    from .bm25 import BM25Indexer as BM25Indexer
+    from .bm25 import BM25Retriever as BM25Retriever
+    from .bm25 import TokenOptions as TokenOptions
+    from .bm25 import formula_tokens as formula_tokens
+    from .bm25 import post_tokens as post_tokens
+    from .bm25 import word_tokens as word_tokens
+    from .errors import BlendFileError as BlendFileError
+    from .errors import BlendNotFittedError as BlendNotFittedError
+    from .errors import SystemsError as SystemsError
+    from .fusion import ZScoreFusion as ZScoreFusion
+    from .fusion import fit_fusion_weight as fit_fusion_weight
+    from .fusion import fuse_rankings as fuse_rankings
+    from .tangent import PairOptions as PairOptions
+    from .tangent import TangentIndex as TangentIndex
+    from .tangent import TangentIndexer as TangentIndexer
+    from .tangent import TangentRetriever as TangentRetriever
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -61,7 +61,7 @@ def test_queries_keep_their_order_and_columns(fusion: ZScoreFusion) -> None:
 def test_cutoff_equality_and_pickling(fusion: ZScoreFusion) -> None:
     cut = (fusion % 1).compile()
     assert cut == ZScoreFusion(*fusion.systems, weight=0.3, num_results=1)
-    assert eval(repr(fusion), vars(mathamr.systems)) == fusion
+    assert eval(repr(fusion), {name: getattr(mathamr.systems, name) for name in mathamr.systems.__all__}) == fusion
     assert pickle.loads(pickle.dumps(fusion)) == fusion
     assert hash(fusion) != hash(cut)
     queries = pd.DataFrame({"qid": ["1"], "query": ["prime"]})

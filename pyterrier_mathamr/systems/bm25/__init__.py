@@ -13,19 +13,12 @@ query weights): a first stage worth reranking and a baseline worth beating. The 
 
 from __future__ import annotations
 
-from .index import BM25Index
-from .indexer import BM25Indexer
-from .retriever import BM25Retriever
-from .tokens import PLAIN_TOKENS, STRONG_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
-
-__all__ = [
-    "PLAIN_TOKENS",
-    "STRONG_TOKENS",
-    "BM25Index",
-    "BM25Indexer",
-    "BM25Retriever",
-    "TokenOptions",
-    "formula_tokens",
-    "post_tokens",
-    "word_tokens",
-]
+from .index import BM25Index as BM25Index
+from .indexer import BM25Indexer as BM25Indexer
+from .retriever import BM25Retriever as BM25Retriever
+from .tokens import PLAIN_TOKENS as PLAIN_TOKENS
+from .tokens import STRONG_TOKENS as STRONG_TOKENS
+from .tokens import TokenOptions as TokenOptions
+from .tokens import formula_tokens as formula_tokens
+from .tokens import post_tokens as post_tokens
+from .tokens import word_tokens as word_tokens

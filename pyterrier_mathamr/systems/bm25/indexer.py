@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.parameters import Rule, one_of
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Content, DuplicateIdError, Job, Mode, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
-from pyterrier_mathamr.systems.sparse.index import batches, sources_of
 from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
-from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents, document_post
+from pyterrier_mathamr.systems.sparse.reading import document_post
 
 from .tokens import STRONG_TOKENS, TokenOptions, post_tokens
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
     from .index import BM25Index
 
 
-class BM25Indexer(Indexer):
+class BM25Indexer(sparse.SparseIndexer):
     """Builds a :class:`BM25Index`, or adds to one, in one step at the end.
 
     An answer of ARQMath has some 130 distinct tokens; building takes about 1 ms of time and 3 KB of memory for each.
@@ -45,7 +41,6 @@ class BM25Indexer(Indexer):
     """
 
     label, help_url = "BM25 Indexer", "https://github.com/xhluca/bm25s"
-    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
 
     def __init__(
         self,
@@ -76,19 +71,9 @@ class BM25Indexer(Indexer):
             StoreError: another of its kinds; nothing was changed.
         """
         require("bm25s", "bm25")
-        total = getattr(iter, "__len__", lambda: None)()
         details = {"tokens": self.tokens.to_dict()}
-        with self.bm25_index.writer(self.mode, details, {}, resume=self.resume) as job:
-            documents = progress(checked_documents(iter, self), "BM25", "doc", verbose=self.verbose, total=total)
-            part = _Part(job, self.tokens)
-            for batch in batches(documents):
-                part.add(batch)
-            part.write()
+        self.build(self.bm25_index, iter, details, {}, lambda job: _Part(job, self.tokens))
         return self.bm25_index
-
-    def index_inputs(self) -> list[list[str]]:
-        """Return the columns of a document, one list for each way."""
-        return [list(columns) for columns in DOCUMENT_COLUMNS]
 
 
 class _Part:
@@ -96,7 +81,7 @@ class _Part:
 
     def __init__(self, job: Job, tokens: TokenOptions) -> None:
         self._job, self._tokens = job, tokens
-        self._done = sources_of(job.done)  # of the documents that an earlier run of the job has counted
+        self._done = sparse.sources_of(job.done)  # of the documents that an earlier run of the job has counted
         self._begin()
 
     def _begin(self) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,13 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
 
 from .ranking import SparseRetriever
-from .reading import DOCUMENT_COLUMNS
+from .reading import DOCUMENT_COLUMNS, checked_documents
 
 Options = TypeVar("Options")
 Details = Mapping[str, Mapping[str, Any]]
@@ -29,13 +31,6 @@ UNBOUNDED = 1 << 50
 """Size of a full part: an index that is built or compacted is one part, which is memory-mapped."""
 BATCH = 256
 """Documents that are looked up together."""
-
-
-def batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Cut a stream into batches of :data:`BATCH` documents."""
-    stream = iter(documents)
-    while batch := list(islice(stream, BATCH)):
-        yield batch
 
 
 def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]], Options]) -> Options:
@@ -66,25 +61,7 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     KEEPS_FIRST: ClassVar[bool] = False
     """Whether a second row of an id is left out; otherwise it is an error."""
 
-    @contextmanager
-    def writer(self, mode: Mode, details: Details, sources: Mapping[str, Any], *, resume: bool) -> Iterator[Job]:
-        """Open the index for writing; the parts that are added become the index when the block ends without an error.
-
-        Args:
-            mode: see :func:`pyterrier_mathamr.store.open_job`.
-            details: the options; an index that is appended to must have the same.
-            sources: what else determines the rows.
-            resume: continue after the finished parts of a job that was interrupted.
-        """
-        with self.job(mode, {**details, **sources}, resume=resume) as job:
-            if job.base is not None:
-                self._check_same(job.base.details, details)
-            yield job
-            job.commit(details)
-        if len(job.parts) > 1 and mode != "append":
-            self.compact()
-
-    def _check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """Compare the options of this index with others.
 
         Raises:
@@ -112,12 +89,15 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         snapshots = [index.open_snapshot() for index in indexes]
         details = snapshots[0].manifest.details
         for index, snapshot in zip(indexes, snapshots, strict=True):
-            index._check_same(snapshot.manifest.details, details)
-        with target.writer("create", details, {"job": "merge"}, resume=False) as job:
+            index.check_same(snapshot.manifest.details, details)
+        with target.job("create", {**details, "job": "merge"}, resume=False) as job:
             for part in (part for snapshot in snapshots for part in snapshot.parts):
                 if cls.KEEPS_FIRST:
                     part.deleted = np.union1d(part.deleted, np.flatnonzero(job.look_up(list(part.ids)) >= 0))
                 job.add(merged([part]))
+            job.commit(details)
+        if len(job.parts) > 1:
+            target.compact()
         return target
 
     def indexer(self, mode: Mode = "create") -> Any:
@@ -148,3 +128,60 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Return the retriever that a rank cutoff fuses into."""
         return self.retriever().fuse_rank_cutoff(k)
+
+
+class Growing(Protocol):
+    """A part that is counted in memory."""
+
+    def add(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """Count documents; write a part when it is large enough."""
+
+    def write(self) -> None:
+        """Write what was counted since the last part."""
+
+
+Part = TypeVar("Part", bound=Growing)
+
+
+class SparseIndexer(Indexer):
+    """Builds a sparse index, or adds to one, in one step at the end."""
+
+    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
+    mode: Mode
+    resume: bool
+    verbose: bool
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return the columns of a document, one list for each way."""
+        return [list(columns) for columns in DOCUMENT_COLUMNS]
+
+    def build(
+        self,
+        index: SparseIndex,
+        stream: pd.DataFrame | Iterable[Mapping[str, Any]],
+        details: Details,
+        sources: Mapping[str, Any],
+        begin: Callable[[Job], Part],
+    ) -> Part:
+        """Count documents and write them as parts of a job; they become the index at the end.
+
+        Args:
+            index: the index.
+            stream: a DataFrame or dictionaries.
+            details: the options; an index that is appended to must have the same.
+            sources: what else determines the rows.
+            begin: returns the part that counts, for a job.
+        """
+        total = getattr(stream, "__len__", lambda: None)()
+        with index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
+            if job.base is not None:
+                index.check_same(job.base.details, details)
+            shown = progress(checked_documents(stream, self), self.label, "doc", verbose=self.verbose, total=total)
+            part, documents = begin(job), iter(shown)
+            while batch := list(islice(documents, BATCH)):
+                part.add(batch)
+            part.write()
+            job.commit(details)
+        if len(job.parts) > 1 and self.mode != "append":
+            index.compact()
+        return part

@@ -6,22 +6,19 @@ import hashlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.parameters import Rule, one_of
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
-from pyterrier_mathamr.systems.sparse.reading import DOCUMENT_COLUMNS, checked_documents, document_post
+from pyterrier_mathamr.systems.sparse.reading import document_post
 
 from .content import KEY_BYTES, Formulas, content_of
 from .pairs import PairOptions, formula_trees, pair_terms
@@ -33,7 +30,7 @@ _digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's 
 _FORMULA_BYTES = 400  # of memory for a formula, beside the symbol pairs of its expression
 
 
-class TangentIndexer(Indexer):
+class TangentIndexer(sparse.SparseIndexer):
     """Builds a :class:`TangentIndex` of the formulas of posts that have ids, or adds to one, in one step at the end.
 
     Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
@@ -56,7 +53,6 @@ class TangentIndexer(Indexer):
     """
 
     label, help_url = "Tangent Indexer", "https://doi.org/10.1145/3077136.3080748"
-    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
 
     def __init__(
         self,
@@ -74,10 +70,6 @@ class TangentIndexer(Indexer):
         self.store, self.visual_ids = store, visual_ids
         self.resume, self.verbose = resume, verbose
 
-    def index_inputs(self) -> list[list[str]]:
-        """Return the columns of a post, one list for each way."""
-        return [list(columns) for columns in DOCUMENT_COLUMNS]
-
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> TangentIndex:
         """Build the index, or add to it.
 
@@ -91,14 +83,13 @@ class TangentIndexer(Indexer):
             ConfigError: the index that is added to was built with other options.
             StoreError: one of its kinds; nothing was changed.
         """
-        total = getattr(iter, "__len__", lambda: None)()
-        details = {"pairs": self.pairs.to_dict()}
-        with self.tangent_index.writer(self.mode, details, self._sources(), resume=self.resume) as job:
-            documents = progress(checked_documents(iter, self), "Tangent", "doc", verbose=self.verbose, total=total)
-            part = _Part(job, self.pairs, self.store, self.visual_ids)
-            for batch in sparse.batches(documents):
-                part.add(batch)
-            part.write()
+        part = self.build(
+            self.tangent_index,
+            iter,
+            {"pairs": self.pairs.to_dict()},
+            self._sources(),
+            lambda job: _Part(job, self.pairs, self.store, self.visual_ids),
+        )
         if part.without:
             text = f"{part.without} formulas have no trees and cannot be found: their LaTeX cannot be read."
             warnings.warn(MathAMRWarning(text), stacklevel=2)
