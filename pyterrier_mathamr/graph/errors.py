@@ -8,7 +8,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class GraphError(MathAMRError):
-    """A graph, or something read or made from graphs, is not what it must be."""
+    """A graph, or something read or made from graphs, is invalid."""
 
     where: str
     reason: str

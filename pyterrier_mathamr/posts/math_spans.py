@@ -53,7 +53,7 @@ def strip_delimiters(latex: str) -> str:
 
 
 def is_formula(latex: str) -> bool:
-    r"""Tell what a user types as a formula from what is none.
+    r"""Tell whether a typed text is a formula.
 
     Args:
         latex: LaTeX, with or without delimiters.

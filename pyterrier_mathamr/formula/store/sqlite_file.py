@@ -169,7 +169,7 @@ class StoreFile:
             raise DamagedError(self.path, f"it cannot be read ({error})") from error
 
     def _damaged(self, formula: FormulaId) -> DamagedError:
-        return DamagedError(self.path, f"what it holds of formula {formula!r:.80} is not as it was written")
+        return DamagedError(self.path, f"the data of formula {formula!r:.80} is damaged")
 
 
 def _number(value: object) -> int | None:
