@@ -23,7 +23,8 @@ _IMPORT = re.compile(r"^    from (\.\S*) import (\w+) as \2\b", re.MULTILINE)
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562) from the imports in its source."""
     namespace = vars(sys.modules[package])
-    module_of = {name: module for module, name in _IMPORT.findall(namespace["__loader__"].get_source(package))}
+    source = namespace["__loader__"].get_data(namespace["__file__"]).decode()
+    module_of = {name: module for module, name in _IMPORT.findall(source)}
 
     def get(name: str) -> Any:
         if name not in module_of:
