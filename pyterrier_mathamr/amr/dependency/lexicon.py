@@ -124,28 +124,15 @@ ADVERBS = _table(
 )
 """Roles of adverbs; any other is :manner under a verb, :degree or :mod elsewhere."""
 
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
-    )
-}  # fmt: skip
-NUMBER_WORDS |= {
-    "thirty": "30",
-    "forty": "40",
-    "fifty": "50",
-    "hundred": "100",
-    "thousand": "1000",
-    "million": "1000000",
-}
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(_ONES.split())}
+NUMBER_WORDS |= _table("thirty:30 forty:40 fifty:50 hundred:100 thousand:1000 million:1000000")
 
-ORDINALS = {
-    word: str(value)
-    for value, word in enumerate(
-        ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"), 1
-    )
-}
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+ORDINALS = {word: str(value) for value, word in enumerate(_ORDINALS.split(), 1)}
 
 COUNTRIES = _set(
     "afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahamas bahrain "

@@ -69,8 +69,8 @@ def _check(item: Item, ids: _Ids, verbose: bool) -> Finding:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MathAMRWarning)
         try:
-            counts, told, wrong = _CHECKS[item.reader](item, ids, verbose)
-            notes += told
+            counts, noted, wrong = _CHECKS[item.reader](item, ids, verbose)
+            notes += noted
             problems += wrong
         except (MathAMRError, OSError) as error:
             problems.append(str(error))
@@ -158,14 +158,6 @@ def _qrels(item: Item, ids: _Ids, verbose: bool) -> _Report:
     return counts, notes, [] if grades else ["no judgement"]
 
 
-def _pairs(item: Item, ids: _Ids, verbose: bool) -> _Report:
-    return _references(read_pairs(item.files[0]), "pairs", ids, ends=2)
-
-
-def _links(item: Item, ids: _Ids, verbose: bool) -> _Report:
-    return _references(read_links(item.files[0]), "links", ids, ends=1)
-
-
 def _references(rows: Iterable[tuple[Any, ...]], what: str, ids: _Ids, *, ends: int) -> _Report:
     """Count rows of post ids, and compare the first ``ends`` of each with the posts."""
     total = foreign = 0
@@ -187,6 +179,6 @@ _CHECKS: dict[str, Callable[[Item, _Ids, bool], _Report]] = {
     "table": _table,
     "topics": _topics,
     "qrels": _qrels,
-    "pairs": _pairs,
-    "links": _links,
+    "pairs": lambda item, ids, _: _references(read_pairs(item.files[0]), "pairs", ids, ends=2),
+    "links": lambda item, ids, _: _references(read_links(item.files[0]), "links", ids, ends=1),
 }
