@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class VectorIndex(pt.Indexer):  # type: ignore[misc]
-    """An index of vectors. Subclasses say where it is and give :meth:`indexer`, :meth:`retriever` and :meth:`snapshot`.
+    """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`.
 
     Constructing the object reads nothing; the index need not exist yet.
     """
 
     LAYOUT: ClassVar[Layout]
     QUERIES: ClassVar[Literal["post", "formula"]]
-    """How :meth:`search` reads what is typed."""
+    """How :meth:`search` reads a typed query."""
 
     transform_iter = Transformer.transform_iter
 

@@ -8,7 +8,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class MathAMRIndexError(MathAMRError):
-    """The base of all errors of indexes, of what is indexed and of queries."""
+    """The base of the errors of indexes, of indexing and of queries."""
 
 
 class EmbeddingError(MathAMRIndexError):

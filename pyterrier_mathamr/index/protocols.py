@@ -83,7 +83,7 @@ class SearchableSnapshot(Protocol):
 
 
 class SearchableIndex(Protocol):
-    """What a transformer holds: an index that is opened when the first row comes."""
+    """The index of a transformer, which is opened when the first row comes."""
 
     def snapshot(self) -> Any:
         """Return the index as it is now: a :class:`SearchableSnapshot`."""

@@ -39,8 +39,8 @@ class Build:
     Args:
         job: writes it.
         layout: what an entry is.
-        corpus: what the entries are made from.
-        model: the identity of the model that makes the vectors.
+        corpus: the documents that the entries come from.
+        model: the identity of the model of the vectors.
         dtype: how rows are stored; by default as the existing index stores them, float32 in a new one.
 
     Raises:

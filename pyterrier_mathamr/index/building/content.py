@@ -26,7 +26,7 @@ def part_content(
             stored rows.
         entries: at least one, all of the same width, in the order of indexing.
         sources: the documents of the corpus that the entries come from.
-        model: the identity of the model that made the rows.
+        model: the identity of the model of the rows.
 
     Raises:
         EmbeddingError: a row is not finite, is zero, or is too long or too short for float32 or ``dtype``.

@@ -105,7 +105,7 @@ class ArtifactIndexer(Indexer):
 
         Args:
             posts: the documents; read once.
-            model: the identity of the model that made the vectors.
+            model: the identity of the model of the vectors.
         """
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:

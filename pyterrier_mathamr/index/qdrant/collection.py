@@ -153,9 +153,9 @@ class Collection:
         meta = CollectionMeta.from_dict(found.config.metadata, self.address)
         if meta.layout != self.layout:
             raise QdrantCollectionError(self.address, f"it is a collection of {meta.layout}, not of {self.layout}")
-        held = found.config.params.vectors
+        stored = found.config.params.vectors
         for vector in set(VECTORS[self.layout].values()):
-            size = held[vector].size if isinstance(held, Mapping) and vector in held else None
+            size = stored[vector].size if isinstance(stored, Mapping) and vector in stored else None
             if size != max(1, meta.dimensions):
                 raise QdrantCollectionError(
                     self.address, f"its vector {vector!r} has {size} dimensions where {meta.dimensions} were written"

@@ -62,7 +62,7 @@ def scan_codes(
     Args:
         shards: shards of documents.
         queries: the queries.
-        device: ``None`` for threads of the CPU; else the device that holds the codes, as torch names it.
+        device: ``None`` for threads of the CPU; else the device that stores the codes, as torch names it.
         take: called for each shard in order with its scores, float32 ``[queries, m]``, and the bound of their error,
             float64 ``[queries]``.
     """

@@ -65,7 +65,7 @@ class TextLoader(IndexTransformer):
     Args:
         index: the index.
         fields: a field, several, or ``*`` for all that are stored.
-        verbose: no effect; ``pt.text.get_text`` gives it.
+        verbose: no effect; ``pt.text.get_text`` passes it.
 
     Raises:
         ConfigError: a field is not stored.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import update_wrapper
 from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
 import pyterrier as pt
@@ -31,7 +32,7 @@ def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
     def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
         return kind(index, *args, **options)
 
-    construct.__doc__, construct.__wrapped__ = kind.__doc__, kind  # type: ignore[attr-defined]
+    update_wrapper(construct, kind, updated=())  # its name, docstring and signature
     return construct
 
 

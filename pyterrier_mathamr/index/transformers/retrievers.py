@@ -44,7 +44,7 @@ class IndexRetriever(IndexTransformer):
         search: the same by name: ``exact`` or ``approximate``.
         verbose: show a progress bar.
         batch_size: queries that share passes over the data.
-        device: ``cuda`` for a GPU that holds and scans the int8 codes, which only ``colbert`` uses; default the CPU.
+        device: ``cuda`` for a GPU that stores and scans the int8 codes, which only ``colbert`` uses; default the CPU.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("query_embs",)

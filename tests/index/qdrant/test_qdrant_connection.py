@@ -189,3 +189,17 @@ def test_the_public_names_are_there_and_an_example_is_searched():
     assert mathamr.QdrantFormulaIndex is QdrantFormulaIndex
     query = pd.DataFrame({"qid": ["q"]}).assign(query_embs=[np.ones((2, 4), np.float32)])
     assert len(QdrantIndex.example()(query)) == 3
+
+
+@pytest.mark.parametrize("strategy", ["single_vector", "doc_vn", "colbert", "retriever"])
+def test_a_query_without_vectors_finds_nothing_and_topics_keep_their_columns(strategy):
+    index = QdrantIndex.example()
+    frame = pd.DataFrame({"qid": ["a", "b"], "lang": ["en", "de"]})
+    frame = frame.assign(query_embs=[np.empty((0, 4), np.float32), np.ones((2, 4), np.float32)])
+    retriever = getattr(index, strategy)(num_results=2)
+    found = retriever(frame)
+    assert found[["qid", "lang", "rank"]].to_numpy().tolist() == [["b", "de", 0], ["b", "de", 1]]
+    assert retriever(frame.iloc[:1]).empty
+    assert ("d1" in index, "d9" in index) == (True, False)
+    with pytest.raises(ConfigError, match="hnsw_ef"):
+        retriever.set_parameter("hnsw_ef", 0)
