@@ -17,8 +17,8 @@ from pyterrier_mathamr.systems.sparse.postings import Postings, combine, posting
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
 
 from .indexer import BM25Indexer
-from .retriever import BM25Retriever, QueryWeights
-from .tokens import STRONG_TOKENS, TokenOptions
+from .retriever import BM25Retriever
+from .tokens import TokenOptions
 
 
 def merge_parts(parts: Sequence[Part]) -> Content:
@@ -73,28 +73,13 @@ class BM25Index(SparseIndex):
         """Return an index that is not built."""
         return BM25Index("index.bm25")
 
-    def indexer(
-        self,
-        mode: Mode = "create",
-        *,
-        tokens: TokenOptions = STRONG_TOKENS,
-        resume: bool = False,
-        verbose: bool = False,
-    ) -> BM25Indexer:
-        """Make a :class:`BM25Indexer` of this index, with its options."""
-        return BM25Indexer(self, mode, tokens=tokens, resume=resume, verbose=verbose)
+    def indexer(self, mode: Mode = "create", **options: Any) -> BM25Indexer:
+        """Make the :class:`BM25Indexer` of this index with its options."""
+        return BM25Indexer(self, mode, **options)
 
-    def retriever(
-        self,
-        num_results: int = 1000,
-        *,
-        k1: float = 2.0,
-        b: float = 1.0,
-        query_weights: QueryWeights = "log",
-        verbose: bool = False,
-    ) -> BM25Retriever:
-        """Make a :class:`BM25Retriever` over this index, with its options."""
-        return BM25Retriever(self, num_results=num_results, k1=k1, b=b, query_weights=query_weights, verbose=verbose)
+    def retriever(self, num_results: int = 1000, **options: Any) -> BM25Retriever:
+        """Make a :class:`BM25Retriever` over this index with its options."""
+        return BM25Retriever(self, num_results=num_results, **options)
 
     bm25 = retriever
 

@@ -100,11 +100,11 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             target.compact()
         return target
 
-    def indexer(self, mode: Mode = "create") -> Any:
+    def indexer(self, mode: Mode = "create", **options: Any) -> Any:
         """Make the indexer."""
         raise NotImplementedError
 
-    def retriever(self, num_results: int = 1000) -> SparseRetriever:
+    def retriever(self, num_results: int = 1000, **options: Any) -> SparseRetriever:
         """Make the retriever."""
         raise NotImplementedError
 

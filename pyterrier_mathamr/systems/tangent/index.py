@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import Mode, Rows, Snapshot
 from pyterrier_mathamr.systems.sparse.index import SparseIndex, read_options
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
@@ -53,31 +52,13 @@ class TangentIndex(SparseIndex):
         """Return an index that is not built."""
         return TangentIndex("index.tangent")
 
-    def indexer(
-        self,
-        mode: Mode = "create",
-        *,
-        pairs: PairOptions = PairOptions(),  # noqa: B008 - frozen
-        store: FormulaStore | None = None,
-        visual_ids: Mapping[str, str] | None = None,
-        resume: bool = False,
-        verbose: bool = False,
-    ) -> TangentIndexer:
-        """Make a :class:`TangentIndexer` of this index, with its options."""
-        return TangentIndexer(
-            self, mode, pairs=pairs, store=store, visual_ids=visual_ids, resume=resume, verbose=verbose
-        )
+    def indexer(self, mode: Mode = "create", **options: Any) -> TangentIndexer:
+        """Make the :class:`TangentIndexer` of this index with its options."""
+        return TangentIndexer(self, mode, **options)
 
-    def retriever(
-        self,
-        num_results: int = 1000,
-        *,
-        slt_weight: float = 0.5,
-        store: FormulaStore | None = None,
-        verbose: bool = False,
-    ) -> TangentRetriever:
-        """Make a :class:`TangentRetriever` over this index, with its options."""
-        return TangentRetriever(self, num_results=num_results, slt_weight=slt_weight, store=store, verbose=verbose)
+    def retriever(self, num_results: int = 1000, **options: Any) -> TangentRetriever:
+        """Make a :class:`TangentRetriever` over this index with its options."""
+        return TangentRetriever(self, num_results=num_results, **options)
 
     def content(self) -> TangentContent:
         """Return the symbol pairs and the formulas (raises as :meth:`snapshot`)."""
