@@ -22,11 +22,9 @@ from .encoder.maxsim import best_matches, exact_maxsim, maxsim, maxsim_matrix
 from .encoder.plan import RelationPlan
 from .encoder.rgcn import RelationalGraphConv
 from .errors import (
-    MissingGraphError,
     ModelError,
     ModelFileError,
     ModelNotFoundError,
-    NonFiniteLossError,
     ShapeError,
     TrainingError,
     UnsafeModelError,
@@ -52,11 +50,9 @@ __all__ = [
     "InitialState",
     "MathAMR",
     "MathAMRConfig",
-    "MissingGraphError",
     "ModelError",
     "ModelFileError",
     "ModelNotFoundError",
-    "NonFiniteLossError",
     "ProjectionHead",
     "QueryEncoder",
     "RelationPlan",

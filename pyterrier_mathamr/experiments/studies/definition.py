@@ -168,7 +168,7 @@ class Study:
             changes: options of a preset, which the condition's own override.
 
         Raises:
-            ConfigError: options are incompatible; UnknownOptionError: one does not exist.
+            ConfigError: an option does not exist, or options are incompatible.
         """
         make = MathAMRConfig.paper_benchmark if self.settings == "benchmark" else MathAMRConfig.paper_experiments
         return make(**{**changes, **dict(condition.changes), "seed": seed})

@@ -20,9 +20,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
+from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, TensorStore, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
-from pyterrier_mathamr.model.errors import MissingGraphError
+from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.tensors import stream_tensors
 from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import writer_lock
@@ -51,9 +52,10 @@ class Tensors(Protocol):
 
 
 def require_graphs(names: Iterable[str], graphs: Graphs) -> None:
-    """Raise MissingGraphError if posts have no graph."""
+    """Raise TrainingError if posts have no graph."""
     if missing := [name for name in names if name not in graphs]:
-        raise MissingGraphError(missing)
+        posts = f"{len(missing)} post(s) of the pairs have no graph: {listed(missing)}"
+        raise TrainingError(f"{posts}. Build their graphs first.")
 
 
 class RunFiles:

@@ -65,7 +65,6 @@ def fit_score_weights(
 
     Raises:
         TrainingError: no kind of row distinguishes right answers from wrong ones.
-        MissingGraphError: posts without a graph.
         NothingToFitError: there are too few answers.
 
     Example::

@@ -100,10 +100,9 @@ class Trainer:
             The trained model, with the vocabulary of ``start``, or else one built from the training graphs.
 
         Raises:
-            TrainingError: too few pairs. MissingGraphError: posts without a graph. ConfigError: an option lacks its
-            data. NonFiniteLossError: a loss is NaN or infinite. UnfinishedJobError: the folder holds another run.
-            LockedError: another process trains there. DamagedError: the training state was changed. WriteError: the
-            folder cannot be written.
+            TrainingError: too few pairs, posts without a graph, or a loss that is NaN or infinite. ConfigError: an
+            option lacks its data. UnfinishedJobError: the folder holds another run. LockedError: another process
+            trains there. DamagedError: the training state was changed. WriteError: the folder cannot be written.
         """
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
         require_graphs(data.posts(), graphs)

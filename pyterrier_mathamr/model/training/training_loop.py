@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
-from pyterrier_mathamr.model.errors import NonFiniteLossError
+from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.variants.starting_weights import random_network
 
 from .batches import Batch, BatchMaker, Prefetch
@@ -97,7 +98,7 @@ class TrainingLoop:
             The last state.
 
         Raises:
-            NonFiniteLossError: a loss or gradient is NaN or infinite.
+            TrainingError: a loss or gradient is NaN or infinite.
         """
         if state is not None:
             self.model.load_state_dict(state.model)
@@ -192,11 +193,12 @@ class TrainingLoop:
         """Make one step of the optimizer and return the loss."""
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._gradients(batch)
-        if not math.isfinite(loss):
-            raise NonFiniteLossError(epoch, number, batch.pairs)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.training.clip)
-        if not math.isfinite(norm.item()):
-            raise NonFiniteLossError(epoch, number, batch.pairs)
+        if not (math.isfinite(loss) and math.isfinite(norm.item())):
+            raise TrainingError(
+                f"the loss of batch {number} in epoch {epoch} is not finite; its pairs (question, answer): "
+                f"{listed(batch.pairs)}. Lower learning_rate or clip."
+            )
         self.optimizer.step()
         return loss
 

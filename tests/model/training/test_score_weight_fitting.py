@@ -8,7 +8,7 @@ import torch
 
 from pyterrier_mathamr._common.listwise import NothingToFitError, listwise_loss
 from pyterrier_mathamr.graph import VirtualKind, graph_tensors
-from pyterrier_mathamr.model import Encoder, MathAMR, MissingGraphError, fit_score_weights, kind_sums
+from pyterrier_mathamr.model import Encoder, MathAMR, TrainingError, fit_score_weights, kind_sums
 from pyterrier_mathamr.model.training.score_weight_fitting import row_kinds
 
 
@@ -79,7 +79,7 @@ def test_the_fit_is_repeatable_may_leave_out_the_blend_and_samples(model, graphs
 
 
 def test_pairs_without_graph_or_without_a_wrong_answer_are_refused(model, graphs, pairs) -> None:
-    with pytest.raises(MissingGraphError, match="nowhere"):
+    with pytest.raises(TrainingError, match="nowhere"):
         fit_score_weights(model, [*pairs, ("q0", "nowhere")], graphs)
     with pytest.raises(NothingToFitError):
         fit_score_weights(model, pairs[:1], graphs)

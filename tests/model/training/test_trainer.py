@@ -10,8 +10,6 @@ import torch
 
 from pyterrier_mathamr.model import (
     MathAMR,
-    MissingGraphError,
-    NonFiniteLossError,
     Trainer,
     TrainingError,
 )
@@ -222,15 +220,14 @@ def test_a_loss_that_is_no_number_stops_and_names_the_batch(small, pairs, graphs
         return loss * float("nan") if len(calls) == 6 else loss
 
     monkeypatch.setattr(TrainingLoop, "_batch_loss", broken)
-    with pytest.raises(NonFiniteLossError, match=r"batch \d in epoch 2") as caught:
+    with pytest.raises(TrainingError, match=r"batch \d in epoch 2") as caught:
         fit(small, pairs, graphs, checkpoint=tmp_path)
-    assert caught.value.pairs == tuple(calls[-1])
-    assert caught.value.pairs[0][0] in str(caught.value)
+    assert all(repr(pair) in str(caught.value) for pair in calls[-1][:5])
     assert len(json.loads((tmp_path / "history.json").read_text())) == 1
 
 
 def test_posts_without_graphs_are_named_before_anything_is_trained(small, pairs, graphs, tmp_path) -> None:
-    with pytest.raises(MissingGraphError, match=r"2 post.*'x1', 'x2'"):
+    with pytest.raises(TrainingError, match=r"2 post.*'x1', 'x2'"):
         fit(small, [*pairs, ("q0", "x1"), ("x2", "a0")], graphs, checkpoint=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
