@@ -27,6 +27,7 @@ include_patterns = [
     "pyterrier_mathamr/formula/CONVENTIONS.md",
     "pyterrier_mathamr/data/**/README.md",
 ]
+exclude_patterns = [".venv", "build"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 myst_heading_anchors = 3
