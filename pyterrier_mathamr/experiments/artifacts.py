@@ -234,9 +234,11 @@ class Artifacts:
         files = self._topics(name) / "topics.json", self._topics(name) / "qrels.json"
         if not files[1].is_file():
             for file, frame in zip(files, read(), strict=True):
-                write_atomically(file, frame.to_json(orient="records"))
-        topics, qrels = (pd.DataFrame(json.loads(file.read_text(encoding="utf-8"))) for file in files)
-        return topics, qrels
+                write_atomically(file, frame.to_json(orient="split", index=False))
+        topics, qrels = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+        if isinstance(topics, list):  # rows as objects, of an earlier release
+            return pd.DataFrame(topics), pd.DataFrame(qrels)
+        return pd.DataFrame(**topics), pd.DataFrame(**qrels)
 
     def floor(self, year: str) -> pd.DataFrame:
         """Measure random orders of a year's judged answers: ``qid``, ``measure``, ``value``."""

@@ -67,11 +67,14 @@ def measure(
 
     Returns:
         A row for each ranking: ``name``, a column for each measure, and for each the topics better (``+``) and worse
-        (``-``) than the baseline, ``p-value``, ``reject`` and ``p-value corrected``; measures in the given order.
+        (``-``) than the baseline, ``p-value``, ``reject`` and ``p-value corrected``; measures in the given order. If
+        no topic has judgements, ``name`` and measures of NaN.
     """
     measures = measures or TASK1_MEASURES
-    table = _experiment(rankings, topics, qrels, measures, baseline=0, correction="bonferroni")
     names = list(map(str, measures))
+    if not topics["qid"].isin(qrels["qid"]).any():
+        return pd.DataFrame({"name": list(rankings)}).reindex(columns=["name", *names])
+    table = _experiment(rankings, topics, qrels, measures, baseline=0, correction="bonferroni")
     tests = [column for name in names for column in table.columns if str(column).startswith(f"{name} ")]
     ordered: pd.DataFrame = table[["name", *names, *tests]]
     return ordered
@@ -92,6 +95,8 @@ def measure_by_topic(
         ``name``, ``qid``, ``measure``, ``value``; rankings, topics and measures in the given order.
     """
     measures = measures or TASK1_MEASURES
+    if not topics["qid"].isin(qrels["qid"]).any():
+        return pd.DataFrame(columns=["name", "qid", "measure", "value"])
     table = _experiment(rankings, topics, qrels, measures, perquery=True)
     orders = {"measure": map(str, measures), "qid": topics["qid"].drop_duplicates(), "name": rankings}
     places = [pd.Index(list(order)).get_indexer(table[column]) for column, order in orders.items()]

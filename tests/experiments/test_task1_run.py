@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -6,8 +7,8 @@ import pandas as pd
 import pytest
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.search import BM25, FUSION
@@ -80,6 +81,20 @@ def test_a_trained_model_is_used_without_training(report: Report, workdir: Path,
     other = run_arqmath(SAMPLE, "sample", tmp_path, model=str(workdir / "model"), verbose=False)
     assert "train" not in {stage.name for stage in other.stages}
     pd.testing.assert_frame_equal(other.tables["Task 1, sample"], report.tables["Task 1, sample"])
+
+
+def test_a_collection_without_questions_to_choose_by_or_to_report_is_measured_by_its_topics(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    posts = folder / "Posts.V1.3.xml"
+    lines = posts.read_text(encoding="utf-8").splitlines(keepends=True)
+    questions = {line: match[1] for line in lines if (match := re.search(r'Id="(\d+)" PostTypeId="1"', line))}
+    kept = [line for line in lines if line not in questions or known_item_split(questions[line]) == "train"]
+    posts.write_text("".join(kept), encoding="utf-8")
+    with pytest.warns(MathAMRWarning, match=r"the fusion weight is 0\.5"):
+        found = run_arqmath(folder, "sample", tmp_path / "work", model="mathamr-plus-mini", verbose=False)
+    assert found.tables["Known items, test questions"]["RR@10"].isna().tolist() == [True] * 6
+    bm25 = found.tables["Task 1, sample"]["nDCG(judged_only=True)@1000"][0]
+    assert bm25 == pytest.approx(0.7945, abs=0.01)
 
 
 def test_a_model_and_a_configuration_contradict(tmp_path: Path) -> None:
