@@ -9,8 +9,9 @@ import pyterrier as pt
 import pytest
 import torch
 
-from pyterrier_mathamr._common.frames import MissingValueError
-from pyterrier_mathamr.graph import VirtualKind, graph_tensors
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.frames import MissingValueError, with_objects
+from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
 from pyterrier_mathamr.model.tensors import batches_by_size
@@ -139,6 +140,44 @@ def test_the_scorer_gives_the_scores_of_an_index(model, graphs, tmp_path) -> Non
     by_index = (model.query_encoder() >> index.scorer())(frame)
     by_text = model.text_scorer()(frame)
     assert by_text[["qid", "docno", "score", "rank"]].equals(by_index[["qid", "docno", "score", "rank"]])
+
+
+def test_a_query_without_text_has_no_vectors_and_gives_every_candidate_0(model, graphs) -> None:
+    with pytest.warns(MathAMRWarning, match="q9"):
+        blank = GraphBuilder()([{"qid": "q9", "query": " "}])[0]["query_graph"]
+    frame = ranking(graphs, [("q9", "a3"), ("q0", "a2"), ("q9", "a1")])
+    frame = with_objects(frame, query_graph=[blank, graphs["q0"], blank])
+    for scoring in (model, model.with_score_weights(ScoreWeights(document=2.0, blend=1.5))):
+        encoded = scoring.query_encoder()(frame)
+        assert [rows.shape for rows in encoded["query_embs"][[0, 2]]] == [(0, 8), (0, 8)]
+        assert encoded["query_embs"][0].dtype == np.float32
+        assert encoded["query_formula_ids"][0] == []
+        assert len(encoded["query_embs"][1]) > 0
+        scored = scoring.text_scorer()(frame)
+        assert scored["docno"].tolist() == ["a1", "a3", "a2"]
+        assert scored["score"].tolist()[:2] == [0.0, 0.0]
+        assert scored["rank"].tolist() == [0, 1, 0]
+
+
+def test_scored_columns_are_in_the_order_that_inspection_says(model, graphs) -> None:
+    frame = ranking(graphs, [("q0", "a0"), ("q0", "a1")])
+    for columns in (
+        ["rank", "qid", "query_graph", "score", "docno", "graph"],
+        ["qid", "docno", "graph", "query_graph"],
+    ):
+        given = frame[columns]
+        declared = pt.inspect.transformer_outputs(model.text_scorer(), columns)
+        assert list(model.text_scorer()(given).columns) == declared
+
+
+@pytest.mark.parametrize("make", ["doc_encoder", "query_encoder", "text_scorer"])
+def test_no_rows_give_no_rows_and_options_are_checked(model, make) -> None:
+    transformer = getattr(model, make)()
+    assert list(transformer([])) == list(transformer.transform_iter([])) == []
+    with pytest.raises(ConfigError, match="batch_size"):
+        getattr(model, make)(batch_size=0)
+    with pytest.raises(ConfigError, match="batch_size"):
+        transformer.batch_size = 2.5
 
 
 @pytest.mark.parametrize(
