@@ -31,7 +31,7 @@ from pyterrier_mathamr.systems import PLAIN_TOKENS, BM25Index, PairOptions, Tang
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse.texts import text_arrays
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "y", "a+b", r"\sqrt{x}"]
 WORDS = ["bounded", "series", "matrix", "élan", "series series", "x"]
 KINDS = (BM25Index, TangentIndex)
