@@ -155,7 +155,7 @@ def principal_directions(moment: Tensor, count: int, skip: int = 0) -> Tensor:
 
     Returns:
         float32 ``[count, d]``, orthonormal, the most important first and each with its largest component positive;
-        the identity where ``count`` is d and none is left out, rows of zeros where there are no more.
+        the identity if ``count`` is d and none is left out, rows of zeros if there are no more.
     """
     width = moment.size(0)
     if count == width and not skip:

@@ -77,7 +77,7 @@ def text_features(posts: Sequence[PostTexts], config: MathAMRConfig, text: TextE
     Args:
         posts: the texts.
         config: ``text_model`` and ``text_dimension``.
-        text: the encoder; that of the configuration where not given.
+        text: the encoder; by default the configuration's.
 
     Returns:
         float16 ``[rows, d_text]`` for each post, rows of unit length.
