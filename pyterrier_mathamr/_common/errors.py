@@ -40,6 +40,8 @@ class MathAMRError(Exception):
         super().__init__(*(getattr(self, name) for name in names))
 
     def __str__(self) -> str:
+        if not self.template:  # an error that is nothing but a text
+            return super().__str__()
         return " ".join(text.format_map(_Attributes(self)) for text in (self.template, self.advice) if text)
 
 

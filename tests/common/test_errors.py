@@ -53,3 +53,7 @@ def test_an_error_is_what_its_other_base_is_too() -> None:
         raise ForgottenError("A1")
     with pytest.raises(ImportError, match=r"pip install 'pyterrier-mathamr\[plots\]'"):
         raise MissingExtraError("matplotlib", "plots")
+
+
+def test_an_error_without_a_template_is_the_text_it_was_given() -> None:
+    assert str(MathAMRError("nothing {was} found")) == "nothing {was} found"
