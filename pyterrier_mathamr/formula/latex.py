@@ -27,6 +27,7 @@ from .tex.corrections import LineRules, rules
 from .tex.elements import row
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
+from .unicode_math import latex_of_unicode
 
 
 def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") -> FormulaTree:
@@ -149,7 +150,7 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
     """Convert LaTeX to Presentation MathML; tell whether it had to be repaired."""
     if not text.strip():
         raise FormulaError("the formula is empty", latex)
-    text = prepare(mathml.NOT_XML.sub(" ", text))
+    text = prepare(latex_of_unicode(mathml.NOT_XML.sub(" ", text)))
     try:
         return to_mathml(text), False
     except math_core.LatexError as error:

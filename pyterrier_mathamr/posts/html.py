@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, MARK, clean, strip_delimiters
+from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, strip_delimiters
 from .post import PostFormula
 
 _BLOCK_NAMES = (
@@ -41,9 +41,14 @@ class _MathSpan:
 
 
 class HtmlFlattener:
-    """Collects the flat text and the formulas of one post; `feed` takes one fragment (title, body) after another."""
+    """Collects the flat text and the formulas of one post; `feed` takes one fragment (title, body) after another.
 
-    def __init__(self) -> None:
+    Args:
+        mark_code: put `CODE_START` and `CODE_END` around code.
+    """
+
+    def __init__(self, mark_code: bool = False) -> None:
+        self._mark_code = mark_code
         self.formulas: list[PostFormula] = []
         self._out: list[str] = []
         self._spans: list[_MathSpan | None] = []  # the open spans; None for one that holds no formula
@@ -105,6 +110,7 @@ class HtmlFlattener:
         elif not self._hidden:
             if self._code:
                 text = text.replace("$", CODE_DOLLAR).replace("\\", CODE_BACKSLASH)
+                text = f"{CODE_START}{text}{CODE_END}" if self._mark_code else text
             else:
                 text = _SPACES.sub(" ", text)
             self._out.append(text)

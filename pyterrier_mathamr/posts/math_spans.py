@@ -15,6 +15,9 @@ MARK = "\ue000"
 CODE_DOLLAR, CODE_BACKSLASH = "\ue001", "\ue002"
 """Private-use characters for a dollar and a backslash in code, where they delimit nothing."""
 
+CODE_START, CODE_END = "\ue003", "\ue004"
+"""What stands around code where formulas without delimiters are looked for: code has none."""
+
 LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
 
@@ -31,7 +34,7 @@ _PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 _FUNCTIONS = frozenset(["arccos", "arcsin", "arctan", "cosh", "coth", "limsup", "liminf", "sinh", "sqrt", "tanh"])
 _CONTROL = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue002\ufeff\ufff9-\uffff\ud800-\udfff]"
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ue000-\ue004\ufeff\ufff9-\uffff\ud800-\udfff]"
 )
 
 

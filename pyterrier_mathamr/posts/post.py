@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from pyterrier_mathamr._common.types import FormulaId
 
-from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, MARK, math_spans
+from .bare_formulas import bare_spans
+from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
 from .sentences import PLACEHOLDER, split_sentences
 
 _TYPED_PLACEHOLDER = re.compile(r"FORMULA_(?=\d)")
 _BLANKS = re.compile(r"[^\S\n]+")
+_CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,41 +64,75 @@ def plain_text(post: MathPost) -> str:
     return PLACEHOLDER.sub(lambda match: f"${post.formulas[int(match[1])].latex}$", post.text)
 
 
-def assemble(flat: str, marked: Sequence[PostFormula]) -> MathPost:
+def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:
     """Replace the formulas of a text by placeholders.
 
     Args:
         flat: text with a `MARK` for each formula that is already known; blocks end with a line end.
         marked: the formulas of the marks, in order. More are found between dollars and other delimiters.
+        bare_formulas: also find formulas without delimiters, outside code.
 
     Returns:
         The post, its white space normalised.
     """
-    known = iter(marked)
-    formulas: list[PostFormula] = []
-    pieces: list[str] = []
+    writer = _Writer(iter(marked), bare_formulas)
     at = 0
     for start, end, latex in math_spans(flat):
-        _add_text(flat[at:start], known, formulas, pieces)
-        _add_formula(PostFormula(latex), formulas, pieces)
+        writer.add_text(flat[at:start])
+        writer.add_formula(PostFormula(latex))
         at = end
-    _add_text(flat[at:], known, formulas, pieces)
-    lines = (_BLANKS.sub(" ", line).strip() for line in "".join(pieces).split("\n"))
-    return MathPost("\n".join(line for line in lines if line), tuple(formulas))
+    writer.add_text(flat[at:])
+    lines = (_BLANKS.sub(" ", line).strip() for line in "".join(writer.pieces).split("\n"))
+    return MathPost("\n".join(line for line in lines if line), tuple(writer.formulas))
 
 
-def _add_text(text: str, known: Iterator[PostFormula], formulas: list[PostFormula], pieces: list[str]) -> None:
-    for i, piece in enumerate(text.split(MARK)):
-        if i:
-            _add_formula(next(known), formulas, pieces)
-        if piece:
-            piece = piece.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
-            glued = pieces and pieces[-1].startswith("FORMULA_") and (piece[0].isalnum() or piece[0] == "_")
-            pieces.append((" " if glued else "") + _TYPED_PLACEHOLDER.sub("FORMULA-", piece))
+class _Writer:
+    """Writes text with a placeholder for each formula.
 
+    Attributes:
+        pieces: of the text.
+        formulas: those so far.
+    """
 
-def _add_formula(formula: PostFormula, formulas: list[PostFormula], pieces: list[str]) -> None:
-    if pieces and (pieces[-1][-1].isalnum() or pieces[-1][-1] == "_"):
-        pieces.append(" ")
-    pieces.append(placeholder(len(formulas)))
-    formulas.append(formula)
+    def __init__(self, known: Iterator[PostFormula], bare_formulas: bool) -> None:
+        self._known, self._bare_formulas = known, bare_formulas
+        self.pieces: list[str] = []
+        self.formulas: list[PostFormula] = []
+
+    def add_text(self, text: str) -> None:
+        """Add text without delimited formulas; its marks are the formulas that are already known."""
+        for i, piece in enumerate(text.split(MARK)):
+            if i:
+                self.add_formula(next(self._known))
+            if not self._bare_formulas:
+                self._add(piece)
+                continue
+            at = 0
+            for code in _CODE.finditer(piece):
+                self._add_with_bare(piece[at : code.start()])
+                self._add(code[1])
+                at = code.end()
+            self._add_with_bare(piece[at:])
+
+    def _add_with_bare(self, text: str) -> None:
+        """Add text in which formulas have no delimiters."""
+        at = 0
+        for start, end, latex in bare_spans(text):
+            self._add(text[at:start])
+            self.add_formula(PostFormula(latex))
+            at = end
+        self._add(text[at:])
+
+    def _add(self, text: str) -> None:
+        """Add plain text, apart from a placeholder that it would run into."""
+        if text:
+            text = text.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
+            glued = self.pieces and self.pieces[-1].startswith("FORMULA_") and (text[0].isalnum() or text[0] == "_")
+            self.pieces.append((" " if glued else "") + _TYPED_PLACEHOLDER.sub("FORMULA-", text))
+
+    def add_formula(self, formula: PostFormula) -> None:
+        """Add the placeholder of a formula."""
+        if self.pieces and (self.pieces[-1][-1].isalnum() or self.pieces[-1][-1] == "_"):
+            self.pieces.append(" ")
+        self.pieces.append(placeholder(len(self.formulas)))
+        self.formulas.append(formula)

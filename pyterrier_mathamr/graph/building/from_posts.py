@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
@@ -21,7 +21,8 @@ from pyterrier_mathamr.posts import MathPost, PostFormula
 
 _NO_TREES = FormulaPair(slt=None, opt=None)
 
-_trees_of = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repeated
+# Half of a collection's formulas are repeated.
+_trees_of = lru_cache(maxsize=8192)(partial(trees_from_latex, lines="all"))
 
 
 def build_graphs(

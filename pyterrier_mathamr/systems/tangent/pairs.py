@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
@@ -21,7 +21,8 @@ from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
 from pyterrier_mathamr.posts import PostFormula
 
-_from_latex = lru_cache(maxsize=8192)(trees_from_latex)  # half of a collection's formulas are repetitions
+# Half of a collection's formulas are repetitions.
+_from_latex = lru_cache(maxsize=8192)(partial(trees_from_latex, lines="all"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,252 @@
+r"""Formulas that somebody typed without dollars: ``x^2+1=0``, ``∑ 1/n²``, ``f(x) = sin(2x)``.
+
+A run of the text is a formula when it reads as terms joined by operators and when something in it is seen in
+mathematics alone::
+
+    tokens     x  ^  2  +  1  =  0        letters, numbers, functions, operators, brackets
+    run        term (operator term)*      terms may touch (``2x``, ``f(x)``), but words end a run
+    evidence   a power, an index, a relation or a sum with a letter, a symbol of mathematics, a function of something
+
+So ``a``, ``I``, ``1/2``, ``w/o``, ``C++`` and ``foo_bar`` remain text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+LONGEST = 200
+"""Characters of the longest run."""
+
+_FUNCTIONS = (
+    "arcsin|arccos|arctan|sinh|cosh|tanh|sin|cos|tan|cot|sec|csc|log|ln|exp|lim|max|min|gcd|lcm|det|dim|ker|mod"
+)
+_TOKEN = re.compile(
+    rf"""
+      (?P<address>(?<![\w.+-])[\w.+-]{1, 64}@[\w.-]+|(?:https?://|www\.)[^\s<>"]+)
+    | (?P<number>\d+(?:\.\d+)?)
+    | (?P<function>(?<![A-Za-z])(?:{_FUNCTIONS})(?![A-Za-z]))
+    | (?P<command>\\[A-Za-z]+)
+    | (?P<letters>[A-Za-z]+)
+    | (?P<relation><=|>=|!=|==|:=|=>|->|[=<>])
+    | (?P<sum>[+*])
+    | (?P<other>[-−/!,'′|:])
+    | (?P<script>[\^_])
+    | (?P<open>[(\[{{])
+    | (?P<close>[)\]}}])
+    | (?P<space>[^\S\n]+)
+    | (?P<any>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ARROWS = {"<=": r"\le ", ">=": r"\ge ", "!=": r"\ne ", "==": "=", "=>": r"\Rightarrow ", "->": r"\to ", "*": r"\cdot "}
+_OPERATORS = frozenset({"relation", "sum", "other", "script"})
+_TERMS = frozenset({"number", "function", "command", "letters", "symbol", "big", "close"})
+_RELATIONS = frozenset("≤≥≠≈≡∼≃≅∝∈∉∋⊂⊆⊃⊇→↦⇒⇔⟹⟺↔∣∥⊥≪≫≺≻±∓×÷·⋅∘∪∩∧∨⊕⊗∖")
+
+
+class _Token:
+    """A token: its kind, text and place."""
+
+    __slots__ = ("end", "kind", "start", "text")
+
+    def __init__(self, match: re.Match[str]) -> None:
+        self.text, self.start, self.end = match[0], match.start(), match.end()
+        self.kind = _kind(match)
+
+
+def _kind(match: re.Match[str]) -> str:
+    kind = match.lastgroup or "any"
+    if kind != "any":
+        return kind
+    character = match[0]
+    if character in _RELATIONS:
+        return "operator"
+    if character in "∑∏∫∬∭∮∂∇√∛∜∀∃¬":
+        return "big"
+    if _is_mathematical(character):
+        return "symbol"
+    return "word"
+
+
+def _is_mathematical(character: str) -> bool:
+    """Whether a character is a symbol, a letter or a script of mathematics, Greek letters included."""
+    name = unicodedata.name(character, "")
+    if name.startswith(("GREEK SMALL LETTER", "GREEK CAPITAL LETTER", "MATHEMATICAL", "DOUBLE-STRUCK")):
+        return "WITH" not in name
+    decomposition = unicodedata.decomposition(character)
+    return character in "∞∅ℓℏ…⋯°" or (decomposition.startswith(("<super>", "<sub>")) and character not in "™℠ªº")
+
+
+def bare_spans(text: str) -> Iterator[tuple[int, int, str]]:
+    """Find the formulas of a text that has no delimiters.
+
+    Args:
+        text: one or more blocks, without the formulas that have delimiters.
+
+    Yields:
+        Start, end and LaTeX of each, in order and without overlap.
+    """
+    tokens = [_Token(match) for match in _TOKEN.finditer(text)]
+    at = 0
+    while at < len(tokens):
+        end = _run(tokens, at)
+        if end > at and _has_evidence(tokens[at:end]):
+            start, stop = tokens[at].start, tokens[end - 1].end
+            yield start, stop, _latex(tokens[at:end])
+        at = max(end, at + 1)
+
+
+def _run(tokens: list[_Token], start: int) -> int:
+    """Where the longest run of terms and operators ends that begins at a token; ``start`` where there is none."""
+    if not _begins(tokens, start):
+        return start
+    brackets: list[int] = []
+    scope = False  # of an operator such as ∑, in which a space is a product
+    at, end, joined = start, start, True  # joined: a term may follow here
+    while at < len(tokens) and tokens[at].end - tokens[start].start <= LONGEST:
+        token, kind = tokens[at], tokens[at].kind
+        if kind == "space":
+            joined = joined or scope or _spaces_join(tokens, at)
+        elif kind == "open":
+            if not joined and tokens[at - 1].kind == "space":
+                break
+            brackets.append(at)
+            joined = True
+        elif kind == "close":
+            if not brackets:
+                break
+            brackets.pop()
+            joined = False
+        elif kind in _OPERATORS or kind == "operator":
+            if kind in ("relation", "operator", "sum") and at == start:
+                break
+            joined, scope = True, scope and kind != "relation"
+        elif _ends_run(tokens, at, joined):
+            break
+        else:
+            joined = kind in ("big", "function", "command")
+            scope = scope or token.text in "∑∏∫∬∭∮"
+        at += 1
+        if not brackets and (kind in _TERMS or token.text in "!'′"):
+            end = at
+    return end
+
+
+def _ends_run(tokens: list[_Token], at: int, joined: bool) -> bool:
+    """Whether a term cannot go on with the run: a word, or one that neither an operator nor touching joins to it."""
+    kind = tokens[at].kind
+    if kind in ("word", "address") or (kind == "letters" and not _is_term(tokens, at)):
+        return True
+    return not joined and tokens[at - 1].kind == "space"
+
+
+def _begins(tokens: list[_Token], at: int) -> bool:
+    """Whether a formula may begin here: not within a word, and with a term."""
+    before, token = (tokens[at - 1] if at else None), tokens[at]
+    if before is not None and before.text not in (",", ":", "'"):
+        glued = before.kind in ("letters", "number", "address", "script", "other")
+        if glued or (before.kind == "word" and (before.text.isalnum() or before.text in "@#&_\\")):
+            return False
+    if token.text in ("-", "−") and at + 1 < len(tokens):
+        token, at = tokens[at + 1], at + 1
+        return token.kind in ("number", "symbol") or _is_term(tokens, at)
+    return token.kind in ("number", "function", "command", "symbol", "big", "open") or _is_term(tokens, at)
+
+
+def _is_term(tokens: list[_Token], at: int) -> bool:
+    """Whether letters are variables: one letter, or a few that a number, a power or an index belongs to."""
+    token = tokens[at]
+    if token.kind != "letters":
+        return False
+    if len(token.text) == 1:
+        return True
+    before, after = tokens[at - 1] if at else None, tokens[at + 1] if at + 1 < len(tokens) else None
+    scripted = after is not None and (after.kind == "script" or (after.kind == "symbol" and not after.text.isalpha()))
+    counted = before is not None and before.kind == "number"
+    if len(token.text) == 2 and token.text[0] == "d" and token.text[1] in "xyztrsuvθ":
+        return True
+    return len(token.text) <= 3 and (scripted or counted) and (before is None or before.kind != "script" or scripted)
+
+
+def _spaces_join(tokens: list[_Token], at: int) -> bool:
+    """Whether a term may follow a space without an operator: beside functions, after ∑ and the like, before ``dx``."""
+    before = tokens[at - 1] if at else None
+    after = tokens[at + 1] if at + 1 < len(tokens) else None
+    if before is not None and before.kind in ("function", "big", "command"):
+        return True
+    if after is None or before is None:
+        return False
+    return after.kind == "function" or (after.kind == "letters" and len(after.text) == 2 and after.text[0] == "d")
+
+
+def _has_evidence(run: list[_Token]) -> bool:
+    """Whether something in a run is seen in mathematics alone."""
+    tokens = [token for token in run if token.kind != "space"]
+    variables = any(token.kind in ("letters", "symbol", "command") for token in tokens)
+    for i, token in enumerate(tokens):
+        inner = 0 < i < len(tokens) - 1
+        if token.kind == "command" or (token.kind in ("big", "operator") and len(tokens) > 1):
+            return True
+        if token.kind == "symbol" and (len(tokens) > 1 or token.text in "∞∅" or token.text.isalpha()):
+            return True
+        if inner and (token.kind == "script" or (token.kind in ("relation", "sum") and variables)):
+            return True
+        if token.kind == "function" and i + 1 < len(tokens) and tokens[i + 1].kind != "relation":
+            return True
+        if token.kind == "open" and _is_application(tokens, i):
+            return True
+    return False
+
+
+def _is_application(tokens: list[_Token], at: int) -> bool:
+    """Whether a bracket holds the arguments of a function: ``f(x)``, ``P(x, 2)``."""
+    if at == 0 or tokens[at - 1].kind != "letters" or len(tokens[at - 1].text) > 1 or tokens[at].text != "(":
+        return False
+    inner: list[str] = []
+    for token in tokens[at + 1 :]:
+        if token.kind == "close":
+            return bool(inner) and any(kind == "letters" for kind in inner)
+        inner.append(token.kind)
+    return False
+
+
+def _latex(run: list[_Token]) -> str:
+    """Write a run as LaTeX: what follows ``^`` or ``_`` becomes its argument, digits after a letter its index."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(run):
+        token = run[at]
+        if token.kind == "script":
+            argument, at = _argument(run, at + 1)
+            pieces.append(f"{token.text}{{{argument}}}")
+            continue
+        before = run[at - 1].kind if at else ""
+        if token.kind == "function" and token.text not in ("lcm", "mod"):
+            pieces.append(f"\\{token.text} ")
+        elif token.text in "{}" and before != "command":
+            pieces.append(f"\\{token.text}")
+        elif token.kind == "number" and before == "letters" and len(run[at - 1].text) == 1:
+            pieces.append(f"_{{{token.text}}}")
+        else:
+            pieces.append(_ARROWS.get(token.text, token.text))
+        at += 1
+    return "".join(pieces).strip()
+
+
+def _argument(run: list[_Token], at: int) -> tuple[str, int]:
+    """What a power or an index consists of, and where it ends: a group in brackets, or a sign and a term."""
+    first = at
+    if at < len(run) and run[at].kind == "open":
+        depth = 0
+        while at < len(run):
+            depth += (run[at].kind == "open") - (run[at].kind == "close")
+            at += 1
+            if depth == 0:
+                return _latex(run[first + 1 : at - 1]), at
+        return _latex(run[first + 1 :]), at
+    while at < len(run) and run[at].text in ("-", "−", "+"):
+        at += 1
+    at = min(at + 1, len(run))
+    return "".join(token.text for token in run[first:at]), at
