@@ -45,6 +45,7 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
 RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded ranking"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "encoded ranking"),
+    "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),

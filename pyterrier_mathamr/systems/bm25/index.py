@@ -18,6 +18,7 @@ from pyterrier_mathamr.systems.sparse.ranking import Remembered
 
 from .indexer import BM25Indexer
 from .retriever import BM25Retriever
+from .scorer import BM25Scorer
 from .tokens import TokenOptions
 
 
@@ -82,6 +83,10 @@ class BM25Index(SparseIndex):
         return BM25Retriever(self, num_results=num_results, **options)
 
     bm25 = retriever
+
+    def scorer(self, **options: Any) -> BM25Scorer:
+        """Make a :class:`BM25Scorer` over this index with its options."""
+        return BM25Scorer(self, **options)
 
     def postings(self) -> Postings:
         """Return the term counts (raises as :meth:`snapshot`)."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +15,12 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import query_post, warn_of_queries
 
-from .tokens import post_tokens
+from .scorer import QueryWeights, query_terms
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
 
     from .index import BM25Index, BM25Snapshot
-
-QueryWeights = Literal["log", "linear"]
 
 
 class BM25Retriever(SparseRetriever):
@@ -88,11 +85,9 @@ class BM25Retriever(SparseRetriever):
 
     def _scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
         """Score all documents: float32 ``[m]``, 0 without a common token."""
-        tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
         by_weight: dict[float, list[int]] = defaultdict(list)
-        for token, times in sorted(tokens.items()):
-            if token in terms:
-                by_weight[1 + math.log(times) if self.query_weights == "log" else times].append(terms[token])
+        for token, weight in query_terms(snapshot, post, self.query_weights).items():
+            by_weight[weight].append(snapshot.postings.terms[token])
         scores = np.zeros(len(snapshot), dtype=np.float32)
         if by_weight:
             engine = snapshot.engine(float(self.k1), float(self.b))

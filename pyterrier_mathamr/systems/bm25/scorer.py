@@ -1,0 +1,145 @@
+"""BM25 of given documents, and what each token contributes to it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.systems.sparse.reading import query_post
+
+from .tokens import post_tokens
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.posts import MathPost
+
+    from .index import BM25Index, BM25Snapshot
+
+QueryWeights = Literal["log", "linear"]
+
+
+class BM25Scorer(Transformer):
+    """Scores each document of a ranking by BM25, whatever found it.
+
+    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
+    without a token of the query scores 0.
+
+    Args:
+        bm25_index: the index.
+        k1: at least 0; how slowly repetition in a document saturates.
+        b: 0 to 1; how much long documents are discounted.
+        query_weights: see :class:`BM25Retriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.colbert() >> bm25.scorer()
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {"query_weights": one_of("log", "linear")}
+    label = "BM25 scorer"
+
+    def __init__(
+        self, bm25_index: BM25Index, *, k1: float = 2.0, b: float = 1.0, query_weights: QueryWeights = "log"
+    ) -> None:
+        super().__init__()
+        self.bm25_index, self.k1, self.b, self.query_weights = bm25_index, float(k1), float(b), query_weights
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: the index is a store, not a stage."""
+        return {}
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Score and order a ranking.
+
+        Args:
+            inp: ``qid``, ``docno`` and ``query``, or ``title`` and ``body`` of the query.
+
+        Returns:
+            The same rows, ordered, with ``score`` and ``rank``.
+
+        Raises:
+            UnknownIdError: the index does not hold some of the documents.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            validation.result_frame(extra_columns=["query"])
+            validation.result_frame(extra_columns=["title", "body"])
+        if inp.empty:
+            return empty_output(inp, ["score", "rank"])
+        snapshot = self.bm25_index.snapshot()
+        codes, _ = pd.factorize(inp["qid"])
+        scores = np.empty(len(inp))
+        for number, query in enumerate(distinct_queries(inp).to_dict("records")):
+            rows = np.flatnonzero(codes == number)
+            terms = query_terms(snapshot, query_post(query), self.query_weights)
+            numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
+            scores[rows] = contributions(snapshot, terms, numbers, self.k1, self.b).sum(axis=1)
+        frame = inp.assign(score=scores, _order=codes)
+        frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
+        frame["rank"] = frame.groupby("_order").cumcount()
+        return frame.drop(columns="_order").reset_index(drop=True)
+
+
+def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
+    """Weigh the tokens of a query that the index has.
+
+    Args:
+        snapshot: the index.
+        post: the query.
+        weights: ``log``: a token that occurs f times has weight 1 + ln f; ``linear``: f.
+
+    Returns:
+        Weight by token, in the order of the tokens.
+    """
+    tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
+    return {
+        token: 1 + math.log(times) if weights == "log" else float(times)
+        for token, times in sorted(tokens.items())
+        if token in terms
+    }
+
+
+def numbers_of(snapshot: BM25Snapshot, docnos: list[str]) -> npt.NDArray[np.int64]:
+    """Number documents as the postings do: int64 ``[m]``.
+
+    Raises:
+        UnknownIdError: some are not in the index.
+    """
+    numbers: npt.NDArray[np.int64] = np.searchsorted(snapshot.live, snapshot.find(docnos))
+    return numbers
+
+
+def contributions(
+    snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64], k1: float, b: float
+) -> npt.NDArray[np.float64]:
+    """Compute what each token of a query contributes to the BM25 score of some documents.
+
+    Returns:
+        float64 ``[m, t]``; a row sums to the score.
+    """
+    postings, weights = snapshot.postings, snapshot.engine(k1, b).scores["data"]
+    found = np.zeros((len(numbers), len(terms)))
+    for column, (token, weight) in enumerate(terms.items()):
+        start, end = postings.offsets[postings.terms[token]], postings.offsets[postings.terms[token] + 1]
+        documents = postings.documents[start:end]
+        places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
+        hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
+        found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
+    return found
+
+
+def greatest_score(snapshot: BM25Snapshot, terms: Mapping[str, float]) -> float:
+    """Bound the BM25 score of a query: that of a document which repeats each of its tokens without end."""
+    postings = snapshot.postings
+    numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
+    found_in = postings.offsets[numbers + 1] - postings.offsets[numbers]
+    rarity = np.log1p((len(snapshot) - found_in + 0.5) / (found_in + 0.5))
+    return float(np.dot(rarity, list(terms.values()))) if terms else 0.0
