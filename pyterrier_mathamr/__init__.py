@@ -14,6 +14,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import amr as amr
     from . import cli as cli
+    from . import engine as engine
     from . import experiments as experiments
     from . import explain as explain
     from . import formula as formula
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .arqmath import VisualIdDeduplication as VisualIdDeduplication
     from .arqmath import register as register
     from .arqmath import register_arqmath as register_arqmath
+    from .engine import SearchEngine as SearchEngine
     from .graph import GraphBuilder as GraphBuilder
     from .graph import GraphStore as GraphStore
     from .index import MathAMRFormulaIndex as MathAMRFormulaIndex

@@ -42,11 +42,10 @@ def _faults(path: Path) -> Iterator[MathAMRError]:
         yield from Cache(path).faults()
     elif (path / META).exists():
         try:
-            kind = _kind_of(path)
+            for place, kind in _artifacts(path):
+                yield from faults(place, kind)
         except StoreError as error:
             yield error
-        else:
-            yield from faults(path, kind)
     elif (path / "config.json").exists():
         yield from model_faults(path)
     elif path.exists():
@@ -55,23 +54,44 @@ def _faults(path: Path) -> Iterator[MathAMRError]:
         yield NotBuiltError(path, "there is nothing at this path")
 
 
+def _artifacts(path: Path) -> Iterator[tuple[Path, Kind]]:
+    """Yield the artifacts at a path, with the kind of each: several in a search engine."""
+    from pyterrier_mathamr.engine import SearchEngine
+
+    if _type_of(path) == f"{SearchEngine.ARTIFACT_TYPE}.{SearchEngine.ARTIFACT_FORMAT}":
+        yield from ((artifact.path, artifact.KIND) for artifact in SearchEngine(path).artifacts())
+    else:
+        yield path, _kind_of(path)
+
+
 def _kind_of(path: Path) -> Kind:
     """Read from the manifest which kind of artifact is at the path.
 
     Raises:
         OtherArtifactError: none of this package. DamagedError: it cannot be read.
     """
-    from pyterrier_mathamr.store import META, DamagedError, OtherArtifactError, parse_json
+    from pyterrier_mathamr.store import OtherArtifactError
+
+    name = _type_of(path)
+    for kind in _kinds():
+        if kind.name == name:
+            return kind
+    raise OtherArtifactError(path, f"it holds a {name}, which is no artifact of this package")
+
+
+def _type_of(path: Path) -> str:
+    """Read type and format of an artifact from its manifest.
+
+    Raises:
+        DamagedError: it cannot be read.
+    """
+    from pyterrier_mathamr.store import META, DamagedError, parse_json
 
     try:
         content = parse_json((path / META).read_bytes(), path / META)
     except OSError as error:
         raise DamagedError(path / META, f"it cannot be read ({error.strerror or error})") from error
-    name = f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"
-    for kind in _kinds():
-        if kind.name == name:
-            return kind
-    raise OtherArtifactError(path, f"it holds a {name}, which is no artifact of this package")
+    return f"{content.get('type')!s:.80}.{content.get('format')!s:.80}"
 
 
 def _kinds() -> list[Kind]:
@@ -96,6 +116,6 @@ def _described(path: Path) -> str:
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
-        kind = _kind_of(path)
-        return f"{kind.name}, {read_manifest(path, kind).count:,} rows"
+        (place, kind), *_ = _artifacts(path)
+        return f"{_type_of(path)}, {read_manifest(place, kind).count:,} rows"
     return f"model {MathAMR.from_pretrained(path).identity[:12]}"

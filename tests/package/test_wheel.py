@@ -1,6 +1,7 @@
 """What is shipped: the wheel holds the data that the package promises, and stays small."""
 
 import email
+import os
 import subprocess
 import sys
 import zipfile
@@ -44,6 +45,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         "py.typed",
         "pt_docs/index.rst",
         "data/sample/Posts.V1.3.xml",
+        "engine/page/static/index.html",
+        "engine/page/static/page.js",
         "data/sample/topics/Topics_Task1_sample.xml",
         "data/models/mathamr-plus-mini/config.json",
         "data/models/mathamr-plus-mini/weights.safetensors",
@@ -66,26 +69,28 @@ def noticed(wheel: zipfile.ZipFile) -> dict[str, str]:
     found, licence = {}, ""
     for line in metadata(wheel, "licenses/NOTICE").splitlines():
         if line.startswith("  ") and not line.startswith("   "):
-            found[f"pyterrier_mathamr/data/{line.strip()}"] = licence
+            found[os.path.normpath(f"pyterrier_mathamr/data/{line.strip()}")] = licence
         elif line and not line.startswith(" "):
             licence = line.split()[0]
     return found
 
 
 def test_notice_names_each_data_file_and_no_other(wheel: zipfile.ZipFile) -> None:
-    shipped = [name for name in wheel.namelist() if name.startswith("pyterrier_mathamr/data/")]
+    data = [name for name in wheel.namelist() if name.startswith("pyterrier_mathamr/data/")]
+    shipped = [*data, *(name for name in wheel.namelist() if name.endswith(".woff2"))]
     assert sorted(noticed(wheel)) == sorted(name for name in shipped if not name.endswith("/"))
 
 
 def test_the_metadata_name_each_licence_and_the_wheel_has_its_text(wheel: zipfile.ZipFile) -> None:
     fields = email.message_from_string(metadata(wheel, "METADATA"))
     licences = {"Apache-2.0", *noticed(wheel).values()}
-    assert licences == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0"}
+    assert licences == {"Apache-2.0", "CC-BY-SA-4.0", "CC0-1.0", "OFL-1.1"}
     assert set(fields["License-Expression"].split(" AND ")) == licences
     assert {"LICENSE", "NOTICE"} <= set(fields.get_all("License-File"))
     assert "Apache License" in metadata(wheel, "licenses/LICENSE")
     assert "Attribution-ShareAlike 4.0 International" in metadata(wheel, "licenses/LICENSES/CC-BY-SA-4.0.txt")
     assert "CC0 1.0 Universal" in metadata(wheel, "licenses/LICENSES/CC0-1.0.txt")
+    assert "SIL OPEN FONT LICENSE" in metadata(wheel, "licenses/LICENSES/OFL-1.1.txt")
 
 
 def test_the_bundled_models_take_at_most_15_mb_of_the_wheel(wheel: zipfile.ZipFile) -> None:

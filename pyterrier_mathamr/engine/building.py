@@ -1,0 +1,200 @@
+"""Building an engine, and adding to it: one pass over the posts, then one index after the other from what it stored.
+
+::
+
+    source ──read──▶ posts ──parse──▶ graphs ──encode──▶ vectors ──▶ formulas
+                       ├──▶ bm25
+                       └──▶ tangent
+
+Each is an artifact of its own and resumes where it was stopped, so the same call continues a build that was killed. The
+posts define what an engine holds: an index that is ahead of them or behind after a kill is brought into line by the
+next change, and until then only posts that are in all of them are found.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.amr import AmrParser
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.store import Mode, StoredArtifact
+from pyterrier_mathamr.systems import BM25Index, TangentIndex
+
+from .documents import Document, DocumentError
+from .posts import PostStore
+
+_NAMED = 5  # posts that cannot be read are named in a warning, so many of them
+_BATCH = 64
+
+
+class Indexes(NamedTuple):
+    """What an engine consists of."""
+
+    posts: PostStore
+    graphs: GraphStore
+    bm25: BM25Index
+    tangent: TangentIndex
+    vectors: MathAMRIndex
+    formulas: MathAMRFormulaIndex
+
+    @classmethod
+    def of(cls, folder: Path) -> Indexes:
+        """Name the indexes in a folder, whether they are built or not."""
+        kinds = (PostStore, GraphStore, BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex)
+        return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
+
+
+def accepted(posts: Iterable[tuple[str, Document | DocumentError]], *, verbose: bool) -> Iterator[Document]:
+    """Pass on the posts that could be read, and warn of the others once, at the end.
+
+    Raises:
+        DocumentError: none could be read; it is the error of the first.
+    """
+    errors: list[DocumentError] = []
+    read = 0
+    for _, post in progress(posts, "reading", "post", verbose=verbose):
+        if isinstance(post, DocumentError):
+            errors.append(post)
+        else:
+            read += 1
+            yield post
+    if errors and not read:
+        raise errors[0]
+    if errors:
+        named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
+        warnings.warn(
+            MathAMRWarning(f"{len(errors)} of {len(errors) + read} posts were left out: {named}"), stacklevel=2
+        )
+
+
+def build_indexes(
+    indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, workers: int | None, verbose: bool
+) -> None:
+    """Build every index from the posts, or add the posts to it that it does not have and remove those that are gone.
+
+    Args:
+        indexes: the posts are stored.
+        model: makes the vectors.
+        parser: makes the graphs.
+        mode: ``create``, where an index that is built already is left as it is, or ``append``.
+        workers: processes that make graphs; ``None`` for all cores.
+        verbose: show progress.
+    """
+    if mode == "append":
+        remove_strays(indexes)
+    sources = {"posts": len(indexes.posts)}
+    steps: list[tuple[StoredArtifact, Any]] = [
+        (indexes.graphs, lambda posts: _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)),
+        (indexes.bm25, lambda posts: indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)),
+        (indexes.vectors, lambda posts: _encode(indexes, model, posts, sources, mode, verbose)),
+    ]
+    for index, build in steps:
+        missing = _missing(index, indexes.posts)
+        if missing:
+            build(_Records(indexes.posts, missing))
+    _build_formulas(indexes, mode, verbose)
+
+
+class _Records:
+    """Posts as records, with their number."""
+
+    def __init__(self, posts: PostStore, docnos: Sequence[str]) -> None:
+        self.posts, self.docnos = posts, docnos
+
+    def __len__(self) -> int:
+        return len(self.docnos)
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        names = iter(self.docnos)
+        while batch := list(islice(names, _BATCH)):
+            for document in self.posts.get_many(batch):
+                yield document.record()
+
+
+def _missing(index: StoredArtifact, posts: PostStore) -> list[str]:
+    """The posts that an index does not have, in order."""
+    return _absent(posts, index) if index.built() else list(posts.snapshot())
+
+
+def _absent(some: StoredArtifact, other: StoredArtifact) -> list[str]:
+    """The ids of one artifact that another does not have, in order."""
+    ids = list(some.snapshot())
+    rows = other.snapshot().look_up(ids).tolist()
+    return [name for name, row in zip(ids, rows, strict=True) if row < 0]
+
+
+def _build_graphs(
+    indexes: Indexes,
+    parser: str | AmrParser,
+    posts: _Records,
+    sources: dict[str, Any],
+    mode: Mode,
+    workers: int | None,
+    verbose: bool,
+) -> None:
+    builder = GraphBuilder(parser)
+    build_store(
+        posts, builder, indexes.graphs, sources=sources, mode=mode, workers=workers, verbose=verbose, total=len(posts)
+    )
+
+
+def _encode(
+    indexes: Indexes, model: MathAMR, posts: _Records, sources: dict[str, Any], mode: Mode, verbose: bool
+) -> None:
+    """Encode the graphs of posts and index their vectors."""
+    indexer = indexes.vectors.indexer(
+        mode, model=vectors_by(model), resume=True, sources=sources, verbose=verbose, total=len(posts)
+    )
+    pending = indexer.pending({"docno": docno} for docno in posts.docnos)
+    graphs = ({"docno": record["docno"], "graph": indexes.graphs[record["docno"]]} for record in pending)
+    (model.doc_encoder() >> indexer).index(graphs)
+
+
+def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
+    """Index the formulas of posts: their symbol pairs, and their vectors, which the index of vectors holds already."""
+    pending = _unindexed_formulas(indexes)
+    if not pending:
+        return
+    records = _Records(indexes.posts, pending)
+    tangent_mode: Mode = "append" if indexes.tangent.built() else mode
+    indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(records)
+    wanted = set(pending)
+    entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in wanted)
+    vector_mode: Mode = "append" if indexes.formulas.built() else mode
+    indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, verbose=verbose).index(entries)
+
+
+def _unindexed_formulas(indexes: Indexes) -> list[str]:
+    """The posts with formulas of which the index of formula vectors, the last to be built, has none."""
+    known = indexes.formulas.snapshot() if indexes.formulas.built() else None
+    posts = ((entry["docno"], entry.get("formula_ids") or []) for entry in indexes.vectors.get_corpus_iter())
+    return [docno for docno, ids in posts if ids and (known is None or known.look_up(list(ids[:1]))[0] < 0)]
+
+
+def remove_strays(indexes: Indexes) -> None:
+    """Remove from every index what is no longer among the posts; the vectors, which say what that is, come last."""
+    strays = _absent(indexes.vectors, indexes.posts) if indexes.vectors.built() else []
+    if strays:
+        gone = set(strays)
+        entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in gone)
+        formula_ids = [name for entry in entries for name in entry.get("formula_ids") or []]
+        for index, ids in ((indexes.formulas, formula_ids), (indexes.tangent, formula_ids), (indexes.graphs, strays)):
+            _delete_known(index, ids)
+    if indexes.bm25.built():
+        _delete_known(indexes.bm25, _absent(indexes.bm25, indexes.posts))
+    _delete_known(indexes.vectors, strays)
+
+
+def _delete_known(index: StoredArtifact, ids: Sequence[str]) -> None:
+    """Delete those of the ids that an index has."""
+    if ids and index.built():
+        rows = index.snapshot().look_up(list(ids)).tolist()
+        index.delete([name for name, row in zip(ids, rows, strict=True) if row >= 0])

@@ -1,0 +1,228 @@
+r"""A person's own posts, in whatever form they are, as the records that an engine is built from.
+
+::
+
+    dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex
+    posts.jsonl, posts.jsonl.gz    one such dictionary a line
+    a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno
+        ──▶  Document(docno, title, html)      formulas found once, each with an id: ``notes/limits#0``
+
+Every index of the engine reads these records, so that all of them agree on what a formula is and on its id.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping
+from html import escape
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.frames import documents as rows_of
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
+from pyterrier_mathamr.posts import (
+    PLACEHOLDER,
+    MathPost,
+    PostError,
+    PostFormula,
+    post_from_any,
+    post_from_html,
+    post_from_markdown,
+    post_from_text,
+    text_from_latex,
+    title_of_markdown,
+)
+
+Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
+
+_IDS = ("docno", "id", "_id", "doc_id")
+_TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
+_SUFFIXES = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".tex": "latex",
+    ".html": "html",
+    ".htm": "html",
+    ".txt": "text",
+}
+
+
+class DocumentError(MathAMRError):
+    """A post cannot be read."""
+
+    place: str
+    reason: str
+    template = "{place}: {reason}."
+
+
+class Document(NamedTuple):
+    """A post as the engine keeps it.
+
+    Attributes:
+        docno: its id.
+        title: HTML of its title, formulas as math containers; may be empty.
+        html: HTML of its body, likewise.
+    """
+
+    docno: str
+    title: str
+    html: str
+
+    def record(self) -> dict[str, str]:
+        """Return the columns that builders and indexers read."""
+        return self._asdict()
+
+
+def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[str, Document | DocumentError]]:
+    """Read the posts of a source, one at a time.
+
+    Args:
+        source: dictionaries, a frame, the path of a ``.jsonl`` file (also ``.gz``), or of a folder.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+
+    Yields:
+        The place of each post (line, file or number) and the post, or why it cannot be read.
+
+    Raises:
+        DocumentError: the source itself cannot be read.
+    """
+    for place, record in _records(source):
+        try:
+            if isinstance(record, DocumentError):
+                raise record
+            yield place, _document(place, record, bare_formulas)
+        except PostError as error:
+            yield place, DocumentError(place, str(error).rstrip("."))
+        except DocumentError as error:
+            yield place, error
+
+
+def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
+    """Iterate over the dictionaries of a source, each with its place."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_dir():
+            yield from _folder(path)
+        elif path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson")):
+            yield from _lines(path)
+        elif path.suffix in _SUFFIXES and path.is_file():
+            yield str(path), {"docno": path.stem, **_file(path)}
+        else:
+            known = ", ".join(_SUFFIXES)
+            raise DocumentError(str(path), f"no such folder, .jsonl file or file of {known}")
+        return
+    for number, record in enumerate(rows_of(source), start=1):
+        yield f"post {number}", record
+
+
+def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
+    """Read the files of a folder, in order of their paths; what lies in hidden folders is left out."""
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
+    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+    if not visible:
+        raise DocumentError(str(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
+    for file in visible:
+        try:
+            yield str(file), {"docno": file.relative_to(path).with_suffix("").as_posix(), **_file(file)}
+        except (OSError, UnicodeDecodeError) as error:
+            yield str(file), DocumentError(str(file), f"it cannot be read ({error})")
+
+
+def _file(path: Path) -> dict[str, str]:
+    text = path.read_text(encoding="utf-8-sig")
+    return {_SUFFIXES[path.suffix.lower()]: text, "title_or": path.stem}
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
+    """Read a file of JSON lines."""
+    try:
+        with _opened(path) as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                place = f"{path}, line {number}"
+                try:
+                    record = parse_json(line)
+                except ValueError as error:
+                    yield place, DocumentError(place, f"no JSON ({error})")
+                    continue
+                yield place, record if isinstance(record, dict) else DocumentError(place, "no JSON object")
+    except (OSError, EOFError) as error:
+        raise DocumentError(str(path), f"it cannot be read ({error})") from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+
+
+def _document(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Document:
+    """Read one post: its id, and its text in the form that the name of the column says."""
+    docno = next((str(record[name]) for name in _IDS if not is_missing(record.get(name))), "")
+    if not docno.strip():
+        raise DocumentError(place, f"no id; give one of {', '.join(_IDS)}")
+    kind = next((name for name in _TEXTS if not is_missing(record.get(name))), "")
+    if not kind:
+        found = ", ".join(sorted(map(str, record))) or "nothing"
+        raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
+    title = "" if is_missing(record.get("title")) else record["title"]
+    title_post, body = _read(kind, record[kind], title, bare_formulas)
+    if not title_post.text and isinstance(record.get("title_or"), str):
+        title_post = MathPost(record["title_or"], ())
+    if not title_post.text and not body.text:
+        raise DocumentError(place, "the post is empty")
+    title_post, body = in_latex(title_post), in_latex(body)
+    return Document(docno, _html(docno, title_post, 0), _html(docno, body, len(title_post.formulas)))
+
+
+def in_latex(post: MathPost) -> MathPost:
+    r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
+    formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in post.formulas)
+    return MathPost(post.text, tuple(formulas))
+
+
+def _read(kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
+    """Read title and body."""
+    if kind == "latex":
+        found, text = text_from_latex(text) if isinstance(text, str) else ("", text)
+        return post_from_text(title or found, bare_formulas=bare), post_from_text(text, bare_formulas=bare)
+    if kind == "markdown":
+        if not title and isinstance(text, str):
+            title, text = title_of_markdown(text)
+        return post_from_markdown(title, bare_formulas=bare), post_from_markdown(text, bare_formulas=bare)
+    read = post_from_html if kind == "html" else post_from_any
+    return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
+
+
+def _html(docno: str, post: MathPost, first: int) -> str:
+    """Write a post as HTML in which each formula is a container with its id.
+
+    Args:
+        docno: the beginning of the ids of formulas without one.
+        post: title or body.
+        first: number of its first formula in the whole post.
+    """
+    pieces: list[str] = []
+    for line in post.text.split("\n"):
+        if not line:
+            continue
+        parts, at = [], 0
+        for match in PLACEHOLDER.finditer(line):
+            formula = post.formulas[int(match[1])]
+            name = formula.id or f"{docno}#{first + int(match[1])}"
+            parts.append(_escaped(line[at : match.start()]))
+            latex = escape(formula.latex, quote=False)
+            parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')
+            at = match.end()
+        parts.append(_escaped(line[at:]))
+        pieces.append(f"<p>{''.join(parts)}</p>")
+    return "".join(pieces)
+
+
+def _escaped(text: str) -> str:
+    """Write text as HTML; a dollar that delimited no formula must not when it is read again."""
+    return escape(text, quote=False).replace("$", "\\$")

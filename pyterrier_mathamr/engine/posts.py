@@ -1,0 +1,159 @@
+"""The posts of an engine, as they were read: title and body as HTML, formulas with their ids."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.store import (
+    Array,
+    Content,
+    DamagedError,
+    DuplicateIdError,
+    Field,
+    Job,
+    Kind,
+    Mode,
+    Rows,
+    StoredArtifact,
+    UnfinishedJobError,
+    changed_row,
+    differences,
+    merge_ragged,
+    row_fingerprint,
+)
+
+from .documents import Document
+
+_PART = 2_000  # posts; what a build that is killed reads again
+
+POSTS = Kind(
+    type="posts",
+    version=1,
+    fields=(
+        Field("records", "uint8", "r"),
+        Field("offsets", "int64", "m+1", cuts="r"),  # post i is records[offsets[i]:offsets[i + 1]]: zlib of JSON
+        Field("sources", "uint64", "m"),  # fingerprint of each post
+    ),
+    merge=merge_ragged,
+    rebuild="mathamr build POSTS -o ENGINE --overwrite",
+)
+
+
+class PostStore(StoredArtifact):
+    """Posts by docno.
+
+    Args:
+        path: the folder.
+    """
+
+    KIND: ClassVar[Kind] = POSTS
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = POSTS.type, POSTS.format
+
+    def write(self, documents: Iterable[Document], mode: Mode, options: Mapping[str, Any] | None = None) -> None:
+        """Store posts; the same call continues one that was killed.
+
+        Args:
+            documents: all posts of the call, the same ones when it is repeated.
+            mode: ``create``, or ``append``.
+            options: what the engine is built with, as plain values; kept with the posts.
+
+        Raises:
+            DuplicateIdError: a docno comes twice, or is stored already. UnfinishedJobError: the posts or options are
+                not those of the call that was killed.
+        """
+        stream = iter(documents)
+        with self.job(mode, {"job": "posts", **(options or {})}) as job:
+            details = job.base.details if job.base else dict(options or {})
+            done = np.concatenate([np.zeros(0, np.uint64), *(part["sources"] for part in job.done.parts)])
+            while batch := list(islice(stream, _PART)):
+                _add(job, batch, done)
+            job.commit(details)
+
+    def compare(self, documents: Iterable[Document], options: Mapping[str, Any]) -> None:
+        """Refuse other posts or options than those that are stored.
+
+        Raises:
+            UnfinishedJobError: they differ; it names what does.
+        """
+        snapshot = self.snapshot()
+        if wrong := differences(snapshot.manifest.details, options):
+            raise UnfinishedJobError(self.path, wrong)
+        sources = np.concatenate([np.zeros(0, np.uint64), *(part["sources"] for part in snapshot.parts)])
+        stored = dict(zip(snapshot, sources.tolist(), strict=True))
+        for document in documents:
+            if stored.pop(document.docno, None) != row_fingerprint(document.record()):
+                raise changed_row(self.path, document.docno)
+        if stored:
+            raise UnfinishedJobError(
+                self.path, {"posts": (f"{len(stored)} more, such as {next(iter(stored))!r}", "none")}
+            )
+
+    def get_many(self, docnos: Sequence[str]) -> list[Document]:
+        """Read posts.
+
+        Raises:
+            UnknownIdError: some are not there. DamagedError: a record cannot be read.
+        """
+        snapshot = self.snapshot()
+        return self._read(docnos, snapshot.find(docnos))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Iterate over all posts, in the order in which they were stored."""
+        snapshot = self.snapshot()
+        names = iter(snapshot)
+        while docnos := list(islice(names, _PART)):
+            yield from self._read(docnos, snapshot.find(docnos))
+
+    def _read(self, docnos: Sequence[str], rows: Rows) -> list[Document]:
+        found: list[Document | None] = [None] * len(docnos)
+        for part, places, local in self.snapshot().by_part(rows):
+            records, offsets = part["records"], part["offsets"]
+            for place, row in zip(places.tolist(), local.tolist(), strict=True):
+                data = bytes(records[offsets[row] : offsets[row + 1]])
+                found[place] = _document(docnos[place], data, self.path)
+        return [document for document in found if document is not None]
+
+
+def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> None:
+    """Write a batch of posts as a part, but for those that an earlier run has written."""
+    docnos = [document.docno for document in batch]
+    if len(set(docnos)) < len(docnos):
+        raise DuplicateIdError(job.path, sorted({name for name in docnos if docnos.count(name) > 1}))
+    sources = [row_fingerprint(document.record()) for document in batch]
+    new: list[int] = []
+    for i, row in enumerate(job.rows_done(docnos).tolist()):
+        if row < 0:
+            new.append(i)
+        elif int(done[row]) != sources[i]:
+            raise job.changed(docnos[i])
+    if not new:
+        return
+    data = [zlib.compress(_packed(batch[i])) for i in new]
+    arrays: dict[str, Array] = {
+        "records": np.frombuffer(b"".join(data), dtype=np.uint8),
+        "offsets": np.cumsum([0, *map(len, data)], dtype=np.int64),
+        "sources": np.array([sources[i] for i in new], dtype=np.uint64),
+    }
+    job.add(Content([docnos[i] for i in new], arrays))
+
+
+def _packed(document: Document) -> bytes:
+    text = json.dumps([document.title, document.html], ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _document(docno: str, data: bytes, path: Path) -> Document:
+    try:
+        title, html = parse_json(zlib.decompress(data).decode("utf-8", "surrogatepass"))
+        return Document(docno, str(title), str(html))
+    except (zlib.error, ValueError, TypeError) as error:
+        raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error

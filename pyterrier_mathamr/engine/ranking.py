@@ -1,0 +1,157 @@
+"""The ranking of an engine: candidates of two systems, and a score that is a sum of parts.
+
+::
+
+    query ──┬── BM25 ───────────┐
+            └── encode ── MaxSim┴─▶ candidates ──▶ S(Q, D) = w BM25(Q, D) / B(Q) + v MaxSim(Q, D) / V(Q)
+
+B(Q) is the BM25 score of a document that repeats each token of the query without end, V(Q) the sum of the weights of
+the query's vectors. Both depend on the query alone: a score does not change with the other candidates, and it is the
+sum of what each token and each vector contributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.frames import empty_output, first_values
+from pyterrier_mathamr._common.parameters import COUNT, Rule
+from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.systems import BM25Index
+from pyterrier_mathamr.systems.bm25.scorer import greatest_score, query_terms
+from pyterrier_mathamr.systems.sparse.reading import query_post
+
+from .posts import PostStore
+
+SCALE = 100.0
+"""A score of 100 is that of a document which says all that the query says, and says nothing else."""
+
+
+class Weights(NamedTuple):
+    """The weights of a blend.
+
+    Attributes:
+        words: w, of BM25.
+        graph: v, of MaxSim.
+    """
+
+    words: float
+    graph: float
+
+
+class BlendedRetriever(Retriever):
+    """Ranks by the weighted sum of BM25 and MaxSim, each divided by the most that the query can reach.
+
+    Args:
+        posts: what can be found: an index may have more or fewer after a change that was stopped half way.
+        bm25: the index of words.
+        vectors: the index of vectors of the same documents.
+        encode: queries to ``query_embs``.
+        weights: of the two.
+        candidates: documents that each of the two proposes.
+        num_results: documents for each query.
+
+    Example::
+
+        engine.retriever(num_results=100)
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT, "candidates": COUNT}
+    label = "BM25 + MathAMR+"
+
+    def __init__(
+        self,
+        posts: PostStore,
+        bm25: BM25Index,
+        vectors: MathAMRIndex,
+        encode: pt.Transformer,
+        weights: Weights,
+        *,
+        candidates: int = 1000,
+        num_results: int = 1000,
+    ) -> None:
+        super().__init__()
+        self.posts = posts
+        self.bm25, self.vectors, self.encode, self.weights = bm25, vectors, encode, Weights(*weights)
+        self.candidates, self.num_results = candidates, num_results
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """The stages."""
+        return {"encode": self.encode}
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Search with each query.
+
+        Args:
+            inp: ``qid`` and ``query``.
+
+        Returns:
+            The columns of ``inp`` with ``docno``, ``score`` and ``rank``.
+        """
+        pt.validate.query_frame(inp, extra_columns=["query"], context=self)
+        if inp.empty:
+            return empty_output(inp, ["docno", "score", "rank"])
+        encoded = self.encode(inp)
+        text = self.bm25.retriever(num_results=self.candidates)(inp)
+        graph = self.vectors.colbert(num_results=self.candidates)(encoded)
+        keys = ["qid", "docno"]
+        found = self._visible(pd.concat([text[keys], graph[keys]]).drop_duplicates())
+        scored = self.score(found.merge(encoded.drop_duplicates("qid"), on="qid"))
+        scored = scored[scored["rank"] < self.num_results]
+        columns = [*inp.columns, *(name for name in ("docno", "score", "rank") if name not in inp.columns)]
+        result: pd.DataFrame = scored[columns].reset_index(drop=True)
+        return result
+
+    def _visible(self, found: pd.DataFrame) -> pd.DataFrame:
+        """Keep the documents that are posts and that both indexes have."""
+        docnos = found["docno"].tolist()
+        rows = [index.snapshot().look_up(docnos) for index in (self.posts, self.bm25, self.vectors)]
+        return found.iloc[np.flatnonzero((np.stack(rows) >= 0).all(axis=0))]
+
+    def score(self, candidates: pd.DataFrame) -> pd.DataFrame:
+        """Score and order candidates.
+
+        Args:
+            candidates: ``qid``, ``docno``, ``query`` and the columns of an encoded query.
+        """
+        keys = ["qid", "docno"]
+        text = self.bm25.scorer()(candidates)[[*keys, "score"]]
+        graph = self.vectors.scorer()(candidates)[[*keys, "score"]]
+        both = candidates.merge(text, on=keys, suffixes=("", "_of_first")).rename(columns={"score": "_words"})
+        both = both.merge(graph, on=keys).rename(columns={"score": "_graph"})
+        bounds = {qid: self.bounds(row) for qid, row in query_rows(candidates).items()}
+        words = np.array([bounds[qid][0] for qid in both["qid"]])
+        vectors = np.array([bounds[qid][1] for qid in both["qid"]])
+        parts = self.weights.words * both["_words"] / words + self.weights.graph * both["_graph"] / vectors
+        order = both["qid"].map({qid: i for i, qid in enumerate(dict.fromkeys(candidates["qid"]))})
+        both = both.drop(columns=["_words", "_graph"]).assign(score=SCALE * parts, _order=order)
+        both = both.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
+        both["rank"] = both.groupby("_order").cumcount()
+        result: pd.DataFrame = both.drop(columns="_order").reset_index(drop=True)
+        return result
+
+    def bounds(self, query: Mapping[str, Any]) -> tuple[float, float]:
+        """Compute B(Q) and V(Q), 1 for a query without tokens or vectors.
+
+        Args:
+            query: a row of an encoded query.
+        """
+        snapshot = self.bm25.snapshot()
+        words = greatest_score(snapshot, query_terms(snapshot, query_post(query), "log"))
+        weights = query.get("query_weights")
+        rows = len(query["query_embs"]) if weights is None else float(np.sum(weights))
+        document = query.get("query_document_weight")
+        return words or 1.0, (rows + (0.0 if document is None else float(document))) or 1.0
+
+
+def query_rows(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the query columns of each query, each the first value that is there."""
+    names = [name for name in frame.columns if name == "query" or name.startswith("query_")]
+    values = {name: first_values(frame, name) for name in names}
+    return {qid: {name: of[qid] for name, of in values.items()} for qid in dict.fromkeys(frame["qid"])}

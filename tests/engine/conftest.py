@@ -1,0 +1,37 @@
+"""A small engine over posts in every form."""
+
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr.engine import SearchEngine
+
+POSTS = [
+    {
+        "id": "basel",
+        "title": "Basel problem",
+        "text": r"How to show that $\sum_{n=1}^\infty \frac{1}{n^2}$ converges? "
+        r"Compare with 1/(n(n-1)). It is $\pi^2/6$.",
+    },
+    {
+        "id": "gauss",
+        "markdown": "# Gaussian integral\nThe *integral* ∫ e^(-x²) dx is √π:\n\n"
+        "\\begin{align} I^2 &= \\int\\int e^{-(x^2+y^2)} dx dy \\\\ &= \\pi \\end{align}",
+    },
+    {"id": "harmonic", "contents": r"Why does $\sum 1/n$ diverge? The harmonic series is unbounded."},
+    {
+        "docno": "matrix",
+        "html": '<p>Let <span class="math-container" id="m1">A</span> be invertible. Then det(A) ≠ 0.</p>',
+    },
+    {"docno": "words", "text": "A post of words alone, about groups and rings."},
+]
+QUERY = r"How do I show that $\sum 1/n^2$ converges?"
+
+
+def built(path: Path, posts=POSTS, **options) -> SearchEngine:
+    return SearchEngine.build(posts, path, model="mathamr-plus-mini", verbose=False, **options)
+
+
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory) -> SearchEngine:
+    return built(tmp_path_factory.mktemp("engine") / "my.engine")

@@ -1,0 +1,95 @@
+"""Posts in whatever form they are, as records with formulas that have ids."""
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.engine import DocumentError, read_posts
+from pyterrier_mathamr.posts import post_from_html
+
+
+def posts_of(source, **options):
+    return [post for _, post in read_posts(source, **options)]
+
+
+def formulas_of(document) -> list[tuple[str, str]]:
+    post = post_from_html(document.html, document.title)
+    return [(formula.id, formula.latex) for formula in post.formulas]
+
+
+def test_ids_and_texts_go_by_several_names_and_formulas_get_ids() -> None:
+    source = [
+        {"id": 1, "text": "so x²=1 and $a<b$", "title": "On $t$"},
+        {"docno": "b", "html": '<p><span class="math-container" id="77">y</span> costs \\$5</p>', "title": None},
+        {"_id": "c", "latex": r"\title{T $u$} \emph{Let} $\R$ \newcommand{\R}{\mathbb{R}}"},
+    ]
+    first, second, third = posts_of(source)
+    assert (first.docno, formulas_of(first)) == ("1", [("1#0", "t"), ("1#1", "x^{2}=1"), ("1#2", "a<b")])
+    assert formulas_of(second) == [("77", "y")]
+    assert post_from_html(second.html).text == "FORMULA_0 costs $5"
+    assert formulas_of(third) == [("c#0", "u"), ("c#1", r"{\mathbb{R}}")]
+    assert formulas_of(posts_of(source, bare_formulas=False)[0]) == [("1#0", "t"), ("1#1", "a<b")]
+
+
+def test_money_and_code_do_not_become_formulas_when_records_are_read_again() -> None:
+    document = posts_of([{"id": 1, "markdown": "pay $5 or `$x$` or $6; `y_1`"}])[0]
+    post = post_from_html(document.html)
+    assert post.formulas == ()
+    assert post.text == "pay $5 or $x$ or $6; y_1"
+
+
+def test_frames_files_and_folders_are_read(tmp_path) -> None:
+    frame = pd.DataFrame({"docno": ["a", "b"], "text": ["$x$", "y"]})
+    records = frame.to_dict("records")
+    (tmp_path / "posts.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n\n")
+    with gzip.open(tmp_path / "posts.jsonl.gz", "wt") as file:
+        file.write("\n".join(map(json.dumps, records)))
+    expected = posts_of(records)
+    assert (
+        posts_of(frame) == posts_of(tmp_path / "posts.jsonl") == posts_of(str(tmp_path / "posts.jsonl.gz")) == expected
+    )
+    notes = tmp_path / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / ".git").mkdir()
+    (notes / "a.md").write_text("# Title $x$\n\ntext")
+    (notes / "deep" / "b.tex").write_text(r"\title{B} Let $y$.")
+    (notes / "c.txt").write_text("only words")
+    (notes / ".git" / "d.md").write_text("hidden")
+    found = {document.docno: document for document in posts_of(notes)}
+    assert list(found) == ["a", "c", "deep/b"]
+    assert formulas_of(found["a"]) == [("a#0", "x")]
+    assert post_from_html(found["c"].title).text == "c"
+    assert posts_of(notes / "a.md") == [found["a"]]
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({"text": "x"}, "no id"),
+        ({"docno": " ", "text": "x"}, "no id"),
+        ({"docno": "a"}, "no text; give one of html, body"),
+        ({"docno": "a", "text": 3}, "not int"),
+        ({"docno": "a", "text": ""}, "the post is empty"),
+        ({"docno": "a", "text": float("nan")}, "no text"),
+    ],
+)
+def test_a_post_that_cannot_be_read_is_an_error_with_its_place(record, reason) -> None:
+    error = posts_of([{"docno": "ok", "text": "x"}, record])[1]
+    assert isinstance(error, DocumentError)
+    assert str(error).startswith("post 2: ")
+    assert reason in str(error)
+
+
+def test_a_bad_line_names_its_number_and_a_wrong_path_says_what_is_read(tmp_path) -> None:
+    file = tmp_path / "posts.jsonl"
+    file.write_text('{"id": "a", "text": "x"}\n{"id"\n[1]\n')
+    _, second, third = posts_of(file)
+    assert "posts.jsonl, line 2: no JSON" in str(second)
+    assert "line 3: no JSON object" in str(third)
+    with pytest.raises(DocumentError, match=r"\.jsonl"):
+        posts_of(tmp_path / "nothing.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DocumentError, match=r"no files of \.md"):
+        posts_of(tmp_path / "empty")

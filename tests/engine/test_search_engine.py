@@ -1,0 +1,217 @@
+"""An engine over a person's own posts: one call to build, one to ask, and a score that is the sum of its parts."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.engine import DocumentError, SearchEngine, building
+from pyterrier_mathamr.store import (
+    DamagedError,
+    DuplicateIdError,
+    ExistsError,
+    NotBuiltError,
+    OtherArtifactError,
+    UnfinishedJobError,
+    UnknownIdError,
+)
+from tests.engine.conftest import POSTS, QUERY, built
+
+
+def test_search_finds_posts_and_marks_what_they_share_with_the_question(engine) -> None:
+    found = engine.search(QUERY, k=3)
+    assert list(found.columns) == ["docno", "score", "title", "snippet"]
+    assert found["docno"].tolist()[:2] == ["basel", "harmonic"]
+    assert found["score"].is_monotonic_decreasing
+    assert found["title"].iloc[0] == "Basel problem"
+    assert "**converges**" in found["snippet"].iloc[0]
+    assert r"**$\sum 1/n$**" in found["snippet"].iloc[1]
+
+
+def test_formulas_are_found_in_plain_posts_whatever_way_they_are_typed(engine) -> None:
+    typed = engine.search_formula("√π", k=2)
+    assert typed.iloc[0][["docno", "post_id"]].tolist() == ["gauss#1", "gauss"]
+    assert typed.equals(engine.search_formula(r"$\sqrt{\pi}$", k=2))
+    assert engine.search_formula("A", k=1)["docno"].tolist() == ["m1"]
+
+
+@pytest.mark.parametrize("query", [QUERY, "groups and rings", "$A$", r"$\int e^{-x^2}$ and √π", "x^2"])
+def test_the_parts_of_an_explanation_add_up_to_the_score(engine, query) -> None:
+    found = engine.search(query, k=10)
+    for docno, score in zip(found["docno"], found["score"], strict=True):
+        explanation = engine.explain(query, docno)
+        assert explanation.score == pytest.approx(score, abs=1e-4)
+        assert explanation.parts["contribution"].sum() == pytest.approx(score, abs=1e-4)
+
+
+def test_an_explanation_names_words_symbols_and_vectors_and_shows_itself_without_script(engine) -> None:
+    explanation = engine.explain(QUERY, "basel")
+    parts = dict(iter(explanation.parts.groupby(["system", "part"])))
+    assert sorted(parts["BM25", "word"]["query"]) == ["converges", "show"]
+    assert parts["BM25", "symbols"]["document"].tolist() == [r"\sum_{n=1}^\infty \frac{1}{n^2}"]
+    assert {("MathAMR+", kind) for kind in ("document", "sentence", "formula")} <= set(parts)
+    html = explanation._repr_html_()
+    assert "<math" in html
+    assert "<script" not in html
+
+
+def test_its_transformers_make_pipelines(engine) -> None:
+    topics = pd.DataFrame([["1", QUERY, "en"], ["2", "", "en"]], columns=["qid", "query", "lang"])
+    with pytest.warns(MathAMRWarning):
+        found = engine.retriever(num_results=2)(topics)
+    assert found["qid"].tolist() == ["1", "1"]
+    assert found["docno"].tolist() == engine.search(QUERY, k=2)["docno"].tolist()
+    assert set(found["lang"]) == {"en"}
+    assert (engine.retriever() % 2).compile() == engine.retriever(num_results=2)
+    outputs = pt.inspect.transformer_outputs(engine.retriever(), ["qid", "query"])
+    assert outputs == ["qid", "query", "docno", "score", "rank"]
+    assert engine.bm25().search("groups and rings")["docno"].tolist() == ["words"]
+    again = pickle.loads(pickle.dumps(engine.retriever()))
+    assert again(topics[:1])["docno"].iloc[0] == "basel"
+
+
+def test_an_engine_is_an_artifact(engine, tmp_path) -> None:
+    package = tmp_path / "my.tar.lz4"
+    engine.build_package(str(package))
+    assert package.stat().st_size > 0
+    loaded = pt.Artifact.load(str(engine.path))
+    assert loaded == engine
+    assert len(loaded) == 5
+    assert "basel" in loaded
+
+
+def test_posts_are_added_and_deleted_everywhere(tmp_path) -> None:
+    engine = built(tmp_path / "e")
+    engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    assert engine.search(QUERY, k=2)["docno"].tolist() == ["new", "basel"]
+    assert engine.search_formula("∑ 1/n²", k=1)["docno"].tolist() == ["new#0"]
+    engine.delete(["basel"])
+    assert "basel" not in engine.search(QUERY)["docno"].tolist()
+    assert "basel" not in engine.search_formula(r"\pi^2/6")["post_id"].tolist()
+    assert len(engine) == 5
+    with pytest.raises(DuplicateIdError):
+        engine.add([{"id": "new", "text": "x"}])
+    with pytest.raises(UnknownIdError):
+        engine.delete(["basel"])
+    engine.add(POSTS[:1])
+    assert engine.search(QUERY, k=2)["docno"].tolist() == ["new", "basel"]
+    fresh = built(tmp_path / "f", [*POSTS[1:], {"id": "new", "text": "On ∑ 1/n² again"}, POSTS[0]])
+    both = [each.search(QUERY).set_index("docno")["score"] for each in (engine, fresh)]
+    assert np.allclose(both[0][both[1].index], both[1], atol=1e-4)
+
+
+STEPS = ("build_store", "_encode", "_build_formulas")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path, monkeypatch, step) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(building, step, _stop)
+        with pytest.raises(KeyboardInterrupt):
+            built(tmp_path / "e")
+    unfinished = SearchEngine(tmp_path / "e")
+    assert not unfinished.built()
+    with pytest.raises(NotBuiltError):
+        unfinished.search("x")
+    for posts, options in (
+        (POSTS[1:], {}),
+        (POSTS, {"bare_formulas": False}),
+        ([*POSTS, {"id": "x", "text": "y"}], {}),
+    ):
+        with pytest.raises(UnfinishedJobError):
+            built(tmp_path / "e", posts, **options)
+    again = built(tmp_path / "e")
+    pd.testing.assert_frame_equal(again.search(QUERY), engine.search(QUERY))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_posts_that_are_half_added_or_half_deleted_are_not_found_until_it_is_completed(
+    tmp_path, monkeypatch, step
+) -> None:
+    engine, real = built(tmp_path / "e"), getattr(building, step)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, step, lambda *a, **b: _stop() if "new" in engine else real(*a, **b))
+        with pytest.raises(KeyboardInterrupt):
+            engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    if step != "_build_formulas":
+        assert "new" not in engine.search(QUERY)["docno"].tolist()
+    engine.complete()
+    assert engine.search(QUERY, k=1)["docno"].tolist() == ["new"]
+    assert engine.search_formula("∑ 1/n²", k=1)["docno"].tolist() == ["new#0"]
+    with monkeypatch.context() as patch:
+        patch.setattr("pyterrier_mathamr.engine.search_engine.remove_strays", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            engine.delete(["new"])
+    assert "new" not in engine.search(QUERY)["docno"].tolist()
+    engine.complete()
+    assert "new" not in engine.search_formula("∑ 1/n²")["post_id"].tolist()
+
+
+def _stop(*_, **__) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeypatch) -> None:
+    engine = built(tmp_path / "e")
+    with pytest.raises(ExistsError):
+        built(tmp_path / "e", POSTS[:2])
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "_encode", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            built(tmp_path / "e", POSTS[:2], overwrite=True)
+    assert len(SearchEngine(tmp_path / "e")) == 5
+    assert engine.search(QUERY)["docno"].iloc[0] == "basel"
+    assert len(built(tmp_path / "e", POSTS[:2], overwrite=True)) == 2
+    assert [path.name for path in (tmp_path / "e").glob("generation-*")] == ["generation-2"]
+
+
+def test_posts_that_cannot_be_read_are_named_and_none_at_all_is_an_error(tmp_path) -> None:
+    with pytest.warns(MathAMRWarning, match="1 of 3 posts were left out: post 2: no id"):
+        engine = built(tmp_path / "e", [POSTS[0], {"text": "x"}, POSTS[4]])
+    assert len(engine) == 2
+    with pytest.raises(DocumentError, match="no text; give one of"):
+        built(tmp_path / "f", [{"docno": "a", "content": "x"}])
+    assert not SearchEngine(tmp_path / "f").built()
+
+
+def test_posts_without_formulas_make_an_engine_too(tmp_path) -> None:
+    engine = built(tmp_path / "e", [POSTS[4]])
+    assert engine.search("rings")["docno"].tolist() == ["words"]
+    assert engine.search_formula("x^2").empty
+
+
+def test_a_stopped_build_is_discarded_on_request(tmp_path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "_encode", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            built(tmp_path / "e")
+    assert len(built(tmp_path / "e", POSTS[:2], fresh=True)) == 2
+
+
+def test_what_is_something_else_is_left_alone(tmp_path) -> None:
+    thesis = tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "chapter.md").write_text("$x$")
+    with pytest.raises(OtherArtifactError):
+        built(thesis)
+    assert [path.name for path in thesis.iterdir()] == ["chapter.md"]
+    (thesis / "pt_meta.json").write_text('{"type": "multi_vector_index", "format": "mathamr"}')
+    for open_ in (lambda: SearchEngine(thesis).search("x"), lambda: built(thesis, overwrite=True)):
+        with pytest.raises(OtherArtifactError, match="multi_vector_index"):
+            open_()
+    with pytest.raises(OtherArtifactError):
+        built(thesis / "chapter.md")
+
+
+def test_a_byte_that_was_changed_is_found(tmp_path) -> None:
+    engine = built(tmp_path / "e", POSTS[:2])
+    engine.verify()
+    arrays = next((tmp_path / "e" / "generation-1" / "posts").glob("part-*/arrays.safetensors"))
+    data = bytearray(arrays.read_bytes())
+    data[-3] ^= 1
+    arrays.write_bytes(data)
+    with pytest.raises(DamagedError):
+        SearchEngine(tmp_path / "e").verify()
