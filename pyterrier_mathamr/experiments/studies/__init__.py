@@ -4,11 +4,11 @@
 
     definition ─▶ paper, ablations ─▶ registry      studies and presets as data
                                          ▼
-                                        run         from a study to its report
+                                     study_run      from a study to its report
                                          │
           ┌──────────────────────────────┴───┐
           ▼                                  ▼
-    job ─▶ workers ─▶ running ── files ─▶ results ─▶ tables ─▶ reporting
+    job ─▶ workers ─▶ job_run ── files ─▶ results ─▶ tables ─▶ reporting
            processes  train, index, measure          means, tests, costs
 """
 
@@ -19,7 +19,7 @@ from pyterrier_mathamr.experiments.search import STRATEGIES, Depth, Strategy
 
 from .definition import Cell, Condition, Recipe, Row, Study, condition
 from .registry import PRESETS, STUDIES, Preset, find_preset, find_study
-from .run import run_study
+from .study_run import run_study
 
 __all__ = [
     "PRESETS",

@@ -18,7 +18,7 @@ import torch
 from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .job import Job
-from .running import run_job
+from .job_run import run_job
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _POLL_SECONDS = 0.2

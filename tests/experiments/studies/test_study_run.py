@@ -9,7 +9,7 @@ import pytest
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError, artifacts
-from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, run_study, running
+from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, job_run, run_study
 from pyterrier_mathamr.experiments.studies.job import Job
 from pyterrier_mathamr.model import MathAMRConfig
 
@@ -112,7 +112,7 @@ def test_more_seeds_train_only_what_is_missing_and_a_killed_run_goes_on(
     report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = []
-    train, index = running.train_on_pairs, artifacts.index_documents
+    train, index = job_run.train_on_pairs, artifacts.index_documents
 
     def counted(sources, graphs, config, checkpoint, **options):
         trained.append((config.formulas, config.seed))
@@ -121,7 +121,7 @@ def test_more_seeds_train_only_what_is_missing_and_a_killed_run_goes_on(
     def killed(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "train_on_pairs", counted)
+    monkeypatch.setattr(job_run, "train_on_pairs", counted)
     monkeypatch.setattr(artifacts, "index_documents", killed)
     with pytest.raises(KeyboardInterrupt):
         run(workdir, [1, 2])
@@ -143,7 +143,7 @@ def test_studies_share_the_runs_they_have_in_common(
     def never(*arguments, **options):
         raise AssertionError("trained again")
 
-    monkeypatch.setattr(running, "train_on_pairs", never)
+    monkeypatch.setattr(job_run, "train_on_pairs", never)
     other = Study("tests/one", "The same by another name", (condition("text", formulas="none"),), (Row("text"),))
     table = by_caption(run(workdir, [1], study=other), "Task 1, sample pooled, mean")
     assert table.condition.tolist() == ["–", "–", "text"]
@@ -154,8 +154,8 @@ def test_formulas_are_measured_on_runs_that_were_made_before(
 ) -> None:
     name, trees = "OPT-only", {"formulas": "opt"}
     run(workdir, [1], study=Study("tests/before", "Task 1 alone", (condition(name, **trees),), (Row(name),)))
-    monkeypatch.setattr(running, "train_on_pairs", None)  # nothing is trained again
-    monkeypatch.setattr(running, "measure_job", None)
+    monkeypatch.setattr(job_run, "train_on_pairs", None)  # nothing is trained again
+    monkeypatch.setattr(job_run, "measure_job", None)
     both = Study("tests/after", "Task 2, too", (condition(name, **trees),), (Row(name),), task2=True)
     after = run(workdir, [1], study=both)
     table = by_caption(after, "Task 2, sample pooled")

@@ -15,9 +15,9 @@ from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .definition import Study
 from .job import Job, Jobs
+from .job_run import run_job
 from .registry import Preset, find_preset, find_study
 from .reporting import study_report
-from .running import run_job
 from .workers import run_jobs
 
 
