@@ -59,7 +59,9 @@ class BlendedRetriever(Retriever):
 
     Example::
 
-        engine.retriever(num_results=100)
+        posts = [{"id": "square", "text": "Show that $x^2 = 1$ has two solutions."}]
+        engine = SearchEngine.build(posts, "my.engine", model="mathamr-plus-mini", verbose=False)
+        pipeline = engine.retriever(num_results=100)
     """
 
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT, "candidates": COUNT}

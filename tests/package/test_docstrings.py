@@ -20,7 +20,7 @@ import pyterrier_mathamr as mathamr
 
 PACKAGE = Path(mathamr.__file__).parent
 SAMPLE = PACKAGE / "data" / "sample"
-ROOMS = ("posts", "formula", "amr", "graph", "model", "index", "arqmath", "systems", "experiments", "explain")
+ROOMS = ("posts", "formula", "amr", "graph", "model", "index", "arqmath", "systems", "experiments", "explain", "engine")
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
 
 

@@ -41,7 +41,7 @@ class BM25Scorer(Transformer):
 
     Example::
 
-        graphs >> model.query_encoder() >> index.colbert() >> bm25.scorer()
+        graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
     """
 
     checks: ClassVar[Mapping[str, Rule]] = {"query_weights": one_of("log", "linear")}
