@@ -200,6 +200,22 @@ def encode_distinct(
     return join_values(frame, name, dict(zip(values, results, strict=True)), key)
 
 
+def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
+    """Give the rows of a ranking new scores, and order them.
+
+    Args:
+        frame: ``qid`` and ``docno``.
+        scores: float ``[rows]``.
+
+    Returns:
+        The rows by query (in order of appearance), descending score, ascending docno, with ``score`` and ``rank``.
+    """
+    frame = frame.assign(score=scores, _query=pd.factorize(frame["qid"])[0])
+    frame = frame.sort_values(["_query", "score", "docno"], ascending=[True, False, True], kind="stable")
+    frame["rank"] = frame.groupby("_query").cumcount()
+    return frame.drop(columns="_query").reset_index(drop=True)
+
+
 def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Add to an empty frame the columns that a transformer would add, so that inspection sees them.
 

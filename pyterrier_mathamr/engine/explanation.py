@@ -19,7 +19,6 @@ import pandas as pd
 
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
-from pyterrier_mathamr.systems.bm25.scorer import contributions, numbers_of, query_terms
 from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, word_tokens
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
@@ -109,19 +108,18 @@ def _words(
     retriever: BlendedRetriever, query: Mapping[str, Any], read: MathPost, found: Explained, scale: float
 ) -> Iterator[tuple[Any, ...]]:
     """What each word and each formula of the query contributes to BM25, by the tokens that the post has, too."""
-    snapshot = retriever.bm25.snapshot()
-    terms = query_terms(snapshot, query_post(query), "log")
-    shares = contributions(snapshot, terms, numbers_of(snapshot, [found.docno]), 2.0, 1.0)[0]
-    given = {token: scale * share for token, share in zip(terms, shares.tolist(), strict=True) if share}
+    tokens_of = retriever.bm25.token_options()
+    shares = retriever.bm25.scorer().explain(query_post(query), found.docno)
+    given = {token: scale * share for token, share in shares.items()}
     sources = Counter[str]()
-    of_formulas = [Counter(formula_tokens(formula.latex, snapshot.tokens)) for formula in read.formulas]
-    of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", read.text), snapshot.tokens))
+    of_formulas = [Counter(formula_tokens(formula.latex, tokens_of)) for formula in read.formulas]
+    of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", read.text), tokens_of))
     for tokens in (*of_formulas, of_words):
         sources.update(tokens)
     for row, tokens in enumerate(of_formulas):
         parts = {token: given[token] * times / sources[token] for token, times in tokens.items() if token in given}
         if parts:
-            place, latex = _most_alike(parts, found.post, snapshot.tokens)
+            place, latex = _most_alike(parts, found.post, tokens_of)
             yield "BM25", "symbols", read.formulas[row].latex, latex, row, place, np.nan, np.nan, sum(parts.values())
     written = {
         word_tokens(word, _PLAIN)[0]: word for word in _WORD.findall(read.text)[::-1] if word_tokens(word, _PLAIN)

@@ -19,12 +19,11 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, first_values
+from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import BM25Index
-from pyterrier_mathamr.systems.bm25.scorer import greatest_score, query_terms
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
 from .posts import PostStore
@@ -131,12 +130,7 @@ class BlendedRetriever(Retriever):
         words = np.array([bounds[qid][0] for qid in both["qid"]])
         vectors = np.array([bounds[qid][1] for qid in both["qid"]])
         parts = self.weights.words * both["_words"] / words + self.weights.graph * both["_graph"] / vectors
-        order = both["qid"].map({qid: i for i, qid in enumerate(dict.fromkeys(candidates["qid"]))})
-        both = both.drop(columns=["_words", "_graph"]).assign(score=SCALE * parts, _order=order)
-        both = both.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
-        both["rank"] = both.groupby("_order").cumcount()
-        result: pd.DataFrame = both.drop(columns="_order").reset_index(drop=True)
-        return result
+        return ordered_by_score(both.drop(columns=["_words", "_graph"]), SCALE * parts)
 
     def bounds(self, query: Mapping[str, Any]) -> tuple[float, float]:
         """Compute B(Q) and V(Q), 1 for a query without tokens or vectors.
@@ -144,8 +138,7 @@ class BlendedRetriever(Retriever):
         Args:
             query: a row of an encoded query.
         """
-        snapshot = self.bm25.snapshot()
-        words = greatest_score(snapshot, query_terms(snapshot, query_post(query), "log"))
+        words = self.bm25.scorer().greatest_score(query_post(query))
         weights = query.get("query_weights")
         rows = len(query["query_embs"]) if weights is None else float(np.sum(weights))
         document = query.get("query_document_weight")

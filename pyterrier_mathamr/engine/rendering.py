@@ -17,7 +17,7 @@ from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.mathml import NOT_XML
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
 _NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|eqnarray|flalign)\}")
@@ -106,5 +106,4 @@ def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:
 
 def text_of(post: MathPost) -> str:
     """Write a post as one line of text with ``$latex$``."""
-    line = " ".join(post.text.split("\n"))
-    return PLACEHOLDER.sub(lambda match: f"${post.formulas[int(match[1])].latex}$", line)
+    return plain_text(post).replace("\n", " ")

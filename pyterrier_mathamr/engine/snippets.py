@@ -13,6 +13,7 @@ from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, 
 from .rendering import COLORS, formula_span
 
 _WORD = re.compile(r"[^\W_]+")
+_WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _ALIKE = 0.5
 Rarity = Callable[[str], float]
@@ -104,39 +105,49 @@ def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, fl
 
 def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
     """Write a snippet as text: ``**word**`` and ``**$latex$**`` are what the query has, too."""
-    pieces, at = [], 0
-    for match in PLACEHOLDER.finditer(snippet.text):
-        pieces.append(
-            _WORD.sub(lambda word: _starred(word[0], matcher.word(word[0])), snippet.text[at : match.start()])
-        )
-        latex = post.formulas[int(match[1])].latex
-        pieces.append(_starred(f"${latex}$", matcher.formula(latex)))
-        at = match.end()
-    pieces.append(_WORD.sub(lambda word: _starred(word[0], matcher.word(word[0])), snippet.text[at:]))
-    return "".join(pieces) + (" …" if snippet.cut else "")
 
+    def word(text: str, matched: bool) -> str:
+        return f"**{text}**" if matched else text
 
-def _starred(text: str, weight: float) -> str:
-    return f"**{text}**" if weight > 0 else text
+    def formula(latex: str, like: int | None) -> str:
+        return word(f"${latex}$", like is not None)
+
+    return _marked(snippet, post, matcher, word, formula)
 
 
 def marked_html(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
     """Write a snippet as HTML: words in ``mark``, and each formula in the color of the query's formula it is like."""
-    pieces, at = [], 0
-    for match in PLACEHOLDER.finditer(snippet.text):
-        number = int(match[1])
-        pieces.append(_marked_words(snippet.text[at : match.start()], matcher))
-        like = matcher.like(post.formulas[number].latex)
-        pieces.append(formula_span(post.formulas[number].latex, "" if like is None else f"part-{like % COLORS}"))
-        at = match.end()
-    pieces.append(_marked_words(snippet.text[at:], matcher))
-    return f"<p>{''.join(pieces)}{' …' if snippet.cut else ''}</p>"
+
+    def word(text: str, matched: bool) -> str:
+        return f"<mark>{escape(text)}</mark>" if matched else escape(text)
+
+    def formula(latex: str, like: int | None) -> str:
+        return formula_span(latex, "" if like is None else f"part-{like % COLORS}")
+
+    return f"<p>{_marked(snippet, post, matcher, word, formula)}</p>"
 
 
-def _marked_words(text: str, matcher: Matcher) -> str:
-    pieces, at = [], 0
-    for word in _WORD.finditer(text):
-        pieces.append(escape(text[at : word.start()]))
-        pieces.append(f"<mark>{escape(word[0])}</mark>" if matcher.word(word[0]) > 0 else escape(word[0]))
-        at = word.end()
-    return "".join([*pieces, escape(text[at:])])
+def _marked(
+    snippet: Snippet,
+    post: MathPost,
+    matcher: Matcher,
+    word: Callable[[str, bool], str],
+    formula: Callable[[str, int | None], str],
+) -> str:
+    """Write a snippet piece by piece.
+
+    Args:
+        snippet: what is written.
+        post: has its formulas.
+        matcher: tells what the query has, too.
+        word: writes a word or the text between words, and is told whether the query has it.
+        formula: writes LaTeX, and is told which formula of the query it is like.
+    """
+    pieces: list[str] = []
+    for i, part in enumerate(PLACEHOLDER.split(snippet.text)):
+        if i % 2:
+            latex = post.formulas[int(part)].latex
+            pieces.append(formula(latex, matcher.like(latex)))
+        else:
+            pieces += [word(text, matcher.word(text) > 0) for text in _WORDS_AND_REST.findall(part)]
+    return "".join(pieces) + (" …" if snippet.cut else "")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, with_objects
+from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, ordered_by_score, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -174,7 +174,4 @@ class TextScorer(_GraphTransformer):
             offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
             of_rows = self._row_weights(graphs[qid], len(query))
             scores[places] = exact_maxsim(query, np.concatenate(rows), offsets, of_rows, blend)
-        frame = inp.assign(score=scores, rank=codes)
-        frame = frame.sort_values(["rank", "score", "docno"], ascending=[True, False, True], kind="stable")
-        ranked: pd.DataFrame = frame.assign(rank=frame.groupby("rank").cumcount()).reset_index(drop=True)
-        return ranked
+        return ordered_by_score(inp, scores)

@@ -23,7 +23,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.frames import empty_output
+from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
@@ -92,12 +92,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             return empty_output(inp, ["score", "rank"])
         if self.weights is None:
             raise BlendNotFittedError()
-        order = inp["qid"].map({qid: i for i, qid in enumerate(dict.fromkeys(inp["qid"]))})
-        frame = inp.assign(score=self.features(inp) @ np.array(self.weights), _order=order)
-        frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
-        frame["rank"] = frame.groupby("_order").cumcount()
-        result: pd.DataFrame = frame.drop(columns="_order").reset_index(drop=True)
-        return result
+        return ordered_by_score(inp, self.features(inp) @ np.array(self.weights))
 
     def fit(
         self,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from html import escape
 from typing import Any
 
+import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.engine.rendering import COLORS, formula_html, formula_span, inline_html, post_html
@@ -43,7 +45,7 @@ class Answers:
 
     def settings(self) -> dict[str, Any]:
         """The size of the collection, the systems, and questions to try."""
-        examples = [{"q": text, "html": html} for text, html in self._examples()]
+        examples = [{"q": text, "html": html} for text, html in self._examples]
         return {"size": len(self.engine), "systems": [SYSTEMS[name] for name in self.systems], "examples": examples}
 
     def preview(self, q: str) -> dict[str, Any]:
@@ -59,7 +61,8 @@ class Answers:
         elif mode == "formulas":
             systems = [self._formulas(query.formulas[0].latex if query.formulas else q)]
         else:
-            systems = [self._posts(name, q) for name in self.systems]
+            frame, matcher = self.engine.frame(q), self.engine.matcher(q)
+            systems = [self._posts(name, frame, matcher) for name in self.systems]
             _add_moves(systems)
         elapsed = round(1000 * (time.perf_counter() - start))
         return {"query_html": self._query_html(query), "systems": systems, "milliseconds": elapsed}
@@ -90,10 +93,9 @@ class Answers:
         """The drawing of a post's graph, as SVG."""
         return draw_graph(self.engine.graph(docno), theme="dark" if theme == "dark" else "light").svg
 
-    def _posts(self, name: str, q: str) -> dict[str, Any]:
+    def _posts(self, name: str, query: pd.DataFrame, matcher: Matcher) -> dict[str, Any]:
         start = time.perf_counter()
-        found = self._system(name)(self.engine.frame(q))
-        matcher = self.engine.matcher(q)
+        found = self._system(name)(query)
         rows = [self._result(row.docno, row.score, matcher) for row in found.head(self.results).itertuples(index=False)]
         elapsed = round(1000 * (time.perf_counter() - start))
         return {"name": SYSTEMS[name], "milliseconds": elapsed, "results": rows, "explains": name == "blend"}
@@ -134,6 +136,7 @@ class Answers:
     def _query_html(self, query: MathPost) -> str:
         return post_html(query, mark=lambda i: f"part-{i % COLORS}")
 
+    @cached_property
     def _examples(self) -> list[tuple[str, str]]:
         """Titles of posts that have a formula and are questions of a line."""
         found = []

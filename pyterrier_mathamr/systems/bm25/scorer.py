@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.systems.sparse.reading import query_post
@@ -82,10 +82,28 @@ class BM25Scorer(Transformer):
             terms = query_terms(snapshot, query_post(query), self.query_weights)
             numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
             scores[rows] = contributions(snapshot, terms, numbers, self.k1, self.b).sum(axis=1)
-        frame = inp.assign(score=scores, _order=codes)
-        frame = frame.sort_values(["_order", "score", "docno"], ascending=[True, False, True], kind="stable")
-        frame["rank"] = frame.groupby("_order").cumcount()
-        return frame.drop(columns="_order").reset_index(drop=True)
+        return ordered_by_score(inp, scores)
+
+    def explain(self, query: MathPost, docno: str) -> dict[str, float]:
+        """Compute what each token of a query contributes to the score of a document, where it is not zero.
+
+        Raises:
+            UnknownIdError: the index does not hold the document.
+        """
+        snapshot = self.bm25_index.snapshot()
+        terms = query_terms(snapshot, query, self.query_weights)
+        shares = contributions(snapshot, terms, numbers_of(snapshot, [docno]), self.k1, self.b)[0]
+        return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
+
+    def greatest_score(self, query: MathPost) -> float:
+        """Bound the score of a query: that of a document which repeats each of its tokens without end."""
+        snapshot = self.bm25_index.snapshot()
+        terms = query_terms(snapshot, query, self.query_weights)
+        postings = snapshot.postings
+        numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
+        found_in = postings.offsets[numbers + 1] - postings.offsets[numbers]
+        rarity = np.log1p((len(snapshot) - found_in + 0.5) / (found_in + 0.5))
+        return float(np.dot(rarity, list(terms.values()))) if terms else 0.0
 
 
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
@@ -134,12 +152,3 @@ def contributions(
         hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
         found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
     return found
-
-
-def greatest_score(snapshot: BM25Snapshot, terms: Mapping[str, float]) -> float:
-    """Bound the BM25 score of a query: that of a document which repeats each of its tokens without end."""
-    postings = snapshot.postings
-    numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
-    found_in = postings.offsets[numbers + 1] - postings.offsets[numbers]
-    rarity = np.log1p((len(snapshot) - found_in + 0.5) / (found_in + 0.5))
-    return float(np.dot(rarity, list(terms.values()))) if terms else 0.0
