@@ -2,7 +2,7 @@
 
 ::
 
-    MathAMR.doc_encoder() ──▶ building/ ──▶ multi_vector, formula      parts in a folder (store)
+    MathAMR.doc_encoder() ──▶ building/ ──▶ artifacts                  parts in a folder (store)
                                      └────▶ qdrant/                    points in a database
                                                 │ snapshot             the state of an index as opened
     MathAMR.query_encoder() ──▶ transformers/ ──┤                      retrievers, scorer, loaders
@@ -14,7 +14,7 @@
     errors
 """
 
-from .base import IndexArtifact
+from .artifacts import IndexArtifact, MathAMRFormulaIndex, MathAMRIndex
 from .building.indexers import DocumentIndexer, FormulaIndexer
 from .errors import (
     EmbeddingError,
@@ -22,8 +22,6 @@ from .errors import (
     ModelMismatchError,
     QueryError,
 )
-from .formula import MathAMRFormulaIndex
-from .multi_vector import MathAMRIndex
 from .qdrant import CollectionOptions, QdrantCollectionError, QdrantError, QdrantFormulaIndex, QdrantIndex
 from .transformers import (
     ColBERTRetriever,

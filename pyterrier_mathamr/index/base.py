@@ -4,7 +4,6 @@
 
     VectorIndex ── DocumentVectorIndex ── MathAMRIndex, QdrantIndex
                └── FormulaVectorIndex ─── MathAMRFormulaIndex, QdrantFormulaIndex
-    IndexArtifact: the two that are folders
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -21,18 +19,14 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
-from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact, UnknownIdError
+from pyterrier_mathamr.store import UnknownIdError
 
-from .building.builder import Build
-from .building.entries import DType, Entry, Layout, Post, stored_formula_ids
-from .building.resume import Corpus
+from .building.entries import Entry, Layout, stored_formula_ids
 from .errors import check_model
 from .explain import explain
-from .snapshot import Snapshot
 from .text_search import search_text
 from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader, method
 
@@ -231,6 +225,11 @@ class _ByColumns(IndexTransformer):
         self.num_results = num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Pass a frame on to the transformer that its columns call for.
+
+        Args:
+            inp: queries with ``query_embs``; the same with ``docno``; or documents.
+        """
         with pt.validate.any(inp, context=self) as mode:
             mode.query_frame(extra_columns=["query_embs"], mode="retriever")
             mode.result_frame(extra_columns=["query_embs"], mode="scorer")
@@ -265,53 +264,6 @@ class FormulaVectorIndex(VectorIndex):
         for entry in self.entries(verbose=verbose):
             docno, post_id, visual_id = entry.texts
             yield {"docno": docno, "post_id": post_id, "visual_id": visual_id, "formula_vec": entry.rows[0]}
-
-
-class IndexArtifact(StoredArtifact, VectorIndex):
-    """An index in a folder.
-
-    Args:
-        path: the folder.
-    """
-
-    def open_snapshot(self) -> Snapshot:
-        """Open the index."""
-        return Snapshot(self.path, self.KIND)
-
-    def snapshot(self) -> Snapshot:
-        """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
-        found: Snapshot = super().snapshot()  # type: ignore[assignment]
-        return found
-
-    @classmethod
-    def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
-        """Build a new index of all entries of some others, in their order; of a formula the first is kept.
-
-        Args:
-            path: the new index's folder.
-            indexes: the indexes that are merged; one alone is copied.
-            dtype: how the new index stores rows, ``float32`` or ``float16``; by default as the others do.
-
-        Raises:
-            ConfigError: they store rows in two ways, and ``dtype`` is not given.
-            DuplicateIdError: two of them contain the same docno.
-            EmbeddingError: their dimensions differ.
-            ModelMismatchError: their models differ.
-        """
-        model = merged_model(str(path), indexes)
-        for source in indexes:
-            if type(source) is not cls:
-                raise OtherArtifactError(source.path, f"only a {cls.__name__} can be merged here")
-        dtypes: dict[DType, None] = dict.fromkeys(source.snapshot().meta.dtype for source in indexes)
-        if dtype is None and len(dtypes) > 1:
-            allowed = f"'float32' or 'float16': the indexes store rows as {' and '.join(sorted(dtypes))}"
-            raise ConfigError("dtype", dtype, allowed)
-        entries = chain.from_iterable(source.entries() for source in indexes)
-        posts = (Post(entry.docno, [entry]) for entry in entries)
-        index = cls(path)
-        with index.job("create", {}, resume=False) as job:
-            Build(job, cls.LAYOUT, Corpus(index.path, ()), model, dtype or next(iter(dtypes), None)).run(posts)
-        return index
 
 
 def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:

@@ -20,7 +20,7 @@ from .entries import DType, Post, VisualIds, document_posts, formula_posts
 from .resume import Corpus
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.index.base import IndexArtifact
+    from pyterrier_mathamr.index.artifacts import IndexArtifact
 
 MODEL_COLUMN = "doc_model"
 """The identity of the model of ``doc_embs``; the index stores it and compares it with that of every query."""
