@@ -15,10 +15,16 @@ from ir_measures import RR, R
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.listwise import NothingToFitError
-from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
+from pyterrier_mathamr.arqmath import (
+    TASK1_MEASURES,
+    TASK2_MEASURES,
+    ARQMathCollection,
+    known_item_qrels,
+    known_item_topics,
+)
 from pyterrier_mathamr.systems import fit_fusion_weight, fuse_rankings
 
-from .topics import Split
+from .topics import Split, TopicSet
 
 Rankings = Mapping[str, pd.DataFrame]
 
@@ -102,6 +108,12 @@ def measure_by_topic(
     places = [pd.Index(list(order)).get_indexer(table[column]) for column, order in orders.items()]
     ordered: pd.DataFrame = table.iloc[np.lexsort(places)].reset_index(drop=True)
     return ordered
+
+
+def measured_formulas(rankings: Rankings, found: TopicSet) -> pd.DataFrame:
+    """Measure rankings of formulas: ``system``, ``qid``, ``measure``, ``value``."""
+    table = measure_by_topic(rankings, found.topics, found.qrels, TASK2_MEASURES).rename(columns={"name": "system"})
+    return table.fillna({"value": 0.0})
 
 
 def _experiment(

@@ -15,8 +15,8 @@ import pyterrier as pt
 import torch
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts, measured_formulas
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic
+from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
+from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, measured_formulas
 from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, FUSION, STRATEGIES, Search, distinct

@@ -1,50 +1,27 @@
-"""The artifacts of a work folder, each made once and then found again, by Task 1, Task 2 and the studies.
-
-::
-
-    official.formulas                  official trees and visual ids of the collection's formulas
-    graphs.mathamr                     graphs of all posts
-    answers.bm25                       terms of the answers
-    formulas.tangent                   symbol pairs of the formulas of all posts
-    pairs/<file>.mathamr               graphs of a file of pairs
-    texts.sqlite                       vectors of texts, for models with a text encoder
-    topics/<name>/topics.json          topics of a year, its formula topics, or the questions of a split,
-    topics/<name>/qrels.json           and their judgements
-    topics/<name>/graphs.mathamr       graphs of the topics
-    topics/<year>/topics.formulas      official trees of the topics' formulas
-    topics/<year>/floor.csv            measures of random orders
-    topics/<year>-formulas/references.csv   of random orders and of Tangent
-    model, answers.mathamr, formulas.mathamr    of a task's model; those of a study's runs are in runs/<key>
-"""
+"""What all runs on a collection share: graphs, the index of the answers, topics and their judgements."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
+from pyterrier_mathamr.experiments.jobs import build_graphs, complete_store
+from pyterrier_mathamr.experiments.measuring import measured_formulas, random_floor
+from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
+from pyterrier_mathamr.experiments.sources import read_documents
+from pyterrier_mathamr.experiments.stages import Stages, write_atomically
+from pyterrier_mathamr.experiments.topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
+from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, TangentIndex
-
-from .jobs import build_graphs, complete_store, index_documents
-from .measuring import Rankings, measure_by_topic, random_floor
-from .search import FORMULA_DEPTH, distinct
-from .sources import read_documents
-from .stages import Stages, write_atomically
-from .topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 
 FLOOR = "random order of the judged"
 TANGENT = "Tangent"
@@ -264,80 +241,3 @@ class Artifacts:
         folder = self.workdir / "topics" / str(name)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-
-
-@dataclass(frozen=True, eq=False)
-class ModelArtifacts:
-    """A model and its indexes, in a folder with stages of its own.
-
-    Attributes:
-        shared: the collection's artifacts.
-        stages: of the folder.
-        origin: settings of all stages in addition to the model.
-        verbose: show progress bars.
-    """
-
-    shared: Artifacts
-    stages: Stages
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    verbose: bool = False
-
-    def model(
-        self, settings: Mapping[str, Any], train: Callable[[Path], MathAMR], text: TextEncoder | None = None
-    ) -> MathAMR:
-        """Train a model, or open it if it is trained.
-
-        Args:
-            settings: what it depends on.
-            train: trains it; is given the folder for its training state.
-            text: its text encoder.
-        """
-        path, checkpoint = self.stages.workdir / "model", self.stages.workdir / "training"
-
-        def build() -> None:
-            shutil.rmtree(path, ignore_errors=True)  # of a run whose record was lost
-            train(checkpoint).save(path)
-            shutil.rmtree(checkpoint)
-
-        self.stages.run("train", path, {**self.origin, **settings}, build, update=_with_todays_options)
-        return MathAMR.from_pretrained(path, text=text)
-
-    def answers(self, model: MathAMR) -> MathAMRIndex:
-        """Encode and index the answers."""
-        index, graphs = MathAMRIndex(self.stages.workdir / "answers.mathamr"), self.shared.graphs
-        docnos = self.shared.bm25.snapshot()
-        self.stages.run(
-            "index",
-            index.path,
-            {**self.origin, "model": model.identity},
-            lambda: index_documents(docnos, graphs, model, index, verbose=self.verbose),
-        )
-        return index
-
-    def formulas(self, model: MathAMR) -> MathAMRFormulaIndex:
-        """Encode all posts and index the vectors of their formulas."""
-        index, graphs = MathAMRFormulaIndex(self.stages.workdir / "formulas.mathamr"), self.shared.graphs
-        visual_ids = self.shared.formulas
-        self.stages.run(
-            "formula-index",
-            index.path,
-            {**self.origin, "model": model.identity},
-            lambda: index_documents(graphs.ids(), graphs, model, index, verbose=self.verbose, visual_ids=visual_ids),
-        )
-        return index
-
-
-def _with_todays_options(settings: dict[str, Any]) -> dict[str, Any]:
-    """Convert a recorded configuration to today's options: drop removed ones, set new ones to their defaults."""
-    if "config" not in settings:
-        return settings
-    try:
-        return {**settings, "config": json.loads(MathAMRConfig.from_dict(settings["config"]).to_json())}
-    except ConfigError:  # a removed option had another value than its default
-        return settings
-
-
-def measured_formulas(rankings: Rankings, found: TopicSet) -> pd.DataFrame:
-    """Measure rankings of formulas: ``system``, ``qid``, ``measure``, ``value``."""
-    table = measure_by_topic(rankings, found.topics, found.qrels, TASK2_MEASURES).rename(columns={"name": "system"})
-    return table.fillna({"value": 0.0})
