@@ -2,16 +2,15 @@
 
 ::
 
-    posts in any form ──documents──▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
+    posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
                                                                │
     question ──────────────────────────────ranking──▶ score ◀──┤──▶ search_engine   SearchEngine
                                            snippets, rendering ┤                    one folder, one artifact
                                            explanation ────────┘──▶ page            what `mathamr serve` shows
 """
 
-from .documents import Document, DocumentError, read_posts
 from .explanation import Explanation
 from .ranking import BlendedRetriever
 from .search_engine import SearchEngine
 
-__all__ = ["BlendedRetriever", "Document", "DocumentError", "Explanation", "SearchEngine", "read_posts"]
+__all__ = ["BlendedRetriever", "Explanation", "SearchEngine"]

@@ -25,10 +25,10 @@ from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.posts import Document, DocumentError
 from pyterrier_mathamr.store import Mode, StoredArtifact
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 
-from .documents import Document, DocumentError
 from .posts import PostStore
 
 _NAMED = 5  # posts that cannot be read are named in a warning, so many of them

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.posts import Document
 from pyterrier_mathamr.store import (
     Array,
     Content,
@@ -30,8 +31,6 @@ from pyterrier_mathamr.store import (
     merge_ragged,
     row_fingerprint,
 )
-
-from .documents import Document
 
 _PART = 2_000  # posts; what a build that is killed reads again
 

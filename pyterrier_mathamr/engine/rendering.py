@@ -16,8 +16,7 @@ from lxml import etree
 from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.mathml import NOT_XML
 from pyterrier_mathamr.formula.tex.converter import to_mathml
-from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, plain_text
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
 _NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|eqnarray|flalign)\}")

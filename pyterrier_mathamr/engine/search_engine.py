@@ -15,7 +15,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.posts import MathPost, post_from_any, post_from_html
+from pyterrier_mathamr.posts import Document, MathPost, Source, in_latex, post_from_any, post_from_html, read_posts
 from pyterrier_mathamr.store import (
     META,
     ExistsError,
@@ -31,7 +31,6 @@ from pyterrier_mathamr.store import (
 )
 
 from .building import Indexes, accepted, build_indexes, remove_strays
-from .documents import Document, Source, in_latex, read_posts
 from .explanation import Explained, Explanation, explain
 from .ranking import BlendedRetriever, Weights, query_rows
 from .rendering import post_html, text_of

@@ -14,6 +14,7 @@ from lxml import etree
 
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
 from .errors import FormulaError
@@ -27,7 +28,6 @@ from .tex.corrections import LineRules, rules
 from .tex.elements import row
 from .tex.source import prepare
 from .tree import FormulaPair, FormulaTree
-from .unicode_math import latex_of_unicode
 
 
 def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") -> FormulaTree:

@@ -1,16 +1,20 @@
-"""Posts: HTML or text with formulas to `MathPost`, and its sentences.
+"""Posts: HTML or text with formulas to `MathPost`, and its sentences; files and folders of posts.
 
 ::
 
     HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
-    text ─────────────────┘
+    text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
+
+    dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──documents──▶ Document
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.lazy import lazy_names
 
 from .html import HtmlFlattener
 from .latex_document import text_from_latex
@@ -18,6 +22,16 @@ from .markdown import html_from_markdown, title_of_markdown
 from .math_spans import clean, is_formula, strip_delimiters
 from .post import MathPost, PostFormula, assemble, placeholder, plain_text
 from .sentences import PLACEHOLDER, TOKEN, split_sentences
+from .unicode_math import latex_of_unicode
+
+if TYPE_CHECKING:  # needs pandas, which reading a single post does not
+    from .documents import Document as Document
+    from .documents import DocumentError as DocumentError
+    from .documents import Source as Source
+    from .documents import in_latex as in_latex
+    from .documents import read_posts as read_posts
+
+__getattr__, __dir__, _lazy = lazy_names(__name__)
 
 __all__ = [
     "PLACEHOLDER",
@@ -27,6 +41,7 @@ __all__ = [
     "PostFormula",
     "html_from_markdown",
     "is_formula",
+    "latex_of_unicode",
     "placeholder",
     "plain_text",
     "post_from_any",
@@ -39,6 +54,7 @@ __all__ = [
     "text_from_latex",
     "title_of_markdown",
 ]
+__all__ += _lazy
 
 _LOOKS_LIKE_HTML = re.compile(
     r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table)(?:\s[^<>]{0,500})?/?>"

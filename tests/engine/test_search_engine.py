@@ -8,7 +8,8 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.engine import DocumentError, SearchEngine, building
+from pyterrier_mathamr.engine import SearchEngine, building
+from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.store import (
     DamagedError,
     DuplicateIdError,

@@ -6,8 +6,7 @@ import json
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.engine import DocumentError, read_posts
-from pyterrier_mathamr.posts import post_from_html
+from pyterrier_mathamr.posts import DocumentError, post_from_html, read_posts
 
 
 def posts_of(source, **options):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.formula import opt_from_latex, slt_from_latex
-from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
+from pyterrier_mathamr.posts import latex_of_unicode
 
 
 @pytest.mark.parametrize(

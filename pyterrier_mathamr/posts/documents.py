@@ -1,4 +1,4 @@
-r"""A person's own posts, in whatever form they are, as the records that an engine is built from.
+r"""A person's own posts, in whatever form they are, as the records that indexes are built from.
 
 ::
 
@@ -7,7 +7,7 @@ r"""A person's own posts, in whatever form they are, as the records that an engi
     a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno
         ──▶  Document(docno, title, html)      formulas found once, each with an id: ``notes/limits#0``
 
-Every index of the engine reads these records, so that all of them agree on what a formula is and on its id.
+Every index that is built of them reads these records, so that all of them agree on what a formula is and on its id.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr.formula.unicode_math import latex_of_unicode
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     MathPost,
@@ -37,6 +36,8 @@ from pyterrier_mathamr.posts import (
     text_from_latex,
     title_of_markdown,
 )
+
+from .unicode_math import latex_of_unicode
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
@@ -61,7 +62,7 @@ class DocumentError(MathAMRError):
 
 
 class Document(NamedTuple):
-    """A post as the engine keeps it.
+    """A post as it is indexed.
 
     Attributes:
         docno: its id.
