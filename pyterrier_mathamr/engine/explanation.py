@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr.explain.rendering import formula_html
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, word_tokens
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
 from .ranking import SCALE, BlendedRetriever
-from .rendering import formula_html
 
 _COLUMNS = [
     "system", "part", "query", "document", "query_row", "document_row", "similarity", "weight", "contribution"

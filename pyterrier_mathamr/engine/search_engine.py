@@ -13,6 +13,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr.explain.rendering import post_html, text_of
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, MathPost, Source, in_latex, post_from_any, post_from_html, read_posts
@@ -33,7 +34,6 @@ from pyterrier_mathamr.store import (
 from .building import Indexes, accepted, build_indexes, remove_strays
 from .explanation import Explained, Explanation, explain
 from .ranking import BlendedRetriever, Weights, query_rows
-from .rendering import post_html, text_of
 from .snippets import Matcher, best_snippet, marked_text
 
 VERSION = 1

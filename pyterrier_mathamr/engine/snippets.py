@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from html import escape
 from typing import NamedTuple
 
+from pyterrier_mathamr.explain.rendering import COLORS, formula_span
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, word_tokens
-
-from .rendering import COLORS, formula_span
 
 _WORD = re.compile(r"[^\W_]+")
 _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")

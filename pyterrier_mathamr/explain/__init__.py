@@ -6,6 +6,7 @@
                     ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
     table of an experiment ──▶ charts  differences by topic, speed against quality ┘
     graph ──▶ graph_parts ──▶ tree_layout ──▶ graph_drawing ──▶ svg: a Picture, in the colours of palette
+    posts ──▶ rendering                formulas as MathML inside their sentences
 """
 
 from __future__ import annotations
