@@ -1,17 +1,15 @@
-"""The results of a study's runs: values by topic, costs, and the paired t-test over topics."""
+"""The results of a study's runs: values by topic, and costs."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from pyterrier_mathamr.index import MathAMRIndex
 
@@ -100,50 +98,3 @@ def _cost(job: Job) -> dict[str, float]:
     vectors = sum(len(entry.rows) for entry in index.entries())
     kept = {name: value for name, value in cost.items() if isinstance(value, (int, float))}
     return {**kept, "index bytes": size, "vectors": vectors}
-
-
-ALPHA = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class PairedTest:
-    """The outcome of one test.
-
-    Attributes:
-        difference: mean of the first minus mean of the second.
-        t: the statistic; NaN if the values of all topics are equal.
-        p: two-sided, not corrected.
-        corrected: ``p`` times the number of tests of the study, at most 1.
-        significant: ``corrected`` is below 0.05.
-    """
-
-    difference: float
-    t: float
-    p: float
-    corrected: float
-    significant: bool
-
-    NAMES: ClassVar[tuple[str, ...]] = ("difference", "t", "p", "p corrected", "significant")
-
-    def columns(self) -> dict[str, float | bool]:
-        """Return the values by their column names, in order."""
-        return dict(zip(self.NAMES, astuple(self), strict=True))
-
-
-def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float64], tests: int) -> PairedTest:
-    """Test whether two systems have the same mean over the same topics.
-
-    Args:
-        values: float64 ``[topics]``.
-        baseline: float64 ``[topics]``, the same topics in the same order.
-        tests: the factor of the Bonferroni correction.
-
-    Returns:
-        The outcome; systems that are equal on every topic are never significantly different.
-    """
-    difference = values - baseline
-    if len(difference) < 2 or not difference.any():
-        return PairedTest(float(difference.mean()), math.nan, 1.0, 1.0, False)
-    t, p = stats.ttest_rel(values, baseline)
-    corrected = min(1.0, float(p) * tests)
-    return PairedTest(float(difference.mean()), float(t), float(p), corrected, corrected < ALPHA)

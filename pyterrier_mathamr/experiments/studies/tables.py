@@ -9,13 +9,13 @@ import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.artifacts import FLOOR, TANGENT
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES
+from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, PairedTest, paired_test
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import Row, Study
 from .job import FORMULAS
-from .results import Key, PairedTest, Results, paired_test
+from .results import Key, Results
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
 """The measures of Task 1 and Task 2."""

@@ -1,20 +1,16 @@
-"""Run systems on topics and measure their rankings, random orders, and fusions at each weight."""
+"""Run systems on topics and measure their rankings."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import ir_measures
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 from ir_measures import RR, R
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.arqmath import (
     TASK1_MEASURES,
     TASK2_MEASURES,
@@ -22,18 +18,15 @@ from pyterrier_mathamr.arqmath import (
     known_item_qrels,
     known_item_topics,
 )
-from pyterrier_mathamr.systems import fit_fusion_weight, fuse_rankings
-
-from .topics import Split, TopicSet
+from pyterrier_mathamr.experiments.topics import Split, TopicSet
 
 Rankings = Mapping[str, pd.DataFrame]
 
 KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
 """Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
 
-WEIGHTS = tuple(step / 20 for step in range(21))
-DRAWS = 200
-_ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+"""Columns of PyTerrier as ``ir_measures`` names them."""
 
 
 def run_systems(
@@ -166,67 +159,3 @@ def evaluate_known_item(
     topics = known_item_topics(collection.questions(), split)
     rankings, _ = run_systems(systems, topics)
     return measure(rankings, topics, known_item_qrels(collection.pairs(), split), KNOWN_ITEM_MEASURES)
-
-
-def random_floor(qrels: pd.DataFrame, *, draws: int = DRAWS, seed: int = 42) -> pd.DataFrame:
-    """Measure random orders of each topic's judged documents.
-
-    In a part of the release few documents are judged, so that nDCG' is far above 0 for any order; this is how far.
-
-    Args:
-        qrels: ``qid``, ``docno``, ``label``.
-        draws: orders of each topic, at least 1.
-        seed: of the random generator.
-
-    Returns:
-        ``qid``, ``measure``, ``value``: the mean of each measure of Task 1 over the draws.
-    """
-    random = np.random.default_rng(seed)
-    judged = qrels.rename(columns=_ALIASES)
-    values = []
-    for _ in range(draws):
-        run = judged[["query_id", "doc_id"]].assign(score=random.permutation(len(judged)).astype(float))
-        found = ir_measures.iter_calc(TASK1_MEASURES, judged, run)
-        values.append(pd.Series({(metric.query_id, str(metric.measure)): metric.value for metric in found}))
-    names = pd.MultiIndex.from_product([qrels["qid"].drop_duplicates(), map(str, TASK1_MEASURES)])
-    mean = pd.Series(sum(values) / draws, name="value").reindex(names)
-    table: pd.DataFrame = mean.rename_axis(["qid", "measure"]).reset_index()
-    return table
-
-
-def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice.
-
-    Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system.
-        qrels: ``qid``, ``docno``, ``label``.
-
-    Returns:
-        ``weight`` (of ``right``, 0 to 1 in steps of 0.05) and ``RR@10``.
-    """
-    rows = []
-    judged = qrels.rename(columns=_ALIASES)
-    for weight in WEIGHTS:
-        run = fuse_rankings(left, right, weight, num_results=10).rename(columns=_ALIASES)
-        rows.append((weight, ir_measures.calc_aggregate([RR @ 10], judged, run)[RR @ 10]))
-    table: pd.DataFrame = pd.DataFrame(rows, columns=["weight", "RR@10"])
-    return table
-
-
-def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
-    """Fit the weight of ``right`` in a fusion; 0.5, with a warning, if the questions do not determine one.
-
-    ``systems.fit_fusion_weight`` reads whole rankings: the first ten results of known items alone often choose 0 for a
-    side that helps further down.
-
-    Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system.
-        qrels: ``qid``, ``docno``, ``label``.
-    """
-    try:
-        return fit_fusion_weight(left, right, qrels)
-    except NothingToFitError as error:
-        warnings.warn(f"the fusion weight is 0.5: {error}", MathAMRWarning, stacklevel=2)
-        return 0.5
