@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
 from .base import (
@@ -28,7 +29,6 @@ from .transformers import (
     DocVNRetriever,
     FormulaRetriever,
     SingleVectorRetriever,
-    method,
 )
 
 

@@ -21,6 +21,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -28,7 +29,7 @@ from .building.entries import Entry, Layout, stored_formula_ids
 from .errors import check_model
 from .explain import explain
 from .text_search import search_text
-from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader, method
+from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, at_least
+from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.index.base import (
     DocumentVectorIndex,
     FormulaVectorIndex,
@@ -17,7 +18,6 @@ from pyterrier_mathamr.index.base import (
     example_folder,
     merged_model,
 )
-from pyterrier_mathamr.index.transformers import method
 
 from .collection import Collection, CollectionOptions, point_id
 from .connection import Connection

@@ -5,7 +5,7 @@
     retrievers   queries → ranking       read, select, rank, lay out
     scorer       ranking → ranking       exact MaxSim of its documents
     loaders      documents → vectors, or the texts that the index stores
-    options      what they share: the index, the options, and how they become methods of an index
+    options      what they share: the index and the options
 
 All retrievers and the scorer take ``query_embs`` (float32 ``[q, d]``). With ``query_weights`` (a number for each row)
 or ``query_document_weight`` (a number a), MaxSim is S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc. A query without
@@ -13,7 +13,7 @@ rows finds nothing.
 """
 
 from .loaders import TextLoader, VectorLoader
-from .options import IndexTransformer, method
+from .options import IndexTransformer
 from .retrievers import (
     ColBERTRetriever,
     DocVNRetriever,
@@ -33,5 +33,4 @@ __all__ = [
     "SingleVectorRetriever",
     "TextLoader",
     "VectorLoader",
-    "method",
 ]

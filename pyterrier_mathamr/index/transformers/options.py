@@ -1,11 +1,10 @@
-"""What the transformers over an index share: the index, its options, and how they become methods of an index."""
+"""What the transformers over an index share: the index and its options."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import update_wrapper
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import pyterrier as pt
 
@@ -16,24 +15,7 @@ from pyterrier_mathamr.index.protocols import SearchableIndex
 
 Search = Literal["exact", "approximate"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _SEARCHES = {None: None, "exact": "exact", "approximate": "approximate", "hnsw": "approximate"}
-
-
-def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of an index that constructs a transformer over it, with the options and docstring of its class.
-
-    Args:
-        kind: a class whose constructor takes the index first.
-    """
-
-    def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
-        return kind(index, *args, **options)
-
-    update_wrapper(construct, kind, updated=())  # its name, docstring and signature
-    return construct
 
 
 def search_of(exact: bool | None, search: str | None) -> Search:
