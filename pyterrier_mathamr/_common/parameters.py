@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from .errors import ConfigError
+from .signatures import ConstructorSignature
 
 
 class Rule(NamedTuple):
@@ -93,6 +94,7 @@ class ByParameters:
 
     checks: ClassVar[Mapping[str, Rule]] = {}
     """Parameter to the rule of its values, applied whenever ``x`` or ``_x`` is set."""
+    __signature__ = ConstructorSignature()
 
     def __setattr__(self, name: str, value: object) -> None:
         option = name.removeprefix("_")
@@ -143,6 +145,7 @@ class ByPath:
     """
 
     path: Path
+    __signature__ = ConstructorSignature()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -25,5 +26,22 @@ def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
     def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
         return kind(index, *args, **options)
 
-    update_wrapper(construct, kind, updated=())  # its name, docstring and signature
+    update_wrapper(construct, kind, updated=())  # its name and docstring
+    signature = inspect.signature(kind).replace(return_annotation=kind)
+    construct.__signature__ = signature  # type: ignore[attr-defined]
     return construct
+
+
+class ConstructorSignature:
+    """The ``__signature__`` of a class is that of its ``__init__``.
+
+    ``pt.Transformer`` has a ``__new__`` with ``*args`` and ``**kwargs``, which Sphinx would show.
+    """
+
+    def __get__(self, instance: object | None, owner: type) -> inspect.Signature:
+        """Return the signature of a class; an instance, which may be called, has none here."""
+        if instance is not None:
+            raise AttributeError("__signature__")
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        parameters = list(signature.parameters.values())[1:]
+        return signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)

@@ -21,7 +21,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.signatures import ConstructorSignature, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -46,6 +46,7 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
     QUERIES: ClassVar[Literal["post", "formula"]]
     """How :meth:`search` reads a typed query."""
 
+    __signature__ = ConstructorSignature()
     transform_iter = Transformer.transform_iter
 
     def __len__(self) -> int:

@@ -1,5 +1,6 @@
 """The pages: they build as one site without a warning, and what they name exists."""
 
+import html
 import importlib
 import re
 import subprocess
@@ -27,13 +28,32 @@ FILE = re.compile(r"(?<![\w/.-])(?:pyterrier_mathamr|docs|examples|benchmarks|to
 WRITTEN = (".mathamr", ".bm25", ".tangent", ".sqlite")  # files that an example writes
 
 
-def test_the_pages_build_as_one_site_without_a_warning(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages, built without a warning."""
     pytest.importorskip("sphinx", reason="the extra docs is not installed")
-    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-c", "docs", ".", tmp_path]
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "-q", "-c", "docs", ".", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    built = {page.relative_to(tmp_path).with_suffix("") for page in tmp_path.rglob("*.html")}
+    return folder
+
+
+def test_the_pages_build_as_one_site(site: Path) -> None:
+    built = {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")}
     assert {page.relative_to(ROOT).with_suffix("") for page in PAGES} <= built
+
+
+def test_the_api_page_shows_the_parameters_of_each_callable(site: Path) -> None:
+    page = (site / "pyterrier_mathamr/pt_docs/api.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<dt class="sig sig-object py" id="pyterrier_mathamr\.([\w.]+)">(.*?)</dt>', page, re.DOTALL)
+    texts = {name: html.unescape(re.sub(r"<[^>]+>", "", text)) for name, text in shown}
+    parameters = {name: text.partition("(")[2].rpartition(")")[0] for name, text in texts.items() if "(" in text}
+    assert len(parameters) > 100
+    assert "k1=2.0" in parameters["BM25Index.retriever"]
+    hidden = {name for name, text in parameters.items() if re.search(r"\*args|\*\*\w+$", text)}
+    by_name = {"", ".paper_experiments", ".paper_benchmark", ".replace"}  # these take the options of the groups
+    assert hidden == {f"MathAMRConfig{method}" for method in by_name}
 
 
 def mentioned(pattern: re.Pattern[str]) -> dict[str, str]:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import Content, Field, Kind, Mode, Part, Rows, Snapshot, live_ids
+from pyterrier_mathamr.store import Content, Field, Kind, Part, Rows, Snapshot, live_ids
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options
 from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
@@ -74,19 +75,9 @@ class BM25Index(SparseIndex):
         """Return an index that is not built."""
         return BM25Index("index.bm25")
 
-    def indexer(self, mode: Mode = "create", **options: Any) -> BM25Indexer:
-        """Make the :class:`BM25Indexer` of this index with its options."""
-        return BM25Indexer(self, mode, **options)
-
-    def retriever(self, num_results: int = 1000, **options: Any) -> BM25Retriever:
-        """Make a :class:`BM25Retriever` over this index with its options."""
-        return BM25Retriever(self, num_results=num_results, **options)
-
-    bm25 = retriever
-
-    def scorer(self, **options: Any) -> BM25Scorer:
-        """Make a :class:`BM25Scorer` over this index with its options."""
-        return BM25Scorer(self, **options)
+    indexer = method(BM25Indexer)
+    retriever = bm25 = method(BM25Retriever)
+    scorer = method(BM25Scorer)
 
     def postings(self) -> Postings:
         """Return the term counts (raises as :meth:`snapshot`)."""

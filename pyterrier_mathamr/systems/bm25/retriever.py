@@ -59,8 +59,8 @@ class BM25Retriever(SparseRetriever):
     def __init__(
         self,
         bm25_index: BM25Index,
-        *,
         num_results: int = 1000,
+        *,
         k1: float = 2.0,
         b: float = 1.0,
         query_weights: QueryWeights = "log",

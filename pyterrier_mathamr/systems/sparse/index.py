@@ -60,6 +60,8 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     KEEPS_FIRST: ClassVar[bool] = False
     """Whether a second row of an id is left out; otherwise it is an error."""
+    indexer: Callable[..., SparseIndexer]
+    retriever: Callable[..., SparseRetriever]
 
     def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """Compare the options of this index with others.
@@ -99,14 +101,6 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         if len(job.parts) > 1:
             target.compact()
         return target
-
-    def indexer(self, mode: Mode = "create", **options: Any) -> Any:
-        """Make the indexer."""
-        raise NotImplementedError
-
-    def retriever(self, num_results: int = 1000, **options: Any) -> SparseRetriever:
-        """Make the retriever."""
-        raise NotImplementedError
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Self:
         """Build the index with the defaults of :meth:`indexer`, and return it."""

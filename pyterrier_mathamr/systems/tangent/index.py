@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
-from pyterrier_mathamr.store import Mode, Rows, Snapshot
+from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr.store import Rows, Snapshot
 from pyterrier_mathamr.systems.sparse.index import SparseIndex, read_options
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
 from pyterrier_mathamr.systems.sparse.texts import read_texts
@@ -52,13 +53,8 @@ class TangentIndex(SparseIndex):
         """Return an index that is not built."""
         return TangentIndex("index.tangent")
 
-    def indexer(self, mode: Mode = "create", **options: Any) -> TangentIndexer:
-        """Make the :class:`TangentIndexer` of this index with its options."""
-        return TangentIndexer(self, mode, **options)
-
-    def retriever(self, num_results: int = 1000, **options: Any) -> TangentRetriever:
-        """Make a :class:`TangentRetriever` over this index with its options."""
-        return TangentRetriever(self, num_results=num_results, **options)
+    indexer = method(TangentIndexer)
+    retriever = method(TangentRetriever)
 
     def content(self) -> TangentContent:
         """Return the symbol pairs and the formulas (raises as :meth:`snapshot`)."""

@@ -56,8 +56,8 @@ class TangentRetriever(SparseRetriever):
     def __init__(
         self,
         tangent_index: TangentIndex,
-        *,
         num_results: int = 1000,
+        *,
         slt_weight: float = 0.5,
         store: FormulaStore | None = None,
         verbose: bool = False,
