@@ -5,7 +5,7 @@
     posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
                                                                │
     question ──────────────────────────────ranking──▶ score ◀──┤──▶ search_engine   SearchEngine
-                                           snippets ───────────┤                    one folder, one artifact
+                                           snippets ───────────┤                    one folder (generations)
                                            explanation ────────┘──▶ page            what `mathamr serve` shows
 """
 

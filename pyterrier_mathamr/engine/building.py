@@ -16,40 +16,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrParser
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.graph import GraphBuilder, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, DocumentError
 from pyterrier_mathamr.store import Mode, StoredArtifact
-from pyterrier_mathamr.systems import BM25Index, TangentIndex
 
+from .generations import Indexes
 from .posts import PostStore
 
 _NAMED = 5  # posts that cannot be read are named in a warning, so many of them
 _BATCH = 64
-
-
-class Indexes(NamedTuple):
-    """What an engine consists of."""
-
-    posts: PostStore
-    graphs: GraphStore
-    bm25: BM25Index
-    tangent: TangentIndex
-    vectors: MathAMRIndex
-    formulas: MathAMRFormulaIndex
-
-    @classmethod
-    def of(cls, folder: Path) -> Indexes:
-        """Name the indexes in a folder, whether they are built or not."""
-        kinds = (PostStore, GraphStore, BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex)
-        return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
 
 
 def accepted(posts: Iterable[tuple[str, Document | DocumentError]], *, verbose: bool) -> Iterator[Document]:

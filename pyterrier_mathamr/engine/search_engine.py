@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from collections.abc import Iterable
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.explain.rendering import post_html, text_of
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, MathPost, Source, in_latex, post_from_any, post_from_html, read_posts
-from pyterrier_mathamr.store import (
-    META,
-    ExistsError,
-    FormatError,
-    NotBuiltError,
-    OtherArtifactError,
-    StoredArtifact,
-    parse_json,
-    read_signed,
-    replace_file,
-    signed,
-    writer_lock,
-)
+from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 
-from .building import Indexes, accepted, build_indexes, remove_strays
+from .building import accepted, build_indexes, remove_strays
 from .explanation import Explained, Explanation, explain
+from .generations import FORMAT, TYPE, Generation, Generations, Indexes
 from .ranking import BlendedRetriever, Weights, query_rows
 from .snippets import Matcher, best_snippet, marked_text
 
-VERSION = 1
-_GENERATION = "generation-"
 WEIGHTS = Weights(0.5, 0.5)
 """Words and graph: nearly the best for ``mathamr-plus-mini`` on the topics of ARQMath 2020 and 2022."""
 
@@ -54,7 +39,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         path: the folder; :meth:`build` makes it.
     """
 
-    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = "search_engine", "mathamr", "pyterrier-mathamr"
+    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, PACKAGE
     schematic: ClassVar[dict[str, str]] = {
         "label": "SearchEngine",
         "help_url": "https://pypi.org/project/pyterrier-mathamr/",
@@ -62,6 +47,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
+        self._generations = Generations(self.path)
 
     @classmethod
     def build(
@@ -102,14 +88,14 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
-        if fresh:
-            engine.discard()
         name = str(model) if model is not None else default_model()
         encoder = MathAMR.from_pretrained(name)
         options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
         documents = accepted(read_posts(posts, bare_formulas=bare_formulas), verbose=verbose)
         with writer_lock(engine.path.absolute()):
-            generation = engine._next_generation(overwrite)
+            if fresh:
+                engine._generations.discard()
+            generation = engine._generations.next(overwrite)
             indexes = Indexes.of(generation)
             generation.mkdir(parents=True, exist_ok=True)
             if indexes.posts.built():
@@ -117,12 +103,12 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
             else:
                 indexes.posts.write(documents, "create", options)
             build_indexes(indexes, encoder, parser, mode="create", workers=workers, verbose=verbose)
-            engine._publish(generation.name, options)
+            engine._generations.publish(generation, options)
         return engine
 
     def built(self) -> bool:
         """Tell whether there is a finished engine at the path."""
-        return (self.path / META).is_file()
+        return self._generations.built()
 
     def __len__(self) -> int:
         return len(self._indexes.posts)
@@ -196,7 +182,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
-        parts = (self._indexes.posts, self._indexes.bm25, self._indexes.vectors, self._encode)
+        parts = (self._indexes.posts, self._indexes.bm25, self._indexes.vectors, self._generation.encode)
         return BlendedRetriever(*parts, WEIGHTS, candidates=candidates, num_results=num_results)
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
@@ -218,7 +204,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             DuplicateIdError: some exist already; none was added.
         """
-        read = read_posts(posts, bare_formulas=self._details["bare_formulas"])
+        read = read_posts(posts, bare_formulas=self._generation.options["bare_formulas"])
         with writer_lock(self.path.absolute()):
             self._build(workers, verbose)
             self._indexes.posts.write(accepted(read, verbose=verbose), "append")
@@ -241,15 +227,13 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def discard(self) -> None:
         """Remove the work of a build that was stopped; a finished engine stays."""
-        current = self._details["generation"] if self.built() else ""
-        for generation in self.path.glob(f"{_GENERATION}*"):
-            if generation.name != current:
-                shutil.rmtree(generation)
+        with writer_lock(self.path.absolute()):
+            self._generations.discard()
 
     def _build(self, workers: int | None, verbose: bool) -> None:
         """Bring every index into line with the posts."""
-        model = MathAMR.from_pretrained(self._details["model"])
-        build_indexes(self._indexes, model, self._details["parser"], mode="append", workers=workers, verbose=verbose)
+        model, parser = self._generation.model(), self._generation.options["parser"]
+        build_indexes(self._indexes, model, parser, mode="append", workers=workers, verbose=verbose)
 
     def matcher(self, query: str) -> Matcher:
         """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
@@ -266,11 +250,11 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def read_query(self, query: str) -> MathPost:
         """Read a query as the engine's posts are read."""
-        return in_latex(post_from_any(query, bare_formulas=self._details["bare_formulas"]))
+        return in_latex(post_from_any(query, bare_formulas=self._generation.options["bare_formulas"]))
 
     def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of MathAMR+ alone."""
-        return self._encode >> self._indexes.vectors.colbert(num_results=num_results)
+        return self._generation.encode >> self._indexes.vectors.colbert(num_results=num_results)
 
     def artifacts(self) -> list[StoredArtifact]:
         """Return the artifacts that the engine consists of, the posts first."""
@@ -322,57 +306,13 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         for artifact in self.artifacts():
             artifact.verify()
 
-    @cached_property
-    def _details(self) -> dict[str, Any]:
-        if not self.built():
-            raise NotBuiltError(self.path, "there is no search engine; build one with SearchEngine.build(posts, path)")
-        kind = parse_json((self.path / META).read_bytes(), self.path / META).get("type")
-        if kind != self.ARTIFACT_TYPE:
-            raise OtherArtifactError(self.path, f"it holds a {kind!s:.80}, not a {self.ARTIFACT_TYPE}")
-        meta = read_signed(self.path / META)
-        if meta.get("format_version") != VERSION:
-            found = f"it has format {meta.get('format_version')!r:.40}, this release reads {VERSION}"
-            raise FormatError(self.path, f"{found}. Build it again: mathamr build POSTS -o {self.path} --overwrite")
-        details: dict[str, Any] = meta["details"]
-        return details
+    @property
+    def _generation(self) -> Generation:
+        return self._generations.current()
 
-    @cached_property
+    @property
     def _indexes(self) -> Indexes:
-        return Indexes.of(self.path / self._details["generation"])
-
-    @cached_property
-    def _encode(self) -> pt.Transformer:
-        return GraphBuilder(self._details["parser"]) >> MathAMR.from_pretrained(self._details["model"]).query_encoder()
-
-    def _next_generation(self, overwrite: bool) -> Path:
-        """The folder to build in: the one of an unfinished build, or a new one."""
-        if not self.built():
-            foreign = self.path.exists() and (
-                not self.path.is_dir() or any(not each.name.startswith(_GENERATION) for each in self.path.iterdir())
-            )
-            if foreign:
-                raise OtherArtifactError(self.path, "it holds something else than a search engine")
-            return self.path / f"{_GENERATION}1"
-        current = self._details["generation"]
-        if not overwrite:
-            raise ExistsError(self.path, "there is a search engine already")
-        return self.path / f"{_GENERATION}{int(current.removeprefix(_GENERATION)) + 1}"
-
-    def _publish(self, generation: str, details: dict[str, Any]) -> None:
-        """Make a generation the engine in one step, and remove the one before."""
-        meta = {
-            "type": self.ARTIFACT_TYPE,
-            "format": self.ARTIFACT_FORMAT,
-            "package_hint": self.ARTIFACT_PACKAGE_HINT,
-            "format_version": VERSION,
-            "details": {"generation": generation, **details},
-        }
-        replace_file(self.path / META, signed(meta))
-        for opened in ("_details", "_indexes"):
-            self.__dict__.pop(opened, None)
-        for other in self.path.glob(f"{_GENERATION}*"):
-            if other.name != generation:
-                shutil.rmtree(other, ignore_errors=True)
+        return self._generation.indexes
 
 
 def default_model() -> str:

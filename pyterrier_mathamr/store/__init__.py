@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .job import Job as Job
     from .job import open_job as open_job
     from .kind import META as META
+    from .kind import PACKAGE as PACKAGE
     from .kind import Content as Content
     from .kind import Field as Field
     from .kind import Kind as Kind
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from .part import Part as Part
     from .snapshot import Parts as Parts
     from .snapshot import Snapshot as Snapshot
+    from .snapshot import signature as signature
     from .unfinished import changed_row as changed_row
     from .unfinished import differences as differences
     from .unfinished import file_fingerprint as file_fingerprint
