@@ -1,6 +1,6 @@
 """What the page shows, as plain values for JSON: results, explanations, previews and graphs.
 
-All HTML in these answers is made of escaped text and converted formulas, see :mod:`pyterrier_mathamr.explain.rendering`.
+All HTML in these answers is made of escaped text and converted formulas, by :mod:`pyterrier_mathamr.explain.rendering`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr.explain.rendering import COLORS, formula_html, formula_span, inline_html, post_html
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, marked_html
 from pyterrier_mathamr.explain import draw_graph
+from pyterrier_mathamr.explain.rendering import COLORS, formula_html, formula_span, inline_html, post_html
 from pyterrier_mathamr.posts import MathPost
 
 SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
