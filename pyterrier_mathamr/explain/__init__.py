@@ -7,6 +7,7 @@
     table of an experiment ──▶ charts  differences by topic, speed against quality ┘
     graph ──▶ graph_parts ──▶ tree_layout ──▶ graph_drawing ──▶ svg: a Picture, in the colours of palette
     posts ──▶ rendering                formulas as MathML inside their sentences
+    any retriever or scorer ──▶ scores Explanation: a score as the sum of its parts, as text and as HTML
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from .graph_drawing import draw_graph as draw_graph
     from .heatmap import draw_similarities as draw_similarities
     from .heatmap import similarities as similarities
+    from .scores import Explanation as Explanation
+    from .scores import Part as Part
+    from .scores import Reading as Reading
     from .svg import Picture as Picture
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

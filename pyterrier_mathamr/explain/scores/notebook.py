@@ -1,0 +1,88 @@
+"""An explanation as HTML for a notebook: two texts side by side, then each part as a bar with its number.
+
+Styles are inline and colors translucent: a notebook may remove style sheets, and its ground is light or dark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+from pyterrier_mathamr.explain.palette import BETTER, WORSE
+from pyterrier_mathamr.explain.rendering import formula_html
+from pyterrier_mathamr.explain.svg import shortened
+
+from .colors import Group, groups_of, inline, key_of, texts_of
+from .explanation import Explanation, Part, Reading
+from .terminal import decimals, split
+
+SHOWN = 24
+"""Parts in a table; the rest is one line."""
+
+_BAR = 120
+_LONGEST = 160
+_CELL = "padding:.15em .6em;text-align:left;vertical-align:top"
+_NUMBER = "padding:.15em .6em;text-align:right;vertical-align:top;font-variant-numeric:tabular-nums"
+_TEXT = "flex:1 1 20em;min-width:0;max-height:26em;overflow:auto;line-height:1.6"
+
+
+def html_of(explanation: Explanation) -> str:
+    """Write an explanation as HTML of inline styles, without script, style sheet or anything from elsewhere."""
+    parts = explanation.rows()
+    digits = decimals([explanation.score, *(part.contribution for part in parts)])
+    texts = "".join(f'<div style="{_TEXT}">{text}</div>' for text in texts_of(explanation) if text)
+    head = f"<p><b>{escape(explanation.docno)}</b> has score <b>{explanation.score:.{digits}f}</b></p>"
+    both = f'<div style="display:flex;flex-wrap:wrap;gap:0 2em">{texts}</div>' if texts else ""
+    return f"<div>{head}{both}{_table(explanation, parts, digits)}</div>" if parts else f"<div>{head}{both}</div>"
+
+
+def _table(explanation: Explanation, parts: list[Part], digits: int) -> str:
+    kept, rest = split(parts, SHOWN)
+    groups = groups_of(parts)
+    greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
+    heads = ("", "part", "query", "document", "similarity × weight", "contribution", "")
+    rows = ["".join(f'<th style="{_CELL}">{name}</th>' for name in heads)]
+    rows += [_row(explanation, part, groups, greatest, digits) for part in kept]
+    if len(parts) > len(kept):
+        others = f'<td></td><td style="{_CELL}" colspan="4">{len(parts) - len(kept)} further parts</td>'
+        rows.append(f'{others}<td style="{_NUMBER}">{rest:.{digits}f}</td><td></td>')
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<table style="margin-top:.8em;border-collapse:collapse">{body}</table>'
+
+
+def _row(
+    explanation: Explanation,
+    part: Part,
+    groups: Mapping[tuple[str, int | str], Group],
+    greatest: float,
+    digits: int,
+) -> str:
+    group = groups.get(key_of(part) or ("", 0))
+    color = WORSE if part.contribution < 0 else group.color if group else BETTER
+    width = round(_BAR * abs(part.contribution) / greatest)
+    bar = f'<div style="width:{width}px;height:.8em;margin-top:.35em;background:{color}"></div>'
+    product = f"{part.similarity:.3f} × {part.weight:.3g}" if math.isfinite(part.similarity) else ""
+    cells = (
+        (_CELL, group.badge if group else ""),
+        (_CELL, f"{escape(part.system)}<br><i>{escape(part.part)}</i>"),
+        (_CELL, _text(part.part, part.query, part.query_row, explanation.query)),
+        (_CELL, _text(part.document_part or part.part, part.document, part.document_row, explanation.document)),
+        (_NUMBER, product),
+        (_NUMBER, f"{part.contribution:.{digits}f}"),
+        (f"{_CELL};width:{_BAR}px", bar),
+    )
+    return "".join(f'<td style="{style}">{content}</td>' for style, content in cells)
+
+
+def _text(kind: str, text: str, row: int, reading: Reading | None) -> str:
+    """Write the text of a part: a formula, a sentence with its formulas, or that it is the whole text."""
+    if kind == "document":
+        return "<i>the whole text</i>"
+    if kind in ("formula", "symbols") and text:
+        return formula_html(text)
+    if kind == "sentence" and reading is not None:
+        place = row - len(reading.post.formulas)
+        if 0 <= place < len(reading.sentences) and len(reading.sentences[place]) <= _LONGEST:
+            return inline(reading.sentences[place], reading)
+    return escape(shortened(text, _LONGEST))
