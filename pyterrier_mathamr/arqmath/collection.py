@@ -14,7 +14,7 @@ from .errors import ARQMathError, MissingFileError
 from .files.pairs import Link, Pair, read_links, read_pairs
 from .files.posts import Post, read_posts
 from .files.qrels import Failures, Qrel, read_qrels
-from .files.rows import SeenIds
+from .files.rows import SeenIds, count_rows
 from .files.topics import Topic, read_topics
 from .release import file_names
 from .release.file_names import Judged, Task
@@ -68,6 +68,14 @@ class ARQMathCollection(ByPath):
     def posts(self) -> Iterator[Post]:
         """Read all posts; see :func:`read_posts`."""
         return read_posts(self.posts_file)
+
+    def count_posts(self) -> int:
+        """Count the rows of the dump without reading them; bad ones are among them."""
+        return count_rows(self.posts_file)
+
+    def count_answers(self) -> int:
+        """Count the answers likewise."""
+        return count_rows(self.posts_file, b' PostTypeId="2"')
 
     def questions(self) -> Iterator[Post]:
         """Read the questions."""

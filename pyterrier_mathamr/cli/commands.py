@@ -24,6 +24,7 @@ from .options import (
     chosen_parser,
     config_of,
     config_options,
+    counted,
     quiet_option,
     values_of,
     with_parser,
@@ -83,8 +84,8 @@ def graphs(
 ) -> None:
     """Build the graphs of all posts of SOURCES.
 
-    A source is a local ARQMath folder, or a file of question-answer pairs (.jsonl or .jsonl.gz, texts with formulas
-    between dollars). The official formula trees of a folder are used where it has them.
+    A source is a local ARQMath folder, whose official formula trees are used; posts as `mathamr build` reads them; or a
+    file of question-answer pairs (.jsonl or .jsonl.gz, with qid, question, aid and answer in each line).
 
     The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses,
     so an interrupted job does not parse them again. A job with other sources or options than the interrupted one is
@@ -95,7 +96,7 @@ def graphs(
     chosen = chosen_parser(output, **parser)
     options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
     store = build_graphs(sources, output, **options, verbose=not quiet)
-    click.echo(f"{output}: {len(store):,} graphs")
+    click.echo(f"{output}: {counted(len(store), 'graph')}")
     if embedded := getattr(chosen, "embedded_count", 0):
         click.echo(f"The embedded parser parsed {embedded:,} of the texts instead; see '# ::parser' of their graphs.")
 
@@ -185,7 +186,7 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
     from pyterrier_mathamr.experiments import index_graph_store
 
     built = index_graph_store(graph_store, model, output, answers_of=answers_of, fresh=fresh, verbose=not quiet)
-    click.echo(f"{output}: {len(built):,} documents")
+    click.echo(f"{output}: {counted(len(built), 'document')}")
 
 
 @main.command()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import FOLDER, NEW, SOURCE, quiet_option
+from .options import FOLDER, NEW, SOURCE, counted, quiet_option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def build(
             workers=workers,
             verbose=not quiet,
         )
-    click.echo(f"{output}: {len(engine):,} posts. Search them: mathamr search {output} 'your question'")
+    click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
 
 
 @click.command()

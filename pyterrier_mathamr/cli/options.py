@@ -24,6 +24,11 @@ _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
 
 
+def counted(number: int, what: str) -> str:
+    """Write a number of things: ``1 graph``, ``2,000 graphs``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def quiet_option(command: Command) -> Command:
     """Add ``--quiet``."""
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)

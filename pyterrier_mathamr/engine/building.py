@@ -13,47 +13,19 @@ next change, and until then only posts that are in all of them are found.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.posts import Document, DocumentError
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes
 from .posts import PostStore
 
-_NAMED = 5  # posts that cannot be read are named in a warning, so many of them
 _BATCH = 64
-
-
-def accepted(posts: Iterable[tuple[str, Document | DocumentError]], *, verbose: bool) -> Iterator[Document]:
-    """Pass on the posts that could be read, and warn of the others once, at the end.
-
-    Raises:
-        DocumentError: none could be read; it is the error of the first.
-    """
-    errors: list[DocumentError] = []
-    read = 0
-    for _, post in progress(posts, "reading", "post", verbose=verbose):
-        if isinstance(post, DocumentError):
-            errors.append(post)
-        else:
-            read += 1
-            yield post
-    if errors and not read:
-        raise errors[0]
-    if errors:
-        named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
-        warnings.warn(
-            MathAMRWarning(f"{len(errors)} of {len(errors) + read} posts were left out: {named}"), stacklevel=2
-        )
 
 
 def build_indexes(
@@ -150,7 +122,8 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
     wanted = set(pending)
     entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in wanted)
     vector_mode: Mode = "append" if indexes.formulas.built() else mode
-    indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, verbose=verbose).index(entries)
+    options: dict[str, Any] = {"verbose": verbose, "total": len(pending)}
+    indexes.formulas.indexer(vector_mode, model=indexes.vectors.model, resume=True, **options).index(entries)
 
 
 def _unindexed_formulas(indexes: Indexes) -> list[str]:

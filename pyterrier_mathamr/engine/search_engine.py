@@ -14,10 +14,10 @@ from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.explain.rendering import post_html, text_of
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.posts import Document, MathPost, Source, in_latex, post_from_any, post_from_html, read_posts
+from pyterrier_mathamr.posts import Document, MathPost, Source, accepted_posts, in_latex, post_from_any, post_from_html
 from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 
-from .building import accepted, build_indexes, remove_strays
+from .building import build_indexes, remove_strays
 from .explanation import Explained, Explanation, explain
 from .generations import FORMAT, TYPE, Generation, Generations, Indexes
 from .ranking import BlendedRetriever, Weights, query_rows
@@ -91,7 +91,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         name = str(model) if model is not None else default_model()
         encoder = MathAMR.from_pretrained(name)
         options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
-        documents = accepted(read_posts(posts, bare_formulas=bare_formulas), verbose=verbose)
+        documents = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
         with writer_lock(engine.path.absolute()):
             if fresh:
                 engine._generations.discard()
@@ -204,10 +204,11 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             DuplicateIdError: some exist already; none was added.
         """
-        read = read_posts(posts, bare_formulas=self._generation.options["bare_formulas"])
+        bare_formulas = self._generation.options["bare_formulas"]
+        documents = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
         with writer_lock(self.path.absolute()):
             self._build(workers, verbose)
-            self._indexes.posts.write(accepted(read, verbose=verbose), "append")
+            self._indexes.posts.write(documents, "append")
             self._build(workers, verbose)
 
     def delete(self, docnos: Iterable[str]) -> None:

@@ -43,11 +43,14 @@ class NoRelevantTopicError(ExperimentError):
 
 
 class SourceError(ExperimentError):
-    """A source of posts or pairs is neither a folder nor a file."""
+    """A source of posts or pairs does not exist."""
 
     path: Path
     template = "{path}: no such file or folder."
-    advice = "Name a local ARQMath folder, or a file of pairs (.jsonl, .jsonl.gz)."
+    advice = (
+        "Name a local ARQMath folder, a file of pairs (.jsonl, .jsonl.gz), or posts as `mathamr build` reads them: a "
+        ".jsonl file, or a folder of Markdown, HTML, LaTeX or text."
+    )
 
 
 class ConditionsFailedError(ExperimentError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
-from .sources import read_documents, source_fingerprints
+from .sources import count_documents, read_documents, source_fingerprints
 
 Index = TypeVar("Index", MathAMRIndex, MathAMRFormulaIndex)
 
@@ -34,7 +34,8 @@ def build_graphs(
     """Build the graphs of all posts of several sources.
 
     Args:
-        sources: ARQMath folders, whose official formula trees are used if they have any, and pair files.
+        sources: ARQMath folders, whose official formula trees are used if they have any, pair files, and files or
+            folders of posts.
         output: the new store; the formula trees are kept beside it in ``<output>.formulas``.
         parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
         formulas: the trees that are attached.
@@ -46,6 +47,7 @@ def build_graphs(
         The store.
 
     Raises:
+        SourceError: there is no such source. DocumentError: nothing of one can be read.
         UnfinishedJobError: a job that was stopped had other sources or options.
     """
     collections = [ARQMathCollection(source) for source in sources if source.is_dir()]
@@ -75,7 +77,7 @@ def complete_store(
     """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped.
 
     Args:
-        sources: ARQMath folders and pair files, each post in one of them.
+        sources: as for :func:`build_graphs`, each post in one of them.
         builder: makes the graphs, with trees of the same sources.
         store: where they are kept; a finished store is replaced once the new one is complete.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other.
@@ -90,6 +92,7 @@ def complete_store(
     """
     if fresh:
         store.discard()
+    counts = [count_documents(source) for source in sources] if verbose else [None]
     return build_store(
         itertools.chain.from_iterable(map(read_documents, sources)),
         builder,
@@ -98,6 +101,7 @@ def complete_store(
         mode="overwrite" if store.built() else "create",
         workers=workers,
         verbose=verbose,
+        total=None if None in counts else sum(filter(None, counts)),
     )
 
 
@@ -129,7 +133,7 @@ def index_graph_store(
     graphs, index = GraphStore(graph_store), MathAMRIndex(output)
     if fresh:
         index.discard()
-    docnos = (post.id for post in ARQMathCollection(answers_of).answers()) if answers_of else graphs.ids()
+    docnos = [post.id for post in ARQMathCollection(answers_of).answers()] if answers_of else graphs.ids()
     sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
     mode: Mode = "overwrite" if index.built() else "create"
     encoder = MathAMR.from_pretrained(model)
@@ -164,7 +168,8 @@ def index_documents(
         ``index``.
     """
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
-    indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, verbose=verbose, **options)
+    options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
+    indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, **options)
     pending = indexer.pending({"docno": docno} for docno in docnos)
     documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
     (model.doc_encoder() >> indexer).index(documents)

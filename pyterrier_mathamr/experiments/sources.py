@@ -1,22 +1,29 @@
-"""Posts, pairs and links of a source: a local ARQMath folder, or a file of question-answer pairs.
+"""Posts, pairs and links of a source: a local ARQMath folder, a file of question-answer pairs, or a person's posts.
 
 A pair file has one JSON object a line, plain or gzipped, texts with formulas as ``$…$``::
 
     {"qid": "fcla-12", "question": "Let $A$ be …", "aid": "fcla-12-proof", "answer": "Since $A$ …"}
+
+Graphs are built from each of the three, models trained on the first two. A person's posts are a ``.jsonl`` file or a
+folder, see :func:`~pyterrier_mathamr.posts.read_posts`.
 """
 
 from __future__ import annotations
 
-import gzip
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr.arqmath import ARQMathCollection, Link, MissingFileError, known_item_split, split_pairs
+from pyterrier_mathamr.arqmath import (
+    ARQMathCollection,
+    Link,
+    MissingFileError,
+    inventory,
+    known_item_split,
+    split_pairs,
+)
+from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
 from pyterrier_mathamr.store import file_fingerprint
 
 from .errors import SourceError
@@ -43,25 +50,62 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
     """Read the posts of a source as input of ``GraphBuilder``.
 
     Args:
-        source: an ARQMath folder, or a pair file.
+        source: an ARQMath folder, a pair file, or a file or folder of posts.
 
     Returns:
-        An iterator of ``{docno, title, html}`` or ``{docno, text}``; a post that several pairs share comes once.
+        An iterator of ``{docno, title, html}`` or ``{docno, text}``; a post that several pairs share comes once. What
+        cannot be read is named in a warning.
 
     Raises:
-        SourceError: the source is neither; ARQMathError: a file of the folder is missing.
+        SourceError: there is no such source. DocumentError: nothing of it can be read. ARQMathError: a file of the
+            folder is missing.
     """
     path = Path(source)
-    if path.is_dir():
+    kind = _kind(path)
+    if kind == "release":
         for post in ARQMathCollection(path).posts():
             yield {"docno": post.id, "title": post.title, "html": post.body}
-        return
-    seen: set[str] = set()
-    for pair in _read_pair_file(path):
-        for docno, text in ((pair["qid"], pair["question"]), (pair["aid"], pair["answer"])):
-            if docno not in seen:
-                seen.add(docno)
-                yield {"docno": docno, "text": text}
+    elif kind == "posts":
+        yield from (document.record() for document in accepted_posts(path))
+    else:
+        seen: set[str] = set()
+        for pair in _read_pair_file(path):
+            for docno, text in ((pair["qid"], pair["question"]), (pair["aid"], pair["answer"])):
+                if docno not in seen:
+                    seen.add(docno)
+                    yield {"docno": docno, "text": text}
+
+
+def count_documents(source: str | Path) -> int | None:
+    """Count what :func:`read_documents` yields, for the total of a progress bar; posts that are bad are counted.
+
+    Args:
+        source: see :func:`read_documents`.
+    """
+    path = Path(source)
+    kind = _kind(path)
+    if kind == "posts":
+        return count_posts(path)
+    if kind == "release":
+        return ARQMathCollection(path).count_posts()
+    pairs = (pair for _, pair in _pairs(path) if not isinstance(pair, DocumentError))
+    return len({name for pair in pairs for name in (pair["qid"], pair["aid"])})
+
+
+def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
+    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object.
+
+    Raises:
+        SourceError: there is none.
+    """
+    if path.is_dir():
+        return "release" if any(item.files for item in inventory(path)) else "posts"
+    if not path.is_file():
+        raise SourceError(path)
+    if not path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")):
+        return "posts"
+    records = (record for _, record in json_lines(path) if isinstance(record, dict))
+    return "pairs" if any(name in next(records, {}) for name in ("qid", "aid")) else "posts"
 
 
 def read_training_pairs(source: str | Path) -> TrainingPairs:
@@ -87,46 +131,45 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
     """Identify the content of sources, so that graphs of other content are not used for them.
 
     Args:
-        sources: ARQMath folders, of which the posts and the tables of formula trees are read, and pair files.
+        sources: ARQMath folders, of which the posts and the tables of formula trees are read, pair files, and files
+            or folders of posts.
 
     Returns:
         The fingerprint of each file by number of the source and name of the file.
 
     Raises:
-        SourceError: a source is neither; ARQMathError: a file of a folder is missing.
+        SourceError: a source does not exist; ARQMathError: a file of a folder is missing.
     """
     found: dict[str, object] = {}
     for number, path in enumerate(map(Path, sources), 1):
-        if path.is_dir():
+        kind = _kind(path)
+        if kind == "release":
             collection = ARQMathCollection(path)
             files = [collection.posts_file, *collection.slt_tables, *collection.opt_tables]
-        elif path.is_file():
-            files = [path]
         else:
-            raise SourceError(path)
+            files = post_files(path) if path.is_dir() else [path]
         for file in files:
             found[f"source {number}, {file.relative_to(path.parent)}"] = file_fingerprint(file)
     return found
 
 
 def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
-    """Read the valid lines; an invalid one is skipped with a warning that names it."""
+    """Read the valid lines; a warning at the end names the others.
+
+    Raises:
+        SourceError: there is no such file. DocumentError: no line is valid.
+    """
     if not path.is_file():
         raise SourceError(path)
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                pair = parse_json(line)
-            except ValueError as error:
-                pair = str(error)
-            if isinstance(pair, dict) and all(isinstance(pair.get(field), str) for field in _FIELDS):
-                yield pair
-            else:
-                text = f"{path}:{number}: not a JSON object with the texts {', '.join(_FIELDS)}; the line is skipped"
-                warnings.warn(MathAMRWarning(text), stacklevel=2)
+    yield from readable(_pairs(path), "pairs", str(path))
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, dict[str, str] | DocumentError]]:
+    for place, pair in json_lines(path):
+        if isinstance(pair, dict) and not all(isinstance(pair.get(field), str) for field in _FIELDS):
+            yield place, DocumentError(place, f"no pair, which has the texts {', '.join(_FIELDS)}")
+        else:
+            yield place, pair
 
 
 def known_answers(source: str | Path, questions: Iterable[str]) -> dict[str, set[str]]:

@@ -28,8 +28,13 @@ if TYPE_CHECKING:  # needs pandas, which reading a single post does not
     from .documents import Document as Document
     from .documents import DocumentError as DocumentError
     from .documents import Source as Source
+    from .documents import accepted_posts as accepted_posts
+    from .documents import count_posts as count_posts
     from .documents import in_latex as in_latex
+    from .documents import json_lines as json_lines
+    from .documents import post_files as post_files
     from .documents import read_posts as read_posts
+    from .documents import readable as readable
 
 __getattr__, __dir__, _lazy = lazy_names(__name__)
 

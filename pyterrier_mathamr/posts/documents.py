@@ -13,17 +13,19 @@ Every index that is built of them reads these records, so that all of them agree
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from html import escape
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.progress import count_lines, progress
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
     MathPost,
@@ -39,6 +41,7 @@ from pyterrier_mathamr.posts import (
 
 from .unicode_math import latex_of_unicode
 
+T = TypeVar("T")
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 
 _IDS = ("docno", "id", "_id", "doc_id")
@@ -51,6 +54,8 @@ _SUFFIXES = {
     ".htm": "html",
     ".txt": "text",
 }
+_LINES = (".jsonl", ".jsonl.gz", ".ndjson")
+_NAMED = 5  # records that cannot be read are named in a warning, so many of them
 
 
 class DocumentError(MathAMRError):
@@ -103,14 +108,82 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
             yield place, error
 
 
+def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool = False) -> Iterator[Document]:
+    """Read the posts of a source that can be read; a warning at the end names those that cannot.
+
+    Args:
+        source: see :func:`read_posts`.
+        bare_formulas: see :func:`read_posts`.
+        verbose: show progress.
+
+    Raises:
+        DocumentError: a file or folder holds no post, or none of a source's posts can be read.
+    """
+    total = count_posts(source) if verbose else None
+    read = progress(read_posts(source, bare_formulas=bare_formulas), "reading", "posts", verbose=verbose, total=total)
+    yield from readable(read, "posts", str(source) if isinstance(source, str | Path) else None)
+
+
+def readable(records: Iterable[tuple[str, T | DocumentError]], what: str, source: str | None) -> Iterator[T]:
+    """Pass on the records that could be read, and warn of the others once, at the end.
+
+    Args:
+        records: the place of each, and the record or its error.
+        what: what they are, in the plural.
+        source: where they come from, if having none is an error.
+
+    Raises:
+        DocumentError: there was nothing to pass on; it is the error of the first record, where there is one.
+    """
+    errors: list[DocumentError] = []
+    read = 0
+    for _, record in records:
+        if isinstance(record, DocumentError):
+            errors.append(record)
+        else:
+            read += 1
+            yield record
+    if errors and not read:
+        others = f"; none of {len(errors):,} {what} can be read" if len(errors) > 1 else ""
+        raise DocumentError(errors[0].place, errors[0].reason + others)
+    if source is not None and not read:
+        raise DocumentError(source, f"it holds no {what}")
+    if errors:
+        named = " ".join(map(str, errors[:_NAMED])) + (" …" if len(errors) > _NAMED else "")
+        text = f"{len(errors):,} of {len(errors) + read:,} {what} were left out: {named}"
+        warnings.warn(MathAMRWarning(text), stacklevel=2)
+
+
+def count_posts(source: Source) -> int | None:
+    """Count the posts of a source without reading them; ``None`` for what can be read only once."""
+    if not isinstance(source, str | Path):
+        return len(source) if isinstance(source, Sized) else None
+    path = Path(source)
+    if path.is_dir():
+        return len(post_files(path))
+    if not path.name.endswith(_LINES) or not path.is_file():
+        return None
+    try:
+        with _opened(path) as file:
+            return count_lines(file)
+    except (OSError, EOFError):
+        return None  # reading the posts says what is wrong
+
+
+def post_files(folder: Path) -> list[Path]:
+    """List the posts in a folder in order of their paths, but for those in hidden folders."""
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
+    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+
+
 def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
     """Iterate over the dictionaries of a source, each with its place."""
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir():
             yield from _folder(path)
-        elif path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson")):
-            yield from _lines(path)
+        elif path.name.endswith(_LINES):
+            yield from json_lines(path)
         elif path.suffix in _SUFFIXES and path.is_file():
             yield str(path), {"docno": path.stem, **_file(path)}
         else:
@@ -122,12 +195,11 @@ def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Document
 
 
 def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-    """Read the files of a folder, in order of their paths; what lies in hidden folders is left out."""
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
-    visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-    if not visible:
+    """Read the posts in a folder."""
+    files = post_files(path)
+    if not files:
         raise DocumentError(str(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
-    for file in visible:
+    for file in files:
         try:
             yield str(file), {"docno": file.relative_to(path).with_suffix("").as_posix(), **_file(file)}
         except (OSError, UnicodeDecodeError) as error:
@@ -139,8 +211,15 @@ def _file(path: Path) -> dict[str, str]:
     return {_SUFFIXES[path.suffix.lower()]: text, "title_or": path.stem}
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-    """Read a file of JSON lines."""
+def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
+    """Read a file with a JSON object in each line, plain or gzipped.
+
+    Yields:
+        The place of each line that is not blank, and its object or why it is none.
+
+    Raises:
+        DocumentError: the file cannot be read.
+    """
     try:
         with _opened(path) as file:
             for number, line in enumerate(file, start=1):

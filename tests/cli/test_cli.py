@@ -79,6 +79,22 @@ def test_graphs_train_and_index_follow_one_another(pair_file: Path, tmp_path: Pa
     assert (config.hidden, config.bases, config.layers) == (8, None, 1)
 
 
+@pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
+def test_graphs_of_a_persons_posts_are_built_and_what_cannot_be_read_at_all_is_an_error(tmp_path: Path) -> None:
+    posts, graphs = tmp_path / "posts.jsonl", tmp_path / "graphs.mathamr"
+    posts.write_text('{"docno": "a", "text": "Is $x$ even?"}\n{"docno": "b"}\n', encoding="utf-8")
+    result = run("graphs", posts, "-o", graphs, "--workers", "1")
+    assert result.exit_code == 0, result.output
+    assert "1 graph\n" in result.output
+    assert "1 of 2 posts were left out: " in result.output
+    assert "posts.jsonl, line 2: no text; give one of html" in result.output
+    posts.write_text('{"docno": "a", "content": "Is $x$ even?"}\n', encoding="utf-8")
+    refused = run("graphs", posts, "-o", tmp_path / "other", "-q", "--workers", "1")
+    assert refused.exit_code == 1
+    assert "posts.jsonl, line 1: no text; give one of html" in refused.output
+    assert not (tmp_path / "other").exists()
+
+
 def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
     graphs, model = tmp_path / "graphs.mathamr", tmp_path / "model"
     run("graphs", pair_file, "-o", graphs, "-q")

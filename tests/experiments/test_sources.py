@@ -7,9 +7,10 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.arqmath import known_item_split
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import SourceError, build_graphs, read_documents, read_training_pairs
-from pyterrier_mathamr.experiments.sources import source_fingerprints
+from pyterrier_mathamr.experiments.sources import count_documents, source_fingerprints
+from pyterrier_mathamr.posts import DocumentError, accepted_posts
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 LINE = '{"qid": "q", "question": "Is $x$?", "aid": "a", "answer": "Yes."}\n'
@@ -26,8 +27,54 @@ def test_a_question_with_two_answers_comes_once(tmp_path: Path) -> None:
 def test_a_bad_line_is_named_and_the_rest_is_read(tmp_path: Path, bad: str) -> None:
     file = tmp_path / "pairs.jsonl"
     file.write_text(f"{bad}\n\n{LINE}", encoding="utf-8")
-    with pytest.warns(MathAMRWarning, match=r"pairs\.jsonl:1: .* the line is skipped"):
+    with pytest.warns(MathAMRWarning, match=r"1 of 2 pairs were left out: .*pairs\.jsonl, line 1: no "):
         assert read_training_pairs(file).train == [("q", "a")]
+    file.write_text(f"{bad}\n", encoding="utf-8")
+    for read in (read_training_pairs, lambda path: list(read_documents(path))):
+        with pytest.raises(DocumentError, match=r"pairs\.jsonl, line 1: no "):
+            read(file)
+
+
+def test_posts_are_recognised_and_read_as_an_engine_reads_them(tmp_path: Path) -> None:
+    file, notes = tmp_path / "posts.jsonl", tmp_path / "notes"
+    file.write_text('\n{"docno": "p", "text": "so x²=1", "title": "On $t$"}\n{"id": 7, "markdown": "*no*"}\n')
+    notes.mkdir()
+    (notes / "a.tex").write_text(r"\title{T} Let $y$.")
+    (notes / "b.md").write_text("text")
+    for source in (file, notes):
+        documents = [document.record() for document in accepted_posts(source)]
+        assert list(read_documents(source)) == documents
+        assert count_documents(source) == len(documents) == 2
+    assert [document["docno"] for document in read_documents(file)] == ["p", "7"]
+    assert list(source_fingerprints([notes])) == ["source 1, notes/a.tex", "source 1, notes/b.md"]
+
+
+def test_the_documents_of_each_kind_of_source_are_counted_without_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.jsonl"
+    file.write_text(LINE + LINE.replace('"a"', '"b"') + "[]\n", encoding="utf-8")
+    assert count_documents(file) == 3
+    assert count_documents(SAMPLE) == sum(1 for _ in read_documents(SAMPLE))
+    collection = ARQMathCollection(SAMPLE)
+    assert collection.count_answers() == sum(1 for _ in collection.answers())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "it holds no posts"),
+        ("\n\n", "it holds no posts"),
+        ('{"docno": "a", "content": "x"}\n' * 2, "line 1: no text; .*; none of 2 posts can be read"),
+        ("\x00\xff{{{\n", "line 1: no JSON"),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_read_is_an_error(tmp_path: Path, content: str, said: str) -> None:
+    file, empty = tmp_path / "posts.jsonl", tmp_path / "empty"
+    empty.mkdir()
+    file.write_text(content, encoding="latin-1")
+    with pytest.raises(DocumentError, match=said):
+        list(read_documents(file))
+    with pytest.raises(DocumentError, match="no files of"):
+        list(read_documents(empty))
 
 
 def test_a_missing_source_is_an_error(tmp_path: Path) -> None:

@@ -102,6 +102,21 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
             report("P106", line, _excerpt(piece))
 
 
+def count_rows(path: Path, mark: bytes = b"<row ") -> int:
+    """Count the rows of a dump without reading them, for the total of a progress bar.
+
+    Args:
+        path: the dump, plain or gzipped.
+        mark: what each row that is counted has once.
+    """
+    count, rest = 0, b""
+    for chunk in read_chunks(path):
+        data = rest + chunk
+        count += data.count(mark)
+        rest = data[1 - len(mark) :]
+    return count
+
+
 def read_chunks(path: Path) -> Iterator[bytes]:
     """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it is truncated.
 
