@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.progress import progress
@@ -104,7 +105,8 @@ def _search_bm25(
                 yield document
 
     with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
-        index = BM25Index(Path(folder) / "answers.bm25").index(documents())
+        indexer = BM25Index(Path(folder) / "answers.bm25").indexer(verbose=verbose)
+        index = indexer.index(pt.utils.GeneratorLen(documents(), len(candidates)))
         frame = pd.DataFrame([topics[name] for name in questions if name in topics])
         yield from _rows(index.retriever(room, verbose=verbose)(frame))
 
@@ -121,11 +123,11 @@ def _search_model(
 ) -> Iterator[tuple[str, str]]:
     """Search the candidates with the questions by document vector and MaxSim."""
     names = [name for name in questions if name in graphs]
-    answers = (name for name in graphs.ids() if name in candidates)
+    answers = [name for name in graphs.ids() if name in candidates]
     with tempfile.TemporaryDirectory(prefix="mathamr-") as folder:
         index = index_documents(answers, graphs, model, MathAMRIndex(Path(folder) / "answers"), verbose=verbose)
         search = graphs.loader() >> model.query_encoder() >> index.doc_vn(candidates=10 * room, num_results=room)
-        for start in progress(range(0, len(names), 256), "mining", "batch", verbose=verbose):
+        for start in progress(range(0, len(names), 256), "mining", "batches", verbose=verbose):
             yield from _rows(search(pd.DataFrame({"qid": names[start : start + 256]})))
 
 

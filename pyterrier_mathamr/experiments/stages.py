@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyterrier as pt
+
 from pyterrier_mathamr.store import replace_file, writing
 
 from .errors import SettingsChangedError
@@ -135,8 +137,8 @@ def write_atomically(file: Path, text: str) -> None:
 
 
 def to_stderr(text: str) -> None:
-    """Write a line to stderr; the ``say`` of verbose runs."""
-    sys.stderr.write(f"{text}\n")
+    """Write a line to stderr, above a progress bar; the ``say`` of verbose runs."""
+    pt.tqdm.write(text, file=sys.stderr)
 
 
 def peak_memory() -> float:

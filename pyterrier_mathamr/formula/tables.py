@@ -13,9 +13,10 @@ import gzip
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.progress import count_lines
 from pyterrier_mathamr._common.types import FormulaId
 
 from .errors import FormulaTableError
@@ -44,6 +45,12 @@ def _open(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
     return path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def count_rows(path: Path) -> int:
+    """Count the rows of a table by its lines: at least as many, as a cell can have several."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return count_lines(cast("IO[bytes]", file)) - 1
 
 
 def _columns(path: Path, header: list[str]) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
         """Read every entry of the index, a few at a time."""
         snapshot = self.snapshot()
         total = len(snapshot) if verbose else None
-        return iter(progress(snapshot.entries(), "reading", "doc", verbose=verbose, total=total))
+        return iter(progress(snapshot.entries(), "reading", self.LAYOUT, verbose=verbose, total=total))
 
     def search(
         self,

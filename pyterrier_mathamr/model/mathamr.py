@@ -220,7 +220,7 @@ class MathAMR:
         encoder, place = self.encoder(device), choose_device(device)
         results: list[Embeddings] = [np.empty((0, self.config.projection), np.float32)] * len(graphs)
         batches = batches_by_size([len(graph.nodes) for graph in graphs], _NODE_BUDGET)
-        for members in progress(batches, "encoding", "batch", verbose=verbose):
+        for members in progress(batches, "encoding", "batches", verbose=verbose):
             batch = collate([graphs[i] for i in members]).to(place)
             with one_torch_thread() if batch.nodes.numel() <= _FEW_NODES else nullcontext():
                 rows = encoder(batch).cpu().numpy()  # [r, d]

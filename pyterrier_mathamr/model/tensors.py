@@ -61,7 +61,7 @@ def stream_tensors(
             another width than ``text_dimension``.
     """
     waiting: list[tuple[GraphTensors, PostTexts]] = []
-    for graph in progress(graphs, "graph tensors", "graph", verbose=verbose, total=total):
+    for graph in progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total):
         tensors = graph_tensors(
             graph,
             vocabulary,

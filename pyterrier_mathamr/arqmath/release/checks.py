@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.arqmath.files.pairs import read_links, read_pairs
 from pyterrier_mathamr.arqmath.files.posts import read_posts
 from pyterrier_mathamr.arqmath.files.qrels import read_qrels
-from pyterrier_mathamr.arqmath.files.rows import SeenIds
+from pyterrier_mathamr.arqmath.files.rows import SeenIds, count_rows
 from pyterrier_mathamr.arqmath.files.rules import BadRowWarning
 from pyterrier_mathamr.arqmath.files.topics import read_topics
 from pyterrier_mathamr.formula import read_formula_table
@@ -87,7 +87,8 @@ _Report = tuple[str, list[str], list[str]]
 def _posts(item: Item, ids: _Ids, verbose: bool) -> _Report:
     kinds: Counter[str] = Counter()
     orphans = 0
-    rows = progress(read_posts(item.files[0]), item.role, "post", verbose=verbose, total=DOCUMENT_COUNTS["posts"])
+    total = count_rows(item.files[0]) if verbose else None
+    rows = progress(read_posts(item.files[0]), item.role, "posts", verbose=verbose, total=total)
     for post in rows:
         kinds[post.kind] += 1
         ids.posts.add(post.id)
@@ -105,7 +106,7 @@ def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
     seen = ids.formulas if first else SeenIds()
     total = repeated = elsewhere = foreign = empty = 0
     problems: list[str] = []
-    for file in progress(item.files, item.role, "file", verbose=verbose):
+    for file in progress(item.files, item.role, "files", verbose=verbose):
         if of_posts and _is_truncated(file):  # those of topics are published without a final line end
             problems.append(f"{file} is truncated, in the middle of a line; download it again")
         for row in read_formula_table(file):

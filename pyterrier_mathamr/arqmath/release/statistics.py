@@ -11,7 +11,7 @@ from pyterrier_mathamr.arqmath.errors import MissingFileError
 from pyterrier_mathamr.formula import read_formula_table
 
 from .file_names import Judged, Task
-from .published import DOCUMENT_COUNTS, TABLE_4_3
+from .published import TABLE_4_3
 
 
 class Statistic(NamedTuple):
@@ -59,9 +59,9 @@ def _is_of_topics(name: str) -> bool:
 
 
 def _post_counts(collection: ARQMathCollection, verbose: bool) -> dict[str, int | None]:
-    posts = collection.posts()
+    total = collection.count_posts() if verbose else None
     kinds = Counter(
-        post.kind for post in progress(posts, "posts", "post", verbose=verbose, total=DOCUMENT_COUNTS["posts"])
+        post.kind for post in progress(collection.posts(), "reading", "posts", verbose=verbose, total=total)
     )
     return {
         "Total posts": kinds.total(),
@@ -76,7 +76,7 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
     if not collection.latex_tables:
         return None, None, None
     formulas, visual, posts = 0, set(), set()
-    for table in progress(collection.latex_tables, "formulas", "table", verbose=verbose):
+    for table in progress(collection.latex_tables, "formulas", "tables", verbose=verbose):
         for row in read_formula_table(table):
             formulas += 1
             if row.visual_id:

@@ -48,7 +48,7 @@ def unpack_release(folder: Path, output: Path | None = None, *, verbose: bool = 
         MissingExtraError: there is a ``.7z`` and py7zr is not installed.
     """
     made: list[Path] = []
-    for archive in progress(packed_files(folder), "archives", "archive", verbose=verbose):
+    for archive in progress(packed_files(folder), "unpacking", "archives", verbose=verbose):
         target = output if output is not None else archive.parent
         target.mkdir(parents=True, exist_ok=True)
         made += _unpack(archive, target)

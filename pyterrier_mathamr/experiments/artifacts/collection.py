@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyterrier as pt
 
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
@@ -125,7 +127,8 @@ class Artifacts:
         indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
         documents = ({"docno": post.id, "html": post.body} for post in self.collection.answers())
         settings = {**self.origin, "tokens": STRONG_TOKENS.to_dict()}
-        self.stages.run("bm25", index.path, settings, lambda: indexer.index(documents))
+        count = self.collection.count_answers
+        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self._counted(documents, count)))
         return index
 
     @cached_property
@@ -134,8 +137,14 @@ class Artifacts:
         index = TangentIndex(self.workdir / "formulas.tangent")
         indexer = index.indexer("overwrite", store=self.formulas, resume=True, verbose=self.verbose)
         documents = read_documents(self.collection.path)
-        self.stages.run("tangent", index.path, self.origin, lambda: indexer.index(documents))
+        count = self.collection.count_posts
+        self.stages.run("tangent", index.path, self.origin, lambda: indexer.index(self._counted(documents, count)))
         return index
+
+    def _counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
+        """Give documents their number, for a progress bar."""
+        counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
+        return counted
 
     @cached_property
     def visual_ids(self) -> frozenset[str]:
@@ -153,7 +162,9 @@ class Artifacts:
         """
         if config.text.features == "lookup":
             return None
-        return TextEncoder(config.text.text_model, cache=self.workdir / "texts.sqlite", precision="bfloat16")
+        return TextEncoder(
+            config.text.text_model, cache=self.workdir / "texts.sqlite", precision="bfloat16", verbose=self.verbose
+        )
 
     def questions(self, split: Split) -> TopicSet:
         """Return the questions of a split, and their own answers as judgements.

@@ -51,7 +51,7 @@ def run_study(
         changes: options of the configuration for all conditions, which override those of the preset.
         workers: how many runs at a time, each a process with one thread; 0 does them in this process.
         device: where to train; ``None`` is the best available.
-        verbose: report each stage on stderr.
+        verbose: report each stage on stderr, with progress bars.
 
     Returns:
         The report, which is written to ``workdir/studies/<name>`` as ``report.json``, ``report.md`` and CSV files.
@@ -69,10 +69,10 @@ def run_study(
     wanted = tuple(map(str, years))
     if not wanted:
         raise ConfigError("years", years, "at least one year")
-    shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say)
+    shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
     jobs = study_jobs(study, shared, scale, wanted, seeds, changes or {}, device)
     shared.prepare(wanted, task2=study.task2)
-    failed = _do(jobs, workers, say)
+    failed = _do(jobs, workers, say, verbose)
     report = study_report(study, jobs, shared, wanted, scale, changes or {})
     target = Path(workdir) / "studies" / study.name.replace("/", "-")
     report.write(target)
@@ -129,13 +129,13 @@ def study_jobs(
     }
 
 
-def _do(jobs: Jobs, workers: int, say: Callable[[str], None]) -> dict[tuple[str, int], str]:
+def _do(jobs: Jobs, workers: int, say: Callable[[str], None], verbose: bool) -> dict[tuple[str, int], str]:
     """Do the unfinished jobs; return the reason for each failure."""
     rest = [job for job in jobs.values() if not job.finished()]
     say(f"{len(jobs)} runs, {len(jobs) - len(rest)} finished before")
     if workers == 0:
         for job in rest:
-            run_job(job, say=say)
+            run_job(job, say=say, verbose=verbose)
         return {}
-    reasons = run_jobs(rest, workers, say)
+    reasons = run_jobs(rest, workers, say, verbose=verbose)
     return {key: reasons[job.folder] for key, job in jobs.items() if job.folder in reasons}

@@ -1,7 +1,8 @@
 """Run several jobs at a time, each in a process of its own with one thread.
 
 A process of its own measures the peak memory of the job, and a job that dies does not stop the others; one thread makes
-the result independent of the number of jobs.
+the result independent of the number of jobs. Each writes its stages and progress bars to a log, of which this process
+shows the last line.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+import pyterrier as pt
 import torch
 
 from pyterrier_mathamr.experiments.stages import to_stderr
@@ -22,9 +24,13 @@ from .job_run import run_job
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _POLL_SECONDS = 0.2
+_TAIL = 4096  # bytes of a log in which its last line is looked for
+_BARS = {"TQDM_MININTERVAL": "2"}  # seconds between two states of a bar in a log
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> dict[Path, str]:
+def run_jobs(
+    jobs: Sequence[Job], workers: int, say: Callable[[str], None], *, verbose: bool = False
+) -> dict[Path, str]:
     """Do jobs in parallel; one that fails does not stop the others.
 
     If this process is interrupted, the running jobs are killed; they continue the next time.
@@ -33,12 +39,14 @@ def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> d
         jobs: what to do; those of the same folder run one after another.
         workers: how many at a time, at least 1.
         say: receives a line for each job that begins or ends.
+        verbose: show how many jobs are finished, and what one that runs is doing.
 
     Returns:
         The folder of each job that failed, and the last line of its ``log.txt``.
     """
     waiting, running, failed = list(jobs), dict[Path, tuple[Job, subprocess.Popen[bytes]]](), dict[Path, str]()
     started: dict[Path, float] = {}
+    shown = _Shown(len(jobs), verbose)
     try:
         while waiting or running:
             for job in [job for job in waiting if job.folder not in running][: workers - len(running)]:
@@ -49,6 +57,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> d
                 started[job.folder] = time.perf_counter()
                 say(f"{_name(job)}: begins, {len(waiting)} wait")
             time.sleep(_POLL_SECONDS)
+            shown.update(running, len(jobs) - len(waiting) - len(running))
             for folder, (job, process) in list(running.items()):
                 code = process.poll()
                 if code is None:
@@ -67,11 +76,34 @@ def run_jobs(jobs: Sequence[Job], workers: int, say: Callable[[str], None]) -> d
         )
         raise
     finally:
+        shown.close()
         for _, process in running.values():
             process.kill()  # its finished work is kept
         for _, process in running.values():
             process.wait()
     return failed
+
+
+class _Shown:
+    """A line below those of the jobs: how many are finished, the time left, and what one that runs is doing."""
+
+    def __init__(self, total: int, verbose: bool) -> None:
+        form = "runs: {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
+        self._bar = pt.tqdm(total=total, bar_format=form, dynamic_ncols=True, disable=not verbose)
+        self._next = 0.0
+
+    def update(self, running: Collection[Path], finished: int) -> None:
+        """Show the state, at most once a second."""
+        if self._bar.disable or time.perf_counter() < self._next:
+            return
+        self._next = time.perf_counter() + 1
+        doing = next((f"{folder.name[:8]}: {_last_line(folder / 'log.txt')}" for folder in running), "")
+        self._bar.n = finished
+        self._bar.set_postfix_str(doing)
+
+    def close(self) -> None:
+        """End the line."""
+        self._bar.close()
 
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +117,7 @@ def _start(job: Job) -> subprocess.Popen[bytes]:
     file.write_text(job.to_json(), encoding="utf-8")
     command = [sys.executable, "-c", f"from {__name__} import main; main()", str(file)]
     with (job.folder / "log.txt").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, env=one_thread(os.environ))
+        return subprocess.Popen(command, stdout=log, stderr=log, env={**one_thread(os.environ), **_BARS})
 
 
 def _name(job: Job) -> str:
@@ -94,14 +126,16 @@ def _name(job: Job) -> str:
 
 
 def _last_line(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    with log.open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
+        text = file.read().decode(errors="replace")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def main() -> None:
     """Do the job in the file that the command line names."""
     torch.set_num_threads(1)
-    run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr)
+    run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr, verbose=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
 from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
 from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
-from pyterrier_mathamr.formula.tables import FormulaRow, read_formula_table
+from pyterrier_mathamr.formula.tables import FormulaRow, count_rows, read_formula_table
 from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import (
     UNREADABLE,
@@ -126,7 +126,9 @@ def _add_table(connection: sqlite3.Connection, place: int, table: Path, column: 
     if done:
         return
     convert = lru_cache(_REMEMBERED)(slt_from_mathml if column == "slt" else opt_from_mathml)
-    rows = iter(progress(read_formula_table(table), table.name, "formula", verbose=verbose))
+    total = count_rows(table) if verbose else None
+    title = f"{column.upper()}, {table.name}"
+    rows = iter(progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total))
     for _ in islice(rows, rows_done):
         pass
     while step := list(islice(rows, _STEP)):

@@ -227,7 +227,7 @@ class GraphBuilder(Transformer):
         parser = get_parser(self.parser)
         graphs: list[MathAMRGraph] = []
         starts = range(0, len(posts), self.batch_size)
-        for start in progress(starts, "graphs", "batch", verbose=self.verbose, total=len(starts)):
+        for start in progress(starts, "building graphs", "batches", verbose=self.verbose):
             batch = slice(start, start + self.batch_size)
             graphs += build_graphs(ids[batch], posts[batch], parser, self.formulas, self.store)
         return graphs

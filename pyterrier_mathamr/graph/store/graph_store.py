@@ -120,7 +120,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             for rows in np.split(snapshot.live, range(_AT_ONCE, len(snapshot), _AT_ONCE))
             for graph in _graphs(snapshot, snapshot.ids(rows), rows)
         )
-        for graph in progress(graphs, "graphs", "graph", verbose=verbose, total=len(snapshot)):
+        for graph in progress(graphs, "reading", "graphs", verbose=verbose, total=len(snapshot)):
             yield {"docno": graph.id, "graph": graph}
 
     def to_penman(self, file: str | Path) -> None:

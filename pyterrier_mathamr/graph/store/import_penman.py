@@ -25,7 +25,7 @@ from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import layout_of
 from pyterrier_mathamr.store import Mode, file_fingerprint
 
-from .penman_files import RawRecord, iter_raw_records
+from .penman_files import RawRecord, count_records, iter_raw_records
 from .records import Record
 from .transformers import record_of_row
 
@@ -122,7 +122,8 @@ def import_penman(
         if first is None and _KNOWN not in reader.reasons:
             raise reader.nothing()
         records = chain(() if first is None else (first,), records)
-    shown = progress(records, "storing graphs", "graph", verbose=verbose)
+    total = count_records(Path(file)) if verbose else None
+    shown = progress(records, "storing", "graphs", verbose=verbose, total=total)
     store.indexer(mode).index_records(shown, {"file": file_fingerprint(file)})
     report = reader.report()
     if not report.stored or report.repaired or report.refused > SHOWN:

@@ -76,6 +76,21 @@ def iter_raw_records(path: Path) -> Iterator[RawRecord]:
     yield from cutter.end()
 
 
+def count_records(path: Path) -> int | None:
+    """Count the ids of a Penman file, or the lines of a table, without reading them; ``None`` if it is damaged."""
+    ids = lines = 0
+    with open(path, "rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        try:
+            for line in _lines(cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw):
+                ids += line.text.startswith("# ::id")
+                lines += line.begins
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return None
+    return ids or lines
+
+
 def _lines(data: IO[bytes]) -> Iterator[_Line]:
     """Decode lines; a very long line is read in pieces."""
     number, begins = 1, True

@@ -80,7 +80,7 @@ class GraphStoreIndexer(Indexer):
             UnfinishedJobError: the unfinished job had other graphs.
             StoreError: the store cannot be written.
         """
-        return self.index_records(self._records(self.shown(documents(iter), "storing graphs")), {})
+        return self.index_records(self._records(self.shown(documents(iter), "storing")), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
         """Store packed graphs; otherwise as :meth:`index`.
@@ -116,7 +116,7 @@ class GraphStoreIndexer(Indexer):
 
     def shown(self, items: Iterable[dict[str, Any]], what: str) -> Iterable[dict[str, Any]]:
         """Wrap documents or graphs in a progress bar, if ``verbose``."""
-        return progress(items, what, "graph", verbose=self.verbose, total=self.total)
+        return progress(items, what, "graphs", verbose=self.verbose, total=self.total)
 
     def _records(self, iter: Iterable[dict[str, Any]]) -> Iterator[Record]:
         """Check the first row, and pack all rows one at a time."""

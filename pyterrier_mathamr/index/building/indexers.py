@@ -96,7 +96,8 @@ class ArtifactIndexer(Indexer):
         if (first := _first(stream)) is not None:
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
             model = model or first.get(MODEL_COLUMN)
-        shown = progress(stream, f"indexing {self._index!r}", "doc", verbose=self.verbose, total=self.total)
+        total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
+        shown = progress(stream, "indexing", "documents", verbose=self.verbose, total=total)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
 

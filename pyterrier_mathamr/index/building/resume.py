@@ -37,6 +37,11 @@ class Corpus:
         self._new: dict[str, tuple[int, int]] = {}
         self._encoded_again: set[str] = set()
 
+    @property
+    def done(self) -> int:
+        """How many documents are done."""
+        return len(self._met)
+
     def __contains__(self, docno: object) -> bool:
         """Return whether a document is done and encoded again only because others of its batch are not."""
         return docno in self._encoded_again

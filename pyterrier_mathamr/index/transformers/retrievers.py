@@ -86,7 +86,7 @@ class IndexRetriever(IndexTransformer):
         snapshot = self.index.snapshot()
         batches = self.read(queries, snapshot).of_size(self.batch_size)
         hits: dict[str, Hits] = {}
-        for batch in progress(batches, self.label, "batch", verbose=self.verbose, total=len(batches)):
+        for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.find(batch, snapshot), strict=True))
         return ranking(queries, hits, snapshot, self.gives)
 

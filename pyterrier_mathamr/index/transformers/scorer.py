@@ -109,7 +109,7 @@ class MaxSimScorer(IndexTransformer):
         field: Field = "doc" if self.vectors == "document" else "all"
         scores = np.zeros(len(inp))
         rows_of = inp.groupby("qid", sort=False).indices
-        for i, qid in enumerate(progress(batch.qids, self.label, "q", verbose=self.verbose, total=len(batch))):
+        for i, qid in enumerate(progress(batch.qids, self.label, "queries", verbose=self.verbose)):
             rows = rows_of[qid]
             distinct, of_row = np.unique(numbers[rows], return_inverse=True)
             scores[rows] = exact_scores(snapshot, batch.one(i), distinct, field)[of_row]

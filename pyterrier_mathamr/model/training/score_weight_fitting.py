@@ -132,7 +132,7 @@ def kind_sums(
     last = rows[offsets[1:] - 1]  # [m, d]
     sums = np.empty((len(queries), len(documents), 4), np.float32)
     parts = runs_within((len(query) * len(documents) for query in queries), _MATCHES)
-    for part in progress(parts, "best matches", "part", verbose=verbose):
+    for part in progress(parts, "best matches", "parts", verbose=verbose):
         of_part = torch.from_numpy(np.concatenate([queries[i] for i in part]))
         where = [3 * at + kind for at, i in enumerate(part) for kind in kinds[i]]
         best = best_matches(of_part, rows, offsets)  # [q of the part, m]

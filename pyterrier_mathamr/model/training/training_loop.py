@@ -151,7 +151,7 @@ class TrainingLoop:
         loader = Prefetch(lambda i: maker.make(batches[i], generator_of(config.training.seed, epoch, i + 1)), rest)
         before, start = done, time.perf_counter()
         self.model.train()
-        for i, batch in zip(rest, progress(loader, self._title(epoch), "batch", verbose=self.verbose), strict=True):
+        for i, batch in zip(rest, progress(loader, self._title(epoch), "batches", verbose=self.verbose), strict=True):
             self._set_rate(((epoch - 1) * len(batches) + i) / (config.training.epochs * len(batches)))
             loss = self._step(epoch, i + 1, batch)
             done = Unfinished(

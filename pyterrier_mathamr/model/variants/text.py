@@ -118,7 +118,7 @@ class TextEncoder:
         known: dict[bytes, Vector] = {key: np.frombuffer(data, "<f2") for key, data in kept.items()}
         missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
         blocks = [missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)]
-        for block in progress(blocks, "encoding texts", "block", verbose=self.verbose and bool(blocks)):
+        for block in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
             vectors: dict[bytes, Vector] = dict(zip([keys[text] for text in block], self._vectors(block), strict=True))
             if cache is not None:
                 cache.add({key: vector.astype("<f2").tobytes() for key, vector in vectors.items()})

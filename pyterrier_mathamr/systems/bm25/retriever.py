@@ -77,7 +77,7 @@ class BM25Retriever(SparseRetriever):
         blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
         warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
         found = []
-        for post in progress(posts, "BM25", "q", verbose=self.verbose):
+        for post in progress(posts, "BM25", "queries", verbose=self.verbose):
             scores = self._scores(snapshot, post)
             matching = np.flatnonzero(scores > 0)
             found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))

@@ -73,7 +73,7 @@ class TangentRetriever(SparseRetriever):
         unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
         warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
         found = []
-        for pair in progress(trees, "Tangent", "q", verbose=self.verbose):
+        for pair in progress(trees, "Tangent", "queries", verbose=self.verbose):
             found.append(snapshot.content.best(self.scores(snapshot, pair), self.num_results, snapshot.formula_ids))
         return ranking_frame(
             queries,
