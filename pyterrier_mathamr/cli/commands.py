@@ -14,7 +14,7 @@ from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
 from .draw import draw
-from .engine import build, search, serve
+from .engine import build, mcp, search, serve
 from .group import MathAMRGroup
 from .options import (
     FILE,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.group(cls=MathAMRGroup, commands=(arqmath, build, draw, search, serve, verify), context_settings=_SETTINGS)
+@click.group(cls=MathAMRGroup, commands=(arqmath, build, draw, mcp, search, serve, verify), context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
     """Math-aware retrieval with MathAMR+.

@@ -110,6 +110,15 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_pag
     serve_page(engine, systems or ("blend",), host=host, port=port, started=opened)
 
 
+@click.command()
+@click.argument("engine", type=FOLDER)
+def mcp(engine: Path) -> None:
+    """Serve ENGINE to an assistant or prover, as tools over stdin and stdout (Model Context Protocol)."""
+    from pyterrier_mathamr.engine.mcp import serve_tools
+
+    serve_tools(engine)
+
+
 def _table(found: pd.DataFrame, formula: bool) -> str:
     """Write results for a terminal: rank, score, docno and title, and below them the snippet."""
     width = min(shutil.get_terminal_size((100, 20)).columns, 110)

@@ -6,7 +6,7 @@
                                                                │
     question ──────────────────────────────ranking──▶ score ◀──┤──▶ search_engine   SearchEngine
                                            snippets ───────────┤                    one folder (generations)
-                                           explanation ────────┘──▶ page            what `mathamr serve` shows
+                                           explanation ────────┘──▶ page, mcp       `mathamr serve`, `mathamr mcp`
 """
 
 from .explanation import Explanation

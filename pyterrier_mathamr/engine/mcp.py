@@ -1,0 +1,221 @@
+"""An engine as tools for assistants and provers, over the Model Context Protocol.
+
+::
+
+    assistant ──stdin──▶ make_server ──▶ Tools ──▶ SearchEngine
+              ◀─stdout── text of at most LONGEST_ANSWER characters, with docnos and LaTeX
+
+What is wrong with a call (an unknown docno, an argument out of its range) is a result that says so and is marked as an
+error, which the assistant can read and mend.
+"""
+
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._version import __version__
+from pyterrier_mathamr.posts import plain_text
+
+from .search_engine import SearchEngine
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+LONGEST_ANSWER = 20_000
+"""Characters of an answer, its last line with what to ask for the rest included."""
+
+LONGEST_QUERY = 4_000
+MOST_RESULTS = 50
+MOST_SKIPPED = 450
+_LONGEST_TEXT = 1_200  # of one snippet, formula or part; a post has 500 characters or so
+_PARTS = 30
+_INSTRUCTIONS = (
+    "Searches {count:,} posts about mathematics by words and formulas. `search` answers a question with docnos and "
+    "snippets; `read` gives a whole post by its docno; `search_formula` finds formulas like a given one; `explain` "
+    "says why a post has its score. Formulas in answers are LaTeX between dollars."
+)
+
+
+class Tools:
+    """The tools' answers, as text.
+
+    Args:
+        engine: what is searched.
+    """
+
+    def __init__(self, engine: SearchEngine) -> None:
+        self.engine = engine
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Answer one call at a time; what a warning would say of a query is in the answer."""
+        with self._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", MathAMRWarning)
+            yield
+
+    def search(self, query: str, k: int, skip: int) -> str:
+        """List posts, the best first."""
+        with self._alone():
+            found = self.engine.search(query, k=skip + k)[skip:]
+        entries = [
+            f"{rank}. {row['docno']}  (score {row['score']:.2f})\n   {_line(row['title'])}\n   {_line(row['snippet'])}"
+            for rank, row in enumerate(found.to_dict("records"), start=skip + 1)
+        ]
+        return _listed(entries, "posts", "Ask with words, or with formulas between dollars.", k, skip)
+
+    def search_formula(self, latex: str, k: int, skip: int) -> str:
+        """List formulas, the most similar first."""
+        with self._alone():
+            found = self.engine.search_formula(latex, k=skip + k)[skip:]
+            entries = []
+            for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
+                title, _ = self.engine.title_and_body(row["post_id"])
+                place = f"   in {row['post_id']}  {_line(self.engine.text_of(title))}".rstrip()
+                entries.append(
+                    f"{rank}. {row['docno']}  (score {row['score']:.3f})\n   ${_line(row['latex'])}$\n{place}"
+                )
+        return _listed(entries, "formulas", "Give one formula in LaTeX, without words around it.", k, skip)
+
+    def read(self, docno: str, start: int) -> str:
+        """Write a post, from a character on."""
+        with self._alone():
+            text = plain_text(self.engine.post(docno))
+        room = LONGEST_ANSWER - 200
+        note = f"\n[{len(text):,} characters; for the rest: read with start={start + room}]"
+        return text[start : start + room] + (note if start + room < len(text) else "")
+
+    def explain(self, query: str, docno: str) -> str:
+        """List the parts of a score, the greatest first."""
+        with self._alone():
+            found = self.engine.explain(query, docno)
+        lines = [f"{docno} has score {found.score:.2f} for this query, the sum of:"]
+        for part in found.parts.head(_PARTS).to_dict("records"):
+            texts = dict.fromkeys(_line(part[side], 300) for side in ("query", "document") if part[side])
+            lines.append(f"{part['contribution']:8.2f}  {part['system']}, {part['part']}: {'  ~  '.join(texts)}")
+        rest = found.parts[_PARTS:]
+        if len(rest):
+            lines.append(f"{rest['contribution'].sum():8.2f}  {len(rest)} further parts")
+        return "\n".join(lines)
+
+
+def _listed(entries: Sequence[str], things: str, advice: str, k: int, skip: int) -> str:
+    """Join results as far as they fit, and say how to get more."""
+    if not entries:
+        return f"No further {things} were found." if skip else f"No {things} were found. {advice}"
+    shown, length = [], 200  # of the notes
+    for entry in entries:
+        length += len(entry) + 1
+        if length > LONGEST_ANSWER:
+            break
+        shown.append(entry)
+    last = skip + len(shown)
+    more = len(shown) < len(entries) or len(entries) == k
+    note = [f"[For further results: the same call with skip={last}.]"] if more and last <= MOST_SKIPPED else []
+    return "\n".join([*shown, *note])
+
+
+def _line(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """Write a text in one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def make_server(engine: SearchEngine) -> "MCPServer[Any]":
+    """Make the server.
+
+    Args:
+        engine: what it searches; it may change while it is served.
+
+    Raises:
+        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
+    """
+    require("mcp", "mcp")
+    from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from mcp_types import ToolAnnotations
+    from pydantic import Field
+
+    about_query = Field(
+        min_length=1,
+        max_length=LONGEST_QUERY,
+        description=r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'",
+    )
+    about_formula = Field(
+        min_length=1,
+        max_length=LONGEST_QUERY,
+        description=r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'",
+    )
+    about_docno = Field(min_length=1, max_length=1_000, description="The id of a post, as search gives it")
+    about_k = Field(ge=1, le=MOST_RESULTS, description="Results at most")
+    about_skip = Field(ge=0, le=MOST_SKIPPED, description="Leave out so many of the best results")
+    about_start = Field(ge=0, description="Character to begin at, to go on with a long post")
+    tools = Tools(engine)
+    server = MCPServer(
+        "mathamr", version=__version__, instructions=_INSTRUCTIONS.format(count=len(engine)), log_level="WARNING"
+    )
+    harmless = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+    @contextmanager
+    def told() -> Iterator[None]:
+        try:
+            yield
+        except MathAMRError as error:
+            raise ToolError(str(error)) from error
+
+    @server.tool(annotations=harmless, structured_output=False)
+    def search(
+        query: Annotated[str, about_query], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
+    ) -> str:
+        """Find posts that answer a question about mathematics.
+
+        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its score
+        (100 at most), its title and a snippet in which **what the query says, too** stands between asterisks.
+        """
+        with told():
+            return tools.search(query, k, skip)
+
+    @server.tool(annotations=harmless, structured_output=False)
+    def search_formula(
+        latex: Annotated[str, about_formula], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
+    ) -> str:
+        """Find formulas that look like a given one, and the posts that they are in.
+
+        Takes one formula without words; for a question with words use search. A score of 1 is the same formula.
+        """
+        with told():
+            return tools.search_formula(latex, k, skip)
+
+    @server.tool(annotations=harmless, structured_output=False)
+    def explain(query: Annotated[str, about_query], docno: Annotated[str, about_docno]) -> str:
+        """Say why a post has its score for a query: what each word and each formula contributes, with what it met.
+
+        Any post can be explained, found by the query or not. The contributions add up to the score of search.
+        """
+        with told():
+            return tools.explain(query, docno)
+
+    @server.tool(annotations=harmless, structured_output=False)
+    def read(docno: Annotated[str, about_docno], start: Annotated[int, about_start] = 0) -> str:
+        """Read a whole post: title and text, formulas in LaTeX between dollars."""
+        with told():
+            return tools.read(docno, start)
+
+    return server
+
+
+def serve_tools(path: Path) -> None:
+    """Serve an engine over stdin and stdout until the client ends.
+
+    Args:
+        path: the engine.
+
+    Raises:
+        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
+    """
+    make_server(SearchEngine(path)).run()

@@ -1,0 +1,198 @@
+"""An engine as tools: asked by the SDK's own client, in this process and over the pipes of another."""
+
+import json
+import re
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from pyterrier_mathamr._common.errors import MissingExtraError
+from pyterrier_mathamr.engine import mcp as engine_mcp
+from pyterrier_mathamr.engine import search_engine
+from pyterrier_mathamr.posts import plain_text
+from pyterrier_mathamr.store import NotBuiltError
+from tests.engine.conftest import POSTS, QUERY, built
+
+mcp = pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+
+
+async def answer(client, name, **arguments):
+    result = await client.call_tool(name, arguments)
+    assert [content.type for content in result.content] == ["text"]
+    return result.content[0].text, bool(result.is_error)
+
+
+def call(name, **arguments):
+    return lambda client: answer(client, name, **arguments)
+
+
+def asked(engine, *calls):
+    async def run():
+        async with mcp.Client(engine_mcp.make_server(engine)) as client:
+            return [await one(client) for one in calls]
+
+    return anyio.run(run)
+
+
+@asynccontextmanager
+async def served(path):
+    """The tools of an engine in a process of their own, as an assistant starts them."""
+    command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "pyterrier_mathamr", "mcp", str(path)])
+    async with mcp.Client(command) as client:
+        yield client
+
+
+def test_an_assistant_finds_reads_and_explains_over_pipes(engine) -> None:
+    async def run():
+        async with served(engine.path) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            found = await answer(client, "search", query=QUERY, k=2)
+            formula = await answer(client, "search_formula", latex=r"\sqrt{\pi}", k=1)
+            reasons = await answer(client, "explain", query=QUERY, docno="basel")
+            text = await answer(client, "read", docno="basel")
+            return tools, client.instructions, found, formula, reasons, text
+
+    tools, instructions, found, formula, reasons, text = anyio.run(run)
+    assert sorted(tools) == ["explain", "read", "search", "search_formula"]
+    assert all(tool.annotations.read_only_hint and len(tool.description) > 60 for tool in tools.values())
+    limits = tools["search"].input_schema["properties"]
+    assert (limits["k"]["maximum"], limits["query"]["maxLength"]) == (50, 4000)
+    assert "5 posts" in instructions
+    assert not any(is_error for _, is_error in (found, formula, reasons, text))
+    assert re.findall(r"^\d+\. (\S+)", found[0], re.M) == engine.search(QUERY, k=2)["docno"].tolist()
+    assert "**converges**" in found[0]
+    assert r"$\sum_{n=1}^\infty \frac{1}{n^2}$" in found[0]
+    assert "skip=2" in found[0]
+    assert formula[0].startswith("1. gauss#1 ")
+    assert r"$\sqrt{π}$" in formula[0]
+    numbers = [float(number) for number in re.findall(r"^ *(-?\d+\.\d\d)  ", reasons[0], re.M)]
+    assert sum(numbers) == pytest.approx(engine.explain(QUERY, "basel").score, abs=0.005 * len(numbers) + 0.005)
+    assert text[0].startswith("Basel problem\n")
+    assert r"$\pi^2/6$" in text[0]
+
+
+def test_what_is_wrong_with_a_call_is_an_answer_that_says_so(engine) -> None:
+    answers = asked(
+        engine,
+        call("explain", query="x", docno="no such post"),
+        call("read", docno="no such post"),
+        call("search", query=QUERY, k=51),
+        call("search", query="x" * 4001),
+        call("search", query=["not", "text"]),
+        call("search"),
+        call("delete", docno="basel"),
+        call("search", query="converges"),
+    )
+    reasons = ["no such post", "no such post", "50", "4000", "string", "query", "delete"]
+    for (text, is_error), reason in zip(answers[:-1], reasons, strict=True):
+        assert is_error
+        assert reason in text
+        assert len(text) < 1000
+        assert "Traceback" not in text
+    assert answers[-1][1] is False
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "$",
+        "$$$",
+        "\\",
+        "$\\frac{1}{$",
+        "{" * 4000,
+        "$" + "x^{" * 1000 + "$",
+        "\0\x1b[31m",
+        "<b>&amp;</b>",
+        "  \n ",
+        "求和 ∑",
+        "'; --",
+    ],
+)
+def test_any_text_is_answered(engine, query) -> None:
+    for text, is_error in asked(engine, call("search", query=query), call("search_formula", latex=query)):
+        assert not is_error
+        assert text
+
+
+def test_an_answer_has_a_limit_and_says_how_to_get_the_rest(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(engine_mcp, "LONGEST_ANSWER", 900)
+    posts = [{"id": f"p{i}", "title": f"Limit {i}", "text": f"The limit of $x_{i}$. " * 60} for i in range(8)]
+    engine = built(tmp_path / "e", posts)
+    first, rest, text, page = (
+        text
+        for text, _ in asked(
+            engine,
+            call("search", query="limit", k=8),
+            call("search", query="limit", k=8, skip=2),
+            call("read", docno="p1"),
+            call("read", docno="p1", start=700),
+        )
+    )
+    assert max(map(len, (first, rest, text))) <= 900
+    ranks = [re.findall(r"^(\d+)\. ", each, re.M) for each in (first, rest)]
+    assert f"skip={len(ranks[0])}" in first
+    assert ranks[1][0] == "3"
+    assert "start=700" in text
+    whole = plain_text(engine.post("p1"))
+    assert text[:700] + page[:100] == whole[:800]
+
+
+def test_the_end_of_the_results_is_told(engine) -> None:
+    ((text, is_error),) = asked(engine, call("search", query=QUERY, k=5, skip=400))
+    assert (text, is_error) == ("No further posts were found.", False)
+
+
+def test_an_engine_that_changes_is_searched_as_it_is_now(tmp_path) -> None:
+    engine = built(tmp_path / "e", POSTS[:2])
+
+    async def run():
+        async with mcp.Client(engine_mcp.make_server(search_engine.SearchEngine(tmp_path / "e"))) as client:
+            before = await answer(client, "search", query="groups and rings")
+            engine.add([POSTS[4]])
+            added = await answer(client, "search", query="groups and rings")
+            built(tmp_path / "e", POSTS[2:3], overwrite=True)
+            replaced = await answer(client, "search", query="groups and rings")
+            return before, added, replaced
+
+    before, added, replaced = anyio.run(run)
+    assert "words" not in before[0]
+    assert added[0].startswith("1. words ")
+    assert "words" not in replaced[0]
+    assert not replaced[1]
+
+
+def test_nothing_but_the_protocol_is_written_and_a_bad_line_ends_nothing(engine) -> None:
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    search = {"name": "search", "arguments": {"query": "   "}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        "this is no JSON",
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search}),
+    ]
+    command = [sys.executable, "-m", "pyterrier_mathamr", "mcp", str(engine.path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        for line in lines:
+            process.stdin.write(line + "\n")
+        process.stdin.flush()
+        answers = []
+        while not any(each.get("id") == 2 for each in answers):
+            answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == ""
+        assert "Traceback" not in process.stderr.read()
+    assert answers[-1]["result"]["content"][0]["text"].startswith("No posts were found.")
+
+
+def test_without_an_engine_or_the_extra_nothing_is_served(tmp_path, engine, monkeypatch) -> None:
+    with pytest.raises(NotBuiltError, match="no search engine"):
+        engine_mcp.serve_tools(tmp_path)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(MissingExtraError, match=r"pyterrier-mathamr\[mcp\]"):
+        engine_mcp.make_server(engine)
