@@ -5,7 +5,7 @@
     graphs, vectors ──▶ alignment      the best match of each virtual node of the query, and its share of the score
                     ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
     table of an experiment ──▶ charts  differences by topic, speed against quality ┘
-    graph ──▶ graph_parts ──▶ tree_layout ──▶ graph_drawing ──▶ svg: a Picture, in the colours of palette
+    graph ──▶ graph_parts ──▶ graph_drawing ──▶ a Picture (SVG), painted with _common/drawing
     posts ──▶ rendering                formulas as MathML inside their sentences
     any retriever or scorer ──▶ scores Explanation: a score as the sum of its parts, as text and as HTML
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .errors import AlignmentError as AlignmentError
     from .errors import ChartError as ChartError
     from .errors import ExplainError as ExplainError
+    from .figures import Picture as Picture
     from .figures import save as save
     from .graph_drawing import draw_graph as draw_graph
     from .heatmap import draw_similarities as draw_similarities
@@ -32,6 +33,5 @@ if TYPE_CHECKING:
     from .scores import Explanation as Explanation
     from .scores import Part as Part
     from .scores import Reading as Reading
-    from .svg import Picture as Picture
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 from .errors import ChartError
 from .figures import new_figure
-from .palette import BETTER, WORSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

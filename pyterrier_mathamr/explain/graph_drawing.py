@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pyterrier_mathamr._common.drawing.palette import Paint, Palette, Theme, palette
+from pyterrier_mathamr._common.drawing.svg import Canvas, Picture, shortened, text_width
+from pyterrier_mathamr._common.drawing.tree_layout import Node, Placed, flow, spread
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .graph_parts import PartNode, parts_of
-from .palette import Paint, Palette, Theme, palette
-from .svg import Canvas, Picture, shortened, text_width
-from .tree_layout import Node, Placed, flow, spread
 
 _MARGIN, _PAD, _HEAD, _BETWEEN = 14.0, 10.0, 24.0, 8.0
 _GUTTER = 46.0  # between a sentence and its formulas

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr._common.drawing.svg import shortened
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 
 from .alignment import Embeddings, virtual_nodes
 from .errors import AlignmentError
 from .figures import new_figure
-from .svg import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

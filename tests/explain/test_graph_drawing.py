@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr._common.drawing.palette import Palette, palette
+from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
+from pyterrier_mathamr._common.drawing.tree_layout import ROW, Node, flow, spread
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save
 from pyterrier_mathamr.explain.graph_parts import parts_of
-from pyterrier_mathamr.explain.palette import Palette, palette
-from pyterrier_mathamr.explain.svg import Canvas, shortened, text_width
-from pyterrier_mathamr.explain.tree_layout import ROW, Node, flow, spread
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 
 NS = {"s": "http://www.w3.org/2000/svg"}
