@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
+
+from pyterrier_mathamr._common.drawing.palette import Theme
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 
 from .options import FILE, FOLDER, Command
 
@@ -21,23 +24,42 @@ def _drawn(forms: str) -> Callable[[Command], Command]:
     )
 
 
+_theme = click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+_FORMS = ".svg, or with the extra plots .png or .pdf"
+
+
 @click.group()
 def draw() -> None:
-    """Draw a graph, the scores between two posts, or the results of an experiment."""
+    """Draw a graph or a formula, the scores between two posts, or the results of an experiment."""
 
 
 @draw.command("graph")
 @click.argument("graph_store", type=FOLDER)
 @click.argument("id")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
-@_drawn("an .svg file")
-def graph_command(graph_store: Path, id: str, theme: Literal["light", "dark"], output: Path) -> None:
-    """Draw the MathAMR+ graph of post ID: its sentences, and beside them the trees of each formula."""
+@click.option("--sentence", type=int, multiple=True, help="Draw only this sentence, from 1; may be repeated.")
+@click.option("--formulas", type=click.Choice(FORMULA_MODES), default="both", show_default=True, help="Trees drawn.")
+@_theme
+@_drawn(_FORMS)
+def graph_command(
+    graph_store: Path, id: str, sentence: tuple[int, ...], formulas: FormulaMode, theme: Theme, output: Path
+) -> None:
+    """Draw the MathAMR+ graph of post ID: virtual nodes and sentences, and beside them the trees of each formula."""
     from pyterrier_mathamr.explain import draw_graph
     from pyterrier_mathamr.graph import GraphStore
 
-    picture = draw_graph(GraphStore(graph_store).get(id), theme=theme).save(output)
-    click.echo(f"{picture}")
+    graph = GraphStore(graph_store).get(id)
+    click.echo(f"{draw_graph(graph, theme=theme, formulas=formulas, sentences=sentence or None).save(output)}")
+
+
+@draw.command("formula")
+@click.argument("latex")
+@_theme
+@_drawn(_FORMS)
+def formula_command(latex: str, theme: Theme, output: Path) -> None:
+    """Draw a formula with its operator tree and its symbol layout tree."""
+    from pyterrier_mathamr.explain import draw_formula
+
+    click.echo(f"{draw_formula(latex, theme=theme).save(output)}")
 
 
 @draw.command("maxsim")

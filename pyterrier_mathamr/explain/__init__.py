@@ -5,7 +5,8 @@
     graphs, vectors ──▶ alignment      the best match of each virtual node of the query, and its share of the score
                     ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
     table of an experiment ──▶ charts  differences by topic, speed against quality ┘
-    graph ──▶ graph_parts ──▶ graph_drawing ──▶ a Picture (SVG), painted with _common/drawing
+    graph ──▶ graph_parts ──▶ graph_drawing   ┐ virtual nodes, sentences (paragraphs),      ┌ a Picture, painted with
+    formula ────────────────▶ formula_drawing ┘ formulas (formula_boxes, typesetting), key  └ _common/drawing
     posts ──▶ rendering                formulas as MathML inside their sentences
     any retriever or scorer ──▶ scores Explanation: a score as the sum of its parts, as text and as HTML
 """
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .errors import ExplainError as ExplainError
     from .figures import Picture as Picture
     from .figures import save as save
+    from .formula_drawing import draw_formula as draw_formula
     from .graph_drawing import draw_graph as draw_graph
     from .heatmap import draw_similarities as draw_similarities
     from .heatmap import similarities as similarities

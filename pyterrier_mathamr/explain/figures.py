@@ -40,7 +40,7 @@ def save(drawing: Figure | Picture, path: str | Path) -> Path:
 
     Args:
         drawing: the result of a function of this room.
-        path: the file, ``.svg``, or for figures also ``.png`` or ``.pdf``; its folder is created if necessary.
+        path: the file, ``.svg``, ``.png`` or ``.pdf``; its folder is created if necessary.
 
     Returns:
         The path.

@@ -2,16 +2,18 @@
 
 ::
 
-    154: 41 nodes, 2 sentences, 1 formula
-    ┌ joint ────────────────────────────────────────────────────────────────────────────────┐
-    │ multi-sentence                                                                        │
-    ├ sentence 1  Solve FORMULA_0 for me. ──────────────────────────────────────────────────┤
-    │ solve-01 ─┬─ :ARG0 ─ we                          ┌ FORMULA_0   x^2 = 2 ─────────────┐ │
-    │           └─ :ARG1 ─ FORMULA_0 ─────────────────▶│ OPT  eq ─┬─ SUP …   SLT x ─ = ─ 2 │ │
-    └───────────────────────────────────────────────────────────────────────────────────────┘
+    (document)                                 virtual node; its edges: the lines to the root of the AMR, to each
+    │ ┌──────────────────────────────────────  sentence and to each formula
+    ├▶│ multi-sentence
+    │ ├──────────────────────────────────────────────────────────────────────────────────────┐
+    ├▶│ (sentence 1)  Solve x² = 2 for me.                                                   │
+    │ │ ┌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┐           ┌╌╌ FORMULA_0   x² = 2 ╌╌╌ (formula 0) ╌┐◀─┤
+    │ │ ╎ solve-01 ─┬─ :ARG0 ─ you    ╎           ╎ OPT  = ─┬─ superscript …   SLT x = 2 ╎  │
+    │ │ ╎           └─ :ARG1 ─ FORMULA_0 ────────▶└╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┘  │
 
-A general graph layout (layers, springs) mixes formulas with text, and its lines cross from about 50 nodes on. A
-MathAMR+ graph is nearly a tree of known parts, so here each part has its own place, and no line crosses a node.
+A dashed frame stands for the edges of a virtual node: to every node inside. A general graph layout (layers, springs)
+mixes formulas with text, and its lines cross from about 50 nodes on. A MathAMR+ graph is nearly a tree of known parts,
+so here each part has its own place, and no line crosses a node.
 """
 
 from __future__ import annotations
@@ -19,213 +21,246 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import Paint, Palette, Theme, palette
+from pyterrier_mathamr._common.drawing.palette import Palette, Theme, palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, Picture, shortened, text_width
-from pyterrier_mathamr._common.drawing.tree_layout import Node, Placed, flow, spread
-from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr._common.drawing.tree_layout import Placed
+from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
+from pyterrier_mathamr.formula.drawing import symbol_node
+from pyterrier_mathamr.graph import MathAMRGraph, layout_of
 
+from .formula_boxes import HEAD, PAD, Box, formula_box, paint_box
+from .graph_key import key_of, paint_key
 from .graph_parts import PartNode, parts_of
+from .paragraphs import Paragraph, paint_paragraph, paragraph
 
-_MARGIN, _PAD, _HEAD, _BETWEEN = 14.0, 10.0, 24.0, 8.0
+_MARGIN, _BETWEEN, _RAIL = 14.0, 8.0, 24.0
 _GUTTER = 46.0  # between a sentence and its formulas
-_LEGEND = (("concept", "concept or constant"), ("placeholder", "formula"), ("opt", "operator tree (OPT)"),
-           ("slt", "symbol layout tree (SLT)"))  # fmt: skip
-_SCRIPTS = "dashed: a node drawn elsewhere · SLT edges: a above, b below, o over, u under, w within, e element"
+_FRAME = 7.0  # between the nodes of a sentence and the frame of its virtual node
+_NARROWEST = 700.0
+_DOCUMENT = "document"
 
 
 def draw_graph(
-    graph: MathAMRGraph, *, theme: Theme = "light", label_length: int = 32, formula_width: int = 520
+    graph: MathAMRGraph,
+    *,
+    theme: Theme = "light",
+    formulas: FormulaMode = "both",
+    sentences: Sequence[int] | None = None,
+    label_length: int = 32,
+    formula_width: int = 520,
 ) -> Picture:
-    """Draw a graph: sentence by sentence, the trees of each formula in a box beside it (MathAMR+, Figure 3.1).
+    """Draw a graph with its virtual nodes: sentence by sentence, formulas in boxes beside it (MathAMR+, Figure 3.1).
 
     Args:
-        graph: of a post or query. Texts and LaTeX are shown where it has them.
+        graph: of a post or query. Texts and formulas are shown where it has them.
         theme: ``light`` or ``dark`` background.
+        formulas: the trees that are drawn: ``both``, ``opt``, ``slt``, or ``none`` for the formulas alone.
+        sentences: the numbers of those that are drawn, from 1; by default all.
         label_length: longer labels are cut; pointing at a node shows the whole label.
         formula_width: width of a row of a symbol layout tree before it is broken, in pixels.
 
     Returns:
-        The picture. Its size grows with the number of nodes, the size of its text does not.
+        The picture. Its size grows with the number of nodes, the size of its text does not. Posts of more than a
+        hundred sentences are easier to read by parts (``sentences``) or without trees (``formulas="none"``).
 
     Raises:
-        ConfigError: there is no such theme; MissingPlaceholderError: a formula has no node.
+        ConfigError: an option has an unknown value, or there is no such sentence.
+        MissingPlaceholderError: a formula has no node.
     """
-    return _Drawing(graph, palette(theme), label_length, float(formula_width)).draw()
+    if formulas not in FORMULA_MODES:
+        raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
+    return _Drawing(graph, palette(theme), formulas, sentences, label_length, float(formula_width)).draw()
 
 
-class _Box(NamedTuple):
-    """The box of a formula."""
+class _Band(NamedTuple):
+    """A sentence, or with number -1 the nodes in no sentence, with the boxes of its formulas."""
 
     number: int
-    opt: Placed | None
-    slt: Placed | None
-    beside: bool
-    width: float
-    height: float
+    nodes: Sequence[TreeNode]
+    placed: Placed
+    places: Sequence[int]
+    boxes: Sequence[Box]
+    role: str
+    heading: Paragraph | None
+
+    @property
+    def lead(self) -> float:
+        """The room for the role of the root."""
+        return text_width(self.role) + 8 if self.role else 0.0
+
+    @property
+    def left(self) -> float:
+        """The width up to the boxes."""
+        return self.placed.width + self.lead + 2 * _FRAME + (_GUTTER if self.boxes else 0.0)
+
+    @property
+    def head(self) -> float:
+        """The height of the virtual node and the text, above the tree."""
+        return max(HEAD, self.heading.height) + _FRAME if self.heading else 0.0
+
+    @property
+    def middle(self) -> float:
+        """The height of the virtual node: of the first line of the text."""
+        return max(10.0, self.heading.first - 4) if self.heading else 10.0
+
+    @property
+    def height(self) -> float:
+        boxes = sum(box.height + _BETWEEN for box in self.boxes)
+        return self.head + max(self.placed.height + _FRAME, boxes) + 2 * PAD
 
 
 class _Drawing:
     """A drawing in progress: first the sizes of all parts, then the painting from top to bottom."""
 
-    def __init__(self, graph: MathAMRGraph, colours: Palette, label_length: int, formula_width: float) -> None:
-        self.graph, self.colours = graph, colours
+    def __init__(
+        self,
+        graph: MathAMRGraph,
+        colors: Palette,
+        formulas: FormulaMode,
+        sentences: Sequence[int] | None,
+        label_length: int,
+        formula_width: float,
+    ) -> None:
+        self.graph, self.colors, self.formulas = graph, colors, formulas
         self.label_length, self.formula_width = max(4, label_length), formula_width
-        self.parts = parts_of(graph)
+        self.parts, self.layout = parts_of(graph), layout_of(graph.amr, graph.n_formulas, graph.id)
+        count = len(self.parts.sentences)
+        self.sentences = list(range(count)) if sentences is None else [number - 1 for number in sentences]
+        if missing := [number + 1 for number in self.sentences if not 0 <= number < count]:
+            raise ConfigError("sentences", missing, f"numbers of sentences, 1 to {count}")
         self.canvas = Canvas()
 
     def draw(self) -> Picture:
-        """Paint title, legend, the joint part and each sentence."""
-        parts = self.parts
-        bands = [part for part in (parts.joint, *parts.sentences) if part]
-        trees = [self._spread(part) for part in bands]
-        boxes = [[self._box(node.formula) for node in part if node.formula >= 0] for part in bands]
-        boxed = max((box.width for found in boxes for box in found), default=0.0)
-        left = max(
-            tree.width + self._lead(part) + (_GUTTER if found else 0)
-            for part, tree, found in zip(bands, trees, boxes, strict=True)
-        )
+        """Paint title, key, the virtual node of the document, the joint part and each sentence."""
+        bands = [self._band(-1, self.parts.joint)] if self.parts.joint else []
+        bands += [self._band(number, self.parts.sentences[number]) for number in self.sentences]
+        self.left = max((band.left for band in bands if band.boxes), default=0.0)
+        boxed = max((self.left + box.width for band in bands for box in band.boxes), default=0.0)
         title = self._title()
-        width = max(left + boxed + 2 * _PAD, text_width(title, 14), text_width(_SCRIPTS), 620.0) + 2 * _MARGIN
-        top = self._header(title)
-        for index, (part, tree, found) in enumerate(zip(bands, trees, boxes, strict=True)):
-            heading = self._heading(index - len(bands) + len(parts.sentences))
-            height = max(tree.height, sum(box.height + _BETWEEN for box in found) - _BETWEEN) + 2 * _PAD
-            height += _HEAD if heading else 0.0
-            self.canvas.panel(
-                _MARGIN, top, width - 2 * _MARGIN, height, self.colours.panel, self.colours.panel, "sentence"
-            )
-            if heading:
-                room = int((width - 2 * _MARGIN - 2 * _PAD) / text_width("m"))
-                self._text(_MARGIN + _PAD, top + 17, shortened(heading, room), title=heading, strong=True)
-            inner = top + _PAD + (_HEAD if heading else 0.0)
-            self._band(part, tree, found, inner, _MARGIN + _PAD + left)
-            top += height + _BETWEEN
-        return self.canvas.picture(width, top + _MARGIN - _BETWEEN, self.colours.ground, title)
+        rail = _RAIL if boxed else 0.0
+        inner = max([boxed, *(band.left for band in bands)]) + 2 * PAD
+        width = max(inner + _RAIL + rail, text_width(title, 14), _NARROWEST) + 2 * _MARGIN
+        self.canvas.text(_MARGIN, 26, title, self.colors.text, strong=True, size=14)
+        drawn = [node for band in bands for node in band.nodes]
+        drawn += [node for band in bands for box in band.boxes for tree in box.trees for node in tree.nodes]
+        start = paint_key(self.canvas, key_of(drawn), _MARGIN, 38.0, width - 2 * _MARGIN, self.colors) + 8
+        tops = [start + 20.0]
+        for band in bands:
+            tops.append(tops[-1] + band.height + _BETWEEN)
+        inner = width - 2 * _MARGIN - _RAIL - rail
+        for band, top in zip(bands, tops, strict=False):
+            fill = self.colors.panel
+            self.canvas.panel(_MARGIN + _RAIL, top, inner, band.height, fill, fill, "sentence")
+        self._document(bands, tops, start, width - _MARGIN - 8)
+        for band, top in zip(bands, tops, strict=False):
+            self._paint(band, _MARGIN + _RAIL + PAD, top + PAD)
+        return self.canvas.picture(width, tops[-1] + _MARGIN - _BETWEEN, self.colors.ground, title)
 
     def _title(self) -> str:
-        graph = self.graph
-        counts = [
-            (len(graph.amr.labels), "node"),
-            (len(self.parts.sentences), "sentence"),
-            (graph.n_formulas, "formula"),
-        ]
+        graph, count = self.graph, len(self.parts.sentences)
+        counts = [(len(graph.amr.labels), "node"), (count, "sentence"), (graph.n_formulas, "formula")]
         listed = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
-        return f"{graph.id or 'graph'}: {listed}"
+        shown = "" if len(self.sentences) == count else f"; {len(self.sentences)} of the sentences shown"
+        return f"{graph.id or 'graph'}: {listed}{shown}"
 
-    def _heading(self, number: int) -> str:
-        """Name a sentence; the joint, which has a negative number, has no heading."""
+    def _band(self, number: int, part: Sequence[PartNode]) -> _Band:
+        """Measure a sentence and the boxes of its formulas."""
+        nodes = [self._node(node) for node in part]
+        found = [(i, node.formula) for i, node in enumerate(part) if node.formula >= 0]
+        boxes = [self._box(formula) for _, formula in found]
+        band = _Band(number, nodes, placed_tree(nodes), [i for i, _ in found], boxes, part[0].role, None)
         if number < 0:
-            return ""
+            return band
         texts = self.graph.sentence_texts
-        return f"sentence {number + 1}: {texts[number]}" if number < len(texts) else f"sentence {number + 1}"
+        wide = band.left + max((box.width for box in boxes), default=0.0)
+        room = max(wide, _NARROWEST - 2 * _RAIL) - text_width(f"sentence {number + 1}") - 2 * PAD - 26
+        text = texts[number] if number < len(texts) else ""
+        return band._replace(heading=paragraph(text, self.graph.latex, room, lines=3))
 
-    def _header(self, title: str) -> float:
-        self._text(_MARGIN, 26, title, strong=True, size=14)
-        x = _MARGIN
-        for kind, meaning in _LEGEND:
-            paint: Paint = getattr(self.colours, kind)
-            self.canvas.panel(x, 38, 14, 12, paint.fill, paint.border, "legend")
-            self._text(x + 20, 48, meaning)
-            x += 20 + text_width(meaning) + 22
-        self.canvas.text(_MARGIN, 66, _SCRIPTS, self.colours.quiet)
-        return 76.0
+    def _node(self, node: PartNode) -> TreeNode:
+        kind = "placeholder" if node.formula >= 0 else "concept"
+        label = shortened(node.label, self.label_length) or "·"
+        return TreeNode(label, node.parent, node.role if node.parent >= 0 else "", node.full, kind, again=node.again)
 
-    def _lead(self, part: Sequence[PartNode]) -> float:
-        """The room for the role of a sentence's root."""
-        return text_width(part[0].role) + 8 if part[0].role else 0.0
-
-    def _spread(self, part: Sequence[PartNode]) -> Placed:
-        return spread([Node(self._shown(node), node.parent, self._role(node)) for node in part])
-
-    def _box(self, number: int) -> _Box:
+    def _box(self, number: int) -> Box:
         opt, slt = self.parts.opts[number], self.parts.slts[number]
-        placed_opt = self._spread(opt) if opt else None
-        placed_slt = (
-            flow([Node(self._shown(node), node.parent, self._role(node)) for node in slt], self.formula_width)
-            if slt
-            else None
+        shown = (opt if self.formulas in ("both", "opt") else (), slt if self.formulas in ("both", "slt") else ())
+        hidden = len(opt) + len(slt) - sum(map(len, shown))
+        return formula_box(
+            f"FORMULA_{number}",
+            self.graph.latex[number] if number < len(self.graph.latex) else self.graph.formula_ids[number],
+            self._symbols("opt", shown[0]),
+            self._symbols("slt", shown[1]),
+            self.formula_width,
+            virtual=f"formula {number}",
+            edges=sum(not node.again for node in (*opt, *slt)) or 1,
+            note=f"{hidden} nodes of trees not shown" if hidden else "",
         )
-        trees = [tree for tree in (placed_opt, placed_slt) if tree]
-        label = text_width("OPT ") + 4
-        side_by_side = sum(tree.width + label + 18 for tree in trees)
-        beside = side_by_side <= self.formula_width
-        width = side_by_side if beside else max(tree.width + label for tree in trees)
-        high = max((tree.height for tree in trees), default=0.0) if beside else sum(tree.height + 6 for tree in trees)
-        width = max(width, text_width(f"FORMULA_{number} ") + min(self.formula_width, text_width(self._latex(number))))
-        return _Box(number, placed_opt, placed_slt, beside, width + 2 * _PAD, high + _HEAD + _PAD)
 
-    def _latex(self, number: int) -> str:
-        return self.graph.latex[number] if number < len(self.graph.latex) else self.graph.formula_ids[number]
+    def _symbols(self, kind: str, part: Sequence[PartNode]) -> list[TreeNode]:
+        return [
+            symbol_node(node.label, node.full, node.parent, node.role, kind, self.label_length, again=node.again)
+            for node in part
+        ]
 
-    def _shown(self, node: PartNode) -> str:
-        return shortened(node.label, self.label_length) or "·"
+    def _document(self, bands: Sequence[_Band], tops: Sequence[float], start: float, right: float) -> None:
+        """Paint the document's virtual node and its edges: on the left to sentences and root, on the right to boxes."""
+        left, inside = _MARGIN + 8, _MARGIN + _RAIL + PAD
+        ends, boxes = [], []
+        for band, top in zip(bands, tops, strict=False):
+            if band.number >= 0:
+                ends.append((top + PAD + band.middle, inside))
+            if band is bands[0] and (band.number < 0 or (not self.parts.joint and not band.number)):
+                ends.append((top + PAD + band.head + band.placed.y[0], inside + band.lead + _FRAME))
+            y = top + PAD + band.head
+            for box in band.boxes:
+                boxes.append((y + box.head / 2, inside + self.left + box.width))
+                y += box.height + _BETWEEN
+        paths = [f"M{left:.1f} {start:.1f}V{y:.1f}H{x:.1f}" for y, x in ends]
+        paths += [f"M{left:.1f} {start:.1f}H{right:.1f}V{y:.1f}H{x:.1f}" for y, x in boxes]
+        for path in paths:
+            self.canvas.line(path, self.colors.virtual.border, "virtual")
+        told = f"virtual node of the document: :virtual_document to {len(paths)} of the drawn nodes"
+        wide = text_width(_DOCUMENT) + 16
+        self.canvas.chip(_MARGIN, start, wide, _DOCUMENT, self.colors.virtual, told, marks="virtual round strong")
 
-    @staticmethod
-    def _role(node: PartNode) -> str:
-        """Return the edge label that is shown: ``n`` for ``:slt-n``, as the layout knows it."""
-        return node.role.removeprefix(":slt-") if node.parent >= 0 else ""
-
-    def _band(self, part: Sequence[PartNode], tree: Placed, boxes: Sequence[_Box], top: float, right: float) -> None:
-        """Paint a sentence, the boxes of its formulas, and a line from each placeholder to its box.
+    def _paint(self, band: _Band, x: float, top: float) -> None:
+        """Paint a sentence, its virtual node with the frame, the boxes, and a line from each placeholder to its box.
 
         Boxes are mostly below their placeholders; the first line turns last, so these lines do not cross.
         """
-        lead = self._lead(part)
-        if part[0].role:
-            self.canvas.text(_MARGIN + _PAD, top + tree.y[0] + 4, part[0].role, self.colours.quiet)
-        left = _MARGIN + _PAD + lead
-        y = top
-        places = [node for node, found in enumerate(part) if found.formula >= 0]
-        for lane, (node, box) in enumerate(zip(places, boxes, strict=True)):
-            start, row, middle = left + tree.x[node] + tree.widths[node], top + tree.y[node], y + _HEAD / 2
-            turn = right - 8 - lane * min(5.0, (_GUTTER - 16) / len(boxes))
-            path = f"M{start:.1f} {row:.1f}H{turn:.1f}V{middle:.1f}H{right:.1f}"
-            self.canvas.line(path, self.colours.placeholder.border, "link")
+        colors = self.colors
+        left, tree_top = x + band.lead + _FRAME, top + band.head
+        if band.heading is not None:
+            self._sentence(band, band.heading, x, top)
+        if band.role:
+            self.canvas.text(x, tree_top + band.placed.y[0] + 4, band.role, colors.quiet)
+        right, y = x + self.left, top + band.head
+        for lane, (node, box) in enumerate(zip(band.places, band.boxes, strict=True)):
+            start, row = left + band.placed.x[node] + band.placed.widths[node], tree_top + band.placed.y[node]
+            turn = right - 8 - lane * min(5.0, (_GUTTER - 24) / len(band.boxes))
+            path = f"M{start:.1f} {row:.1f}H{turn:.1f}V{y + box.head / 2:.1f}H{right:.1f}"
+            self.canvas.line(path, colors.placeholder.border, "link")
             y += box.height + _BETWEEN
-        self._tree(part, tree, left, top, "concept")
-        y = top
-        for box in boxes:
-            self._formula(box, right, y)
+        paint_tree(self.canvas, band.nodes, band.placed, left, tree_top, colors)
+        y = top + band.head
+        for box in band.boxes:
+            paint_box(self.canvas, box, right, y, colors)
             y += box.height + _BETWEEN
 
-    def _formula(self, box: _Box, x: float, y: float) -> None:
-        """Paint the box of a formula."""
-        colours, name = self.colours, f"FORMULA_{box.number}"
-        self.canvas.panel(x, y, box.width, box.height, colours.ground, colours.placeholder.border, "formula")
-        self._text(x + _PAD, y + 16, name, strong=True)
-        latex, after = self._latex(box.number), text_width(name + "  ")
-        room = int((box.width - 2 * _PAD - after) / text_width("m"))
-        if latex and room > 1:
-            self._text(x + _PAD + after, y + 16, shortened(latex, room), title=latex)
-        left, top = x + _PAD, y + _HEAD
-        for kind, tree, part in (("opt", box.opt, self.parts.opts), ("slt", box.slt, self.parts.slts)):
-            if tree is None:
-                continue
-            self.canvas.text(left, top + tree.y[0] + 4, kind.upper(), colours.quiet)
-            label = text_width("OPT ") + 4
-            self._tree(part[box.number], tree, left + label, top, kind)
-            if box.beside:
-                left += tree.width + label + 18
-            else:
-                top += tree.height + 6
-
-    def _tree(self, part: Sequence[PartNode], tree: Placed, x: float, y: float, kind: str) -> None:
-        """Paint a tree of one kind of nodes: lines, edge labels, then the nodes on them."""
-        colours = self.colours
-        for points in tree.lines:
-            pairs = zip(points[::2], points[1::2], strict=True)
-            self.canvas.line("M" + "L".join(f"{x + a:.1f} {y + b:.1f}" for a, b in pairs), colours.line)
-        for node, place in zip(part, tree.roles, strict=True):
-            if place and self._role(node):
-                self.canvas.text(x + place[0], y + place[1], self._role(node), colours.quiet, size=9)
-        for i, node in enumerate(part):
-            paint: Paint = getattr(colours, "placeholder" if node.formula >= 0 else kind)
-            marks = "placeholder strong" if node.formula >= 0 else kind if kind == "slt" else f"{kind} round"
-            if node.again:
-                paint, marks = Paint(colours.panel, paint.border, colours.text), f"{marks} dashed"
-            self.canvas.chip(
-                x + tree.x[i], y + tree.y[i], tree.widths[i], self._shown(node), paint, node.full, marks=marks
-            )
-
-    def _text(self, x: float, y: float, text: str, *, title: str = "", strong: bool = False, size: int = 11) -> None:
-        self.canvas.text(x, y, text, self.colours.text, title=title, strong=strong, size=size)
+    def _sentence(self, band: _Band, heading: Paragraph, x: float, top: float) -> None:
+        """Paint the virtual node of a sentence, its text, and the frame around the nodes that it is joined to."""
+        name, colors = f"sentence {band.number + 1}", self.colors
+        edges = self.layout.sentences[band.number]
+        told = f"virtual node of {name}: :virtual_sentence to {len(edges)} node{'' if len(edges) == 1 else 's'}"
+        wide = text_width(name) + 16
+        frame = (x + band.lead, top + band.head - 4, band.placed.width + 2 * _FRAME, band.placed.height + 8)
+        self.canvas.panel(*frame, "none", colors.virtual.border, "members dashed")
+        self.canvas.chip(x, top + band.middle, wide, name, colors.virtual, told, marks="virtual round strong")
+        stem = max(x + 12, x + band.lead + 8)
+        self.canvas.line(f"M{stem:.1f} {top + band.middle + 8:.1f}V{frame[1]:.1f}", colors.virtual.border, "stem")
+        paint_paragraph(
+            self.canvas, heading, x + wide + 10, top + band.middle + 4 - heading.first, colors.text, strong=True
+        )

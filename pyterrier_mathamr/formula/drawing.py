@@ -5,53 +5,71 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
+from pyterrier_mathamr._common.drawing.palette import palette
+from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
+from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
+
+from .labels import TYPES, readable
+
 if TYPE_CHECKING:
     from .tree import FormulaTree
 
-_COLUMN, _ROW, _CHARACTER = 34, 46, 8  # pixels between leaves, between levels, and for each character of a label
 _LARGEST = 400  # nodes; a larger tree is shown as text
 _DEEPEST = 60  # levels indented; deeper ones stay in the same column, or a chain would fill a square
-
-
-def _depths(tree: FormulaTree) -> list[int]:
-    """Compute the depth of each node."""
-    depths = [0] * len(tree.nodes)
-    for parent, child, _ in tree.edges:
-        depths[child] = depths[parent] + 1
-    return depths
+_WIDTH = 640.0  # of a row of symbols
+_LABEL = 32  # characters
+_MARGIN = 10.0
 
 
 def indented(tree: FormulaTree) -> str:
     """Write a tree with one node a line, two blanks a level, its edge label before each node."""
-    labels = {child: f"{label} " for _, child, label in tree.edges}
-    rows = zip(_depths(tree), tree.nodes, strict=True)
-    return "\n".join("  " * min(depth, _DEEPEST) + labels.get(i, "") + node for i, (depth, node) in enumerate(rows))
+    depths, labels = [0] * len(tree.nodes), [""] * len(tree.nodes)
+    for parent, child, label in tree.edges:
+        depths[child], labels[child] = depths[parent] + 1, f"{label} "
+    rows = zip(depths, labels, tree.nodes, strict=True)
+    return "\n".join("  " * min(depth, _DEEPEST) + label + node for depth, label, node in rows)
+
+
+def symbol_node(
+    label: str, title: str, parent: int, role: str, kind: str, length: int = _LABEL, *, again: bool = False
+) -> TreeNode:
+    """Make a symbol of a formula tree a node to be painted.
+
+    Args:
+        label: such as ``V!x``; with a variable before it (``o / V!x``) where the symbol is mentioned elsewhere.
+        title: told on demand.
+        parent: index of its parent, -1 for the root.
+        role: of the edge from its parent, as in graphs (``:slt-n``, ``:op0``).
+        kind: ``opt`` or ``slt``.
+        length: longer labels are cut.
+        again: whether it only mentions a node.
+    """
+    variable, slash, name = label.rpartition(" / ")
+    letter, text = readable(name)
+    shown = shortened(f"{variable}{slash}{text}", length) or "·"
+    edge = role.removeprefix(":slt-").removeprefix(":op") if parent >= 0 else ""
+    return TreeNode(shown, parent, edge, title, kind, letter, again)
+
+
+def tree_nodes(tree: FormulaTree, kind: str) -> list[TreeNode]:
+    """Make all symbols of a tree nodes to be painted."""
+    edges = {child: (parent, label) for parent, child, label in tree.edges}
+    numbered = ((label, *edges.get(i, (-1, ""))) for i, label in enumerate(tree.nodes))
+    return [symbol_node(label, label, parent, role, kind) for label, parent, role in numbered]
 
 
 def drawing(tree: FormulaTree) -> str:
     """Draw a tree as a self-contained SVG picture; a very large tree is returned as text."""
-    if len(tree.nodes) > _LARGEST:
+    if not 0 < len(tree.nodes) <= _LARGEST:
         return f"<pre>{html.escape(indented(tree))}</pre>"
-    depths, across = _depths(tree), [0.0] * len(tree.nodes)
-    below: list[list[int]] = [[child for _, child in edges] for edges in tree.children()]
-    width = 0.0
-    for node in reversed(range(len(tree.nodes))):  # from the right: children lie before their parent
-        if below[node]:
-            across[node] = (across[below[node][0]] + across[below[node][-1]]) / 2
-        else:
-            across[node] = width
-            width += max(_COLUMN, _CHARACTER * len(tree.nodes[node]) + 12)
-    x = [width - a for a in across]
-    y = [_ROW * depth + 24 for depth in depths]
-    parts = [
-        f'<line x1="{x[p]:.0f}" y1="{y[p] + 6}" x2="{x[c]:.0f}" y2="{y[c] - 16}" stroke="#999"/>'
-        f'<text x="{(x[p] + x[c]) / 2:.0f}" y="{(y[p] + y[c]) / 2:.0f}" font-size="10" fill="#777">'
-        f"{html.escape(label)}</text>"
-        for p, c, label in tree.edges
-    ]
-    parts += [
-        f'<text x="{x[i]:.0f}" y="{y[i]}" text-anchor="middle" font-size="14">{html.escape(label)}</text>'
-        for i, label in enumerate(tree.nodes)
-    ]
-    size = f'width="{width + _COLUMN:.0f}" height="{max(y, default=0) + 20}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="serif">{"".join(parts)}</svg>'
+    colors, kind = palette("light"), "slt" if tree.is_slt else "opt"
+    nodes = tree_nodes(tree, kind)
+    placed = placed_tree(nodes, _WIDTH if kind == "slt" else None)
+    canvas = Canvas()
+    paint_tree(canvas, nodes, placed, _MARGIN, _MARGIN, colors)
+    y, width = placed.height + 2 * _MARGIN, placed.width
+    for letter in dict.fromkeys(node.letter for node in nodes if node.letter):
+        y += 16
+        canvas.text(_MARGIN, y, f"{letter}  {TYPES[letter]}", colors.quiet)
+        width = max(width, text_width(f"{letter}  {TYPES[letter]}"))
+    return canvas.picture(width + 2 * _MARGIN, y + _MARGIN, colors.ground, f"{kind.upper()}: {tree.source}").svg

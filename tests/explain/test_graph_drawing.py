@@ -14,7 +14,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save
 from pyterrier_mathamr.explain.graph_parts import parts_of
-from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, layout_of
+from pyterrier_mathamr.graph.virtual_nodes import virtual_part
 
 NS = {"s": "http://www.w3.org/2000/svg"}
 TEXT = """(m / multi-sentence
@@ -31,11 +32,22 @@ GRAPH = MathAMRGraph(
 def nodes(picture: Picture, kind: str) -> list[str]:
     """What stands in the nodes of a kind, in writing order."""
     found = ET.fromstring(picture.svg).findall(".//s:g", NS)
-    return ["".join(g.find("s:text", NS).itertext()) for g in found if kind in g.get("class", "").split()]  # type: ignore[union-attr]
+    return [" ".join(str(t.text) for t in g.findall("s:text", NS)) for g in found if kind in g.get("class", "").split()]
 
 
 def words(picture: Picture) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(picture.svg).findall("s:text", NS)]
+
+
+def formulas(picture: Picture) -> list[str]:
+    """The LaTeX of the formulas that are drawn as outlines."""
+    found = ET.fromstring(picture.svg).findall("s:g[@class='outlines']/s:title", NS)
+    return [str(title.text) for title in found]
+
+
+def rectangle(rect: ET.Element) -> tuple[float, float, float, float]:
+    left, top, width, height = (float(rect.get(name, "")) for name in ("x", "y", "width", "height"))
+    return left, top, left + width, top + height
 
 
 def graph_of(text: str) -> MathAMRGraph:
@@ -48,17 +60,17 @@ def test_each_node_is_drawn_once_and_a_second_mention_as_a_dashed_leaf() -> None
     assert nodes(picture, "concept") == ["multi-sentence", "solve-01", "w / we", "know-01", "-", "w / we"]
     assert nodes(picture, "placeholder") == ["FORMULA_1", "FORMULA_0"]
     assert nodes(picture, "dashed") == ["w / we"]
-    assert nodes(picture, "opt") == ["U!eq", "V!x", "N!2"]
-    assert nodes(picture, "slt") == ["V!x", "N!2", "=", "N!2"]
+    assert nodes(picture, "opt") == ["U =", "V x", "N 2"]
+    assert nodes(picture, "slt") == ["V x", "N 2", "=", "N 2"]
 
 
 def test_each_formula_has_a_box_with_its_latex_and_each_sentence_a_heading() -> None:
     picture = draw_graph(GRAPH)
     drawn = ET.fromstring(picture.svg)
-    assert len(drawn.findall(".//s:rect[@class='formula']", NS)) == 2
+    assert len(drawn.findall(".//s:rect[@class='formula dashed']", NS)) == 2
     assert len(drawn.findall(".//s:path[@class='link']", NS)) == 2
-    for text in ("sentence 1: Solve FORMULA_0.", "sentence 2: We <do> & know", "x<2", ":snt2"):
-        assert any(text in word for word in words(picture))
+    assert formulas(picture) == ["y", "x<2", "x<2"], "in both boxes and in the sentence"
+    assert " ".join(words(picture)).count("We <do> & know :snt2") == 1
     assert "154: 14 nodes, 2 sentences, 2 formulas" in words(picture)
 
 
@@ -68,11 +80,18 @@ def test_labels_cannot_break_out_of_the_picture() -> None:
     picture = draw_graph(graph)
     assert "<script>" not in picture.svg
     assert any("<script>" in word for word in words(picture)), "it is shown as text"
+    assert {element.tag.rpartition("}")[2] for element in ET.fromstring(picture.svg).iter()} <= {
+        "svg", "title", "defs", "rect", "g", "text", "tspan", "path", "use"
+    }  # fmt: skip
 
 
 def test_a_picture_needs_nothing_from_outside() -> None:
-    without_namespace = draw_graph(GRAPH).svg.replace('xmlns="http://www.w3.org/2000/svg"', "")
-    assert not re.search(r"https?:|href|@import|url\(|<script|<image", without_namespace)
+    picture = draw_graph(GRAPH)
+    without_namespace = picture.svg.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not re.search(r"https?:|href=\"[^#]|@import|url\(|<script|<image|<style", without_namespace)
+    used = set(re.findall('href="#([^"]*)"', picture.svg))
+    assert used
+    assert used == set(re.findall('<path id="([^"]*)"', picture.svg)), "each outline that is used, and no other"
 
 
 def test_a_long_label_is_cut_and_told_whole_on_demand() -> None:
@@ -91,15 +110,12 @@ def test_no_two_nodes_of_a_real_post_overlap_and_all_lie_in_the_picture() -> Non
     )
     assert len(graph.amr.labels) > 200
     picture = draw_graph(graph)
-    boxes = []
-    for rect in ET.fromstring(picture.svg).findall(".//s:g/s:rect", NS):
-        left, top = float(rect.get("x", "")), float(rect.get("y", ""))
-        right, bottom = left + float(rect.get("width", "")), top + float(rect.get("height", ""))
+    boxes = [rectangle(rect) for rect in ET.fromstring(picture.svg).findall(".//s:g[@class]/s:rect", NS)]
+    for left, top, right, bottom in boxes:
         assert left >= 0
         assert top >= 0
         assert right <= picture.width
         assert bottom <= picture.height
-        boxes.append((left, top, right, bottom))
     assert len(boxes) >= len(graph.amr.labels)
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
@@ -140,6 +156,61 @@ def test_every_node_is_in_one_part() -> None:
     assert [len(part) for part in parts.opts] == [3, 0]
 
 
+def test_virtual_nodes_are_drawn_with_all_their_edges() -> None:
+    layout = layout_of(GRAPH.amr, 2)
+    edges = virtual_part(layout, "both", "hierarchy", "none").edges
+    picture = draw_graph(GRAPH)
+    root = ET.fromstring(picture.svg)
+    assert nodes(picture, "virtual") == ["document", "formula 1", "sentence 1", "formula 0", "sentence 2"]
+    lines = root.findall("s:path[@class='virtual']", NS)
+    assert len(lines) == sum(role == ":virtual_document" for _, role, _ in edges), "one to each of its neighbors"
+    told = [str(g.find("s:title", NS).text) for g in root.findall("s:g", NS) if "virtual" in g.get("class", "")]  # type: ignore[union-attr]
+    counted = [int(found[1]) for text in told if (found := re.search(r":virtual_(?:sentence|formula) to (\d+)", text))]
+    assert sum(counted) == sum(role != ":virtual_document" for _, role, _ in edges)
+
+
+def test_the_frame_of_a_virtual_node_holds_its_nodes_and_no_other() -> None:
+    root = ET.fromstring(draw_graph(GRAPH).svg)
+    frames = [rectangle(rect) for rect in root.findall("s:rect[@class='members dashed']", NS)]
+    chips = {
+        kind: [rectangle(g.find("s:rect", NS)) for g in root.findall("s:g", NS) if kind in g.get("class", "").split()]  # type: ignore[arg-type]
+        for kind in ("concept", "placeholder", "opt")
+    }
+    inside = [[inner for inner in chips["concept"] + chips["placeholder"] if within(inner, frame)] for frame in frames]
+    assert [len(found) for found in inside] == [3, 3], "sentence 2 mentions a node of sentence 1"
+    assert not any(within(inner, frame) for inner in chips["opt"] for frame in frames)
+    boxes = [rectangle(rect) for rect in root.findall("s:rect[@class='formula dashed']", NS)]
+    assert [sum(within(inner, box) for inner in chips["opt"]) for box in boxes] == [0, 3]
+
+
+def within(inner: tuple[float, ...], outer: tuple[float, ...]) -> bool:
+    return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
+
+
+def test_the_key_explains_what_the_drawing_has_and_nothing_else() -> None:
+    key = " ".join(words(draw_graph(GRAPH))[1:])
+    for meaning in ("V variable", "N number", "U operator, operands in any order", "edge a above", "drawn elsewhere"):
+        assert meaning in key
+    for absent in ("function", "not understood", "matrix", "within"):
+        assert absent not in key
+    assert "symbol layout tree" not in " ".join(words(draw_graph(GRAPH, formulas="opt")))
+
+
+def test_a_large_post_is_drawn_by_sentences_or_without_trees() -> None:
+    second = draw_graph(GRAPH, sentences=[2])
+    assert nodes(second, "concept") == ["multi-sentence", "know-01", "-", "w / we"]
+    assert "1 of the sentences shown" in words(second)[0]
+    bare = draw_graph(GRAPH, formulas="none")
+    assert not nodes(bare, "opt")
+    assert not nodes(bare, "slt")
+    assert "7 nodes of trees not shown" in words(bare)
+    assert bare.height < draw_graph(GRAPH).height
+    with pytest.raises(ConfigError, match="1 to 2"):
+        draw_graph(GRAPH, sentences=[3])
+    with pytest.raises(ConfigError, match="'slt'"):
+        draw_graph(GRAPH, formulas="all")  # type: ignore[arg-type]
+
+
 def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
@@ -148,7 +219,8 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("colours", [palette("light"), palette("dark")], ids=["light", "dark"])
 def test_text_stands_out_from_its_ground(colours: Palette) -> None:
-    pairs = [(paint.fill, paint.text) for paint in (colours.concept, colours.placeholder, colours.opt, colours.slt)]
+    kinds = (colours.concept, colours.placeholder, colours.opt, colours.slt, colours.virtual)
+    pairs = [(paint.fill, paint.text) for paint in kinds]
     pairs += [(ground, text) for ground in (colours.ground, colours.panel) for text in (colours.text, colours.quiet)]
     for ground, text in pairs:
         lower, higher = sorted((luminance(ground), luminance(text)))

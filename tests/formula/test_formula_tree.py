@@ -1,8 +1,10 @@
 import pickle
+import xml.etree.ElementTree as ET
 
 import pytest
 
 from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula.labels import readable
 
 # x^2+1: x carries 2 above; then +, then 1
 SLT = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
@@ -77,10 +79,19 @@ def test_a_tree_prints_one_node_a_line_with_its_edge():
 
 
 def test_the_drawing_names_every_label_escaped():
-    picture = FormulaTree(("<", "N!1"), ((0, 1, "n"),))._repr_html_()
-    assert picture.startswith("<svg")
-    assert "&lt;</text>" in picture
-    assert "N!1</text>" in picture
+    picture = FormulaTree(("<", "N!1", "&comma;"), ((0, 1, "n"), (1, 2, "n")))._repr_html_()
+    shown = [text.text for text in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in shown if text != "n"] == ["<", "N", "1", ",", "N  number"]
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [("V!𝑥", "V x"), ("V!𝛼", "V α"), ("V!ℝ", "V ℝ"), ("U!eq", "U ="), ("O!SUP", "O superscript"), ("M!L-3", "M list 3"),
+     ("M!M-2x3", "M matrix 2×3"), ("M!(&rsqb;1x2", "M (] 1×2"), ("&comma;", " ,"), ("!", " !"), ("=", " ="),
+     ("+!O!SUB", "+ subscript"), ("F!ln", "F ln"), ("N!", "N "), ("", " "), ("Q!x", " Q!x")],
+)  # fmt: skip
+def test_labels_are_shown_for_people(label, shown):
+    assert " ".join(readable(label)) == shown
 
 
 def test_repr_rebuilds_and_source_is_not_compared():

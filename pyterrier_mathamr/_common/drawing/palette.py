@@ -40,6 +40,7 @@ class Palette:
         placeholder: of formulas in a sentence.
         opt: of operator trees.
         slt: of symbol layout trees.
+        virtual: of virtual nodes and their edges: the inverse of the ground.
     """
 
     ground: str
@@ -51,6 +52,7 @@ class Palette:
     placeholder: Paint
     opt: Paint
     slt: Paint
+    virtual: Paint
 
 
 _PALETTES = {
@@ -64,6 +66,7 @@ _PALETTES = {
         placeholder=Paint("#E69F00", "#8a5f00", "#1a1200"),
         opt=Paint("#d6f2e8", "#009E73", "#06332a"),
         slt=Paint("#f7e3ee", "#b0608c", "#45132f"),
+        virtual=Paint("#2f3640", "#2f3640", "#ffffff"),
     ),
     "dark": Palette(
         ground="#14171b",
@@ -75,6 +78,7 @@ _PALETTES = {
         placeholder=Paint("#E69F00", "#ffcf66", "#1a1200"),
         opt=Paint("#0a4235", "#2fc79c", "#dcfaf0"),
         slt=Paint("#54233f", "#e39ac2", "#fde8f3"),
+        virtual=Paint("#e6eaee", "#e6eaee", "#14171b"),
     ),
 }
 
