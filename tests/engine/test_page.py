@@ -59,6 +59,8 @@ def test_formulas_previews_posts_and_graphs_are_answered(client) -> None:
     graph = client.get("/api/graph/gauss.svg")
     assert graph.headers["content-type"].startswith("image/svg+xml")
     assert graph.text.startswith("<svg")
+    assert client.get("/api/graph/gauss.svg?sentence=1").text.startswith("<svg")
+    assert client.get("/api/graph/gauss.svg?sentence=99").status_code == 400
 
 
 def test_what_a_person_wrote_is_never_html(tmp_path) -> None:

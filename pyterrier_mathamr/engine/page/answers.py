@@ -14,6 +14,8 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.drawing.palette import Theme
+from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, marked_html
 from pyterrier_mathamr.explain import draw_graph
@@ -24,6 +26,7 @@ SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "matha
 """The systems that can be shown: name on the command line to name on the page."""
 
 _EXAMPLES = 4
+_LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 
 
 class Answers:
@@ -89,9 +92,14 @@ class Answers:
         """A whole post."""
         return {"docno": docno, "html": post_html(self.engine.post(docno))}
 
-    def graph(self, docno: str, theme: str = "light") -> str:
-        """The drawing of a post's graph, as SVG."""
-        return draw_graph(self.engine.graph(docno), theme="dark" if theme == "dark" else "light").svg
+    def graph(self, docno: str, theme: str = "light", sentence: str = "") -> str:
+        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees."""
+        graph = self.engine.graph(docno)
+        large = len(graph.amr.labels) > _LARGE_GRAPH
+        chosen = [int(sentence)] if sentence.isdecimal() else range(1, min(graph.n_sentences, _DRAWN) + 1)
+        formulas: FormulaMode = "none" if large and not sentence else "both"
+        colors: Theme = "dark" if theme == "dark" else "light"
+        return draw_graph(graph, theme=colors, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
     def _posts(self, name: str, query: pd.DataFrame, matcher: Matcher) -> dict[str, Any]:
         start = time.perf_counter()

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.store import UnknownIdError
@@ -98,7 +98,11 @@ def make_app(answers: Answers, *, hosts: tuple[str, ...] = ("localhost", "127.0.
         route("/api/post", lambda request: answers.post(_text(request, "docno", LONGEST_DOCNO))),
         route(
             "/api/graph/{docno:path}.svg",
-            lambda request: answers.graph(request.path_params["docno"], request.query_params.get("theme", "light")),
+            lambda request: answers.graph(
+                request.path_params["docno"],
+                request.query_params.get("theme", "light"),
+                request.query_params.get("sentence", "")[:9],
+            ),
             "svg",
         ),
         Mount("/static", StaticFiles(directory=static)),
@@ -142,7 +146,7 @@ async def _respond(request: Request, answer: Callable[[Request], Any], work: _Wo
     try:
         async with work.place() as limiter:
             made = await anyio.to_thread.run_sync(answer, request, limiter=limiter, abandon_on_cancel=False)
-    except BadRequestError as error:
+    except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=HEADERS)

@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from pyterrier_mathamr.explain.palette import BETTER, WORSE
+from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
+from pyterrier_mathamr._common.drawing.svg import shortened
 from pyterrier_mathamr.explain.rendering import formula_html
-from pyterrier_mathamr.explain.svg import shortened
 
 from .colors import Group, groups_of, inline, key_of, texts_of
 from .explanation import Explanation, Part, Reading
