@@ -5,6 +5,9 @@
     sparse/  reading, postings, index, ranking: what the sparse systems share
       bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
       tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
+    packed_trees     formula trees in a few arrays                           │
+      tangent_s/     how well two trees align                                │
+      edit_distance/ what it costs to change one tree into another           │
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from .bm25 import formula_tokens as formula_tokens
     from .bm25 import post_tokens as post_tokens
     from .bm25 import word_tokens as word_tokens
+    from .edit_distance import EditCosts as EditCosts
+    from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError
     from .errors import SystemsError as SystemsError
@@ -35,5 +40,7 @@ if TYPE_CHECKING:
     from .tangent import TangentIndex as TangentIndex
     from .tangent import TangentIndexer as TangentIndexer
     from .tangent import TangentRetriever as TangentRetriever
+    from .tangent_s import AlignmentScores as AlignmentScores
+    from .tangent_s import alignment_scores as alignment_scores
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)
