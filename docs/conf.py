@@ -23,13 +23,15 @@ root_doc = "docs/index"
 include_patterns = [
     "*.md",
     "docs/*.md",
+    "docs/*.ipynb",
     "pyterrier_mathamr/pt_docs/*.rst",
     "pyterrier_mathamr/formula/CONVENTIONS.md",
     "pyterrier_mathamr/data/**/README.md",
 ]
 exclude_patterns = [".venv", "build"]
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
+nb_execution_mode = "off"  # the tests run the tutorial; the site shows its stored outputs
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "pyterrier-mathamr"

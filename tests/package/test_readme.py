@@ -1,7 +1,6 @@
-"""The README: its examples run, and the figures of its table are those that are measured."""
+"""The README and the pages beside it: their examples run, and the README's figures are those that are measured."""
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,45 @@ import pyterrier_mathamr as mathamr
 README = Path(__file__).parents[2] / "README.md"
 
 
+def python_blocks(page: Path) -> list[str]:
+    """The Python of a page, but for blocks that say ``notest``."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def run(page: Path) -> dict[str, Any]:
+    """Run the Python of a page in order, with nothing defined before."""
+    names: dict[str, Any] = {}
+    for block in python_blocks(page):
+        exec(compile(block, str(page), "exec"), names)
+    return names
+
+
 def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) >= 4
-    names: dict[str, object] = {}
-    for block in blocks:
-        if "QdrantIndex(" in block and find_spec("qdrant_client") is None:
-            continue  # needs the extra qdrant
-        exec(compile(block, str(README), "exec"), names)
-    table = names["table"]
-    assert next(iter(table["name"])) == "BM25"  # type: ignore[index]
-    assert len(table) == 5  # type: ignore[arg-type]
+    table = run(README)["table"]
+    assert table["name"].tolist() == ["BM25", "ColBERT-style", "BM25 >> scorer"]
+
+
+PAGES = [page for page in sorted((README.parent / "docs").glob("*.md")) if python_blocks(page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_examples_of_a_page_run_by_themselves(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package, extra in (("bm25s", "bm25"), ("sentence_transformers", "text")):
+        pytest.importorskip(package, reason=f"the extra {extra} is not installed")
+    monkeypatch.chdir(tmp_path)
+    run(page)
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 150
+    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if not target.startswith("http")]
+    assert len(targets) > 15
+    assert [target for target in targets if not (README.parent / target).exists()] == []
 
 
 # How near a measurement comes to each row. BM25 searches all answers. For the model only the judged ones are encoded,

@@ -1,0 +1,47 @@
+"""The tutorial runs, and the outputs that are stored with it are of the kinds and sizes that it has today."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
+
+
+def code_cells(path: Path) -> list[Any]:
+    nbformat = pytest.importorskip("nbformat", reason="the extra test is not installed")
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def kinds(cell: Any) -> list[object]:
+    """The kind of each output of a cell; of a table also its rows and cells."""
+    found: list[object] = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        table, markdown = data.get("text/html", ""), data.get("text/markdown", "")
+        size = [len(re.findall(f"<{tag}[ >]", table)) for tag in ("tr", "td")] + [markdown.count(c) for c in "\n|"]
+        found.append((output.output_type, sorted(data), size))
+    return found
+
+
+def test_the_tutorial_runs_and_its_stored_outputs_are_those_of_today(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient", reason="the extra test is not installed")
+    pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
+    target = tmp_path / "tutorial.ipynb"
+    command = [sys.executable, ROOT / "tools/run_tutorial.py", TUTORIAL, target]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for stored, fresh in zip(code_cells(TUTORIAL), code_cells(target), strict=True):
+        assert kinds(stored) == kinds(fresh), stored.source
+
+
+def test_most_cells_of_the_tutorial_have_a_stored_output_and_none_an_error() -> None:
+    outputs = [cell.outputs for cell in code_cells(TUTORIAL)]
+    assert sum(map(bool, outputs)) >= 12
+    assert not [output for found in outputs for output in found if output.output_type == "error"]
+    shown = {kind for found in outputs for output in found for kind in output.get("data", {})}
+    assert shown >= {"text/html", "text/markdown", "image/svg+xml"}
