@@ -44,6 +44,18 @@ class Weights(NamedTuple):
     graph: float
 
 
+_FITTED = {"mathamr-plus-mini": Weights(0.5, 0.5), "mathamr-plus-text": Weights(0.1, 0.9)}
+
+
+def fitted_weights(model: str) -> Weights:
+    """Return the weights for a model: of a bundled one those fitted to ARQMath's topics, else equal ones.
+
+    Args:
+        model: its name or folder; see ``benchmarks/engine.py``.
+    """
+    return _FITTED.get(model, Weights(0.5, 0.5))
+
+
 class BlendedRetriever(Retriever):
     """Ranks by the weighted sum of BM25 and MaxSim, each divided by the most that the query can reach.
 

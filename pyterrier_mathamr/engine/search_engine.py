@@ -20,11 +20,8 @@ from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 from .building import build_indexes, remove_strays
 from .explanation import Explained, Explanation, explain
 from .generations import FORMAT, TYPE, Generation, Generations, Indexes
-from .ranking import BlendedRetriever, Weights, query_rows
+from .ranking import BlendedRetriever, fitted_weights, query_rows
 from .snippets import Matcher, best_snippet, marked_text
-
-WEIGHTS = Weights(0.5, 0.5)
-"""Words and graph: nearly the best for ``mathamr-plus-mini`` on the topics of ARQMath 2020 and 2022."""
 
 
 class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
@@ -183,7 +180,8 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
         parts = (self._indexes.posts, self._indexes.bm25, self._indexes.vectors, self._generation.encode)
-        return BlendedRetriever(*parts, WEIGHTS, candidates=candidates, num_results=num_results)
+        weights = fitted_weights(self._generation.options["model"])
+        return BlendedRetriever(*parts, weights, candidates=candidates, num_results=num_results)
 
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols."""

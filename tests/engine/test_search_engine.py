@@ -9,6 +9,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.engine import SearchEngine, building
+from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -57,6 +58,12 @@ def test_an_explanation_names_words_symbols_and_vectors_and_shows_itself_without
     html = explanation._repr_html_()
     assert "<math" in html
     assert "<script" not in html
+
+
+def test_the_weights_are_those_of_the_model(engine) -> None:
+    assert engine.retriever().weights == fitted_weights("mathamr-plus-mini") == (0.5, 0.5)
+    assert fitted_weights("mathamr-plus-text") == (0.1, 0.9)
+    assert fitted_weights("/my/model") == (0.5, 0.5)
 
 
 def test_its_transformers_make_pipelines(engine) -> None:
