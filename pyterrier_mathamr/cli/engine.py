@@ -102,8 +102,12 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_pag
     """Serve a page that searches ENGINE and shows why, to this machine alone unless --host says otherwise."""
     from pyterrier_mathamr.engine.page import serve_page
 
-    def opened(url: str) -> None:
+    def opened(url: str, public: bool) -> None:
         click.echo(f"{engine}: {url}   (Ctrl-C ends it)")
+        if public:
+            click.echo(
+                "Every machine that reaches this one can search and read the posts: there is no password.", err=True
+            )
         if open_page:
             webbrowser.open(url)
 

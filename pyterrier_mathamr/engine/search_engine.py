@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -128,8 +128,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         docnos = found["docno"].tolist()
         matcher = self.matcher(query)
         titles, snippets = [], []
-        for document in self._indexes.posts.get_many(docnos):
-            title, body = self.posts_of(document)
+        for title, body in self.titles_and_bodies(docnos):
             titles.append(text_of(title))
             snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
         table: pd.DataFrame = found[["docno", "score"]].assign(title=titles, snippet=snippets)
@@ -242,8 +241,9 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
         def rarity(token: str) -> float:
             number = postings.terms.get(token)
-            found_in = 0 if number is None else int(postings.offsets[number + 1] - postings.offsets[number])
-            return 1.0 - found_in / (total + 1)
+            if number is None:
+                return 0.0  # no post has it
+            return 1.0 - int(postings.offsets[number + 1] - postings.offsets[number]) / (total + 1)
 
         return Matcher(self.read_query(query), snapshot.tokens, rarity)
 
@@ -274,7 +274,15 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def title_and_body(self, docno: str) -> tuple[MathPost, MathPost]:
         """Return the title and the body of a post."""
-        return self.posts_of(self._indexes.posts.get_many([docno])[0])
+        return self.titles_and_bodies([docno])[0]
+
+    def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
+        """Return the title and the body of each of some posts.
+
+        Raises:
+            UnknownIdError: some are not there; it names them.
+        """
+        return [self.posts_of(document) for document in self._indexes.posts.get_many(docnos)]
 
     def graph(self, docno: str) -> MathAMRGraph:
         """Return the graph of a post."""

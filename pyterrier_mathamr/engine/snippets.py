@@ -1,4 +1,8 @@
-"""The part of a post that answers a query best, with the matched words and formulas marked."""
+"""The part of a post that answers a query best, with the matched words and formulas marked.
+
+Each part of a query, a formula or a word, has a color of its own, and what is like it in a post has the same one. There
+are :data:`COLORS` colors: the formulas come first, then the rarest words; the other words share a quiet mark.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from html import escape
 from typing import NamedTuple
 
-from pyterrier_mathamr.explain.rendering import COLORS, formula_span
+from pyterrier_mathamr.explain.rendering import formula_span, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, word_tokens
 
@@ -15,6 +19,9 @@ _WORD = re.compile(r"[^\W_]+")
 _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _ALIKE = 0.5
+COLORS = 8
+"""Classes ``part-0`` … of HTML, one for each color; ``part-w`` is the quiet mark."""
+_QUIET = "part-w"
 Rarity = Callable[[str], float]
 
 
@@ -31,14 +38,29 @@ class Matcher:
         self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
         self._rarity = rarity
         text = PLACEHOLDER.sub(" ", query.text)
-        self._words = set(word_tokens(text, self._options))
+        self._words = dict.fromkeys(word_tokens(text, self._options))
         self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas]
         self._pairs = options
+        free = range(len(self._formulas), COLORS)
+        known = sorted((word for word in self._words if rarity(word) > 0), key=rarity, reverse=True)
+        self._colors = {word: f"part-{color}" for word, color in zip(known, free, strict=False)}
 
     def word(self, word: str) -> float:
         """The weight of a word, 0 for one that the query does not have."""
         tokens = word_tokens(word, self._options)
         return max((self._rarity(token) for token in tokens if token in self._words), default=0.0)
+
+    def color_of_word(self, word: str) -> str:
+        """The class of a word of the query, or nothing for any other."""
+        tokens = [
+            token for token in word_tokens(word, self._options) if token in self._words and self._rarity(token) > 0
+        ]
+        return next((self._colors.get(token, _QUIET) for token in tokens), "")
+
+    def color_of_formula(self, latex: str) -> str:
+        """The class of the query's formula that a formula is most like, or nothing."""
+        like = self.like(latex)
+        return "" if like is None else color_of(like)
 
     def formula(self, latex: str) -> float:
         """The weight of a formula, 0 for one that shares less than half of its symbols with each of the query."""
@@ -56,6 +78,11 @@ class Matcher:
         if not common or len(common) < _ALIKE * len(set(tokens) | set(other)):
             return 0.0
         return sum(sorted(map(self._rarity, common), reverse=True)[:3])
+
+
+def color_of(formula: int) -> str:
+    """The class of a formula of the query."""
+    return f"part-{formula}" if formula < COLORS else _QUIET
 
 
 class Snippet(NamedTuple):
@@ -105,48 +132,70 @@ def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, fl
 def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
     """Write a snippet as text: ``**word**`` and ``**$latex$**`` are what the query has, too."""
 
-    def word(text: str, matched: bool) -> str:
-        return f"**{text}**" if matched else text
+    def word(text: str) -> str:
+        return f"**{text}**" if matcher.word(text) > 0 else text
 
-    def formula(latex: str, like: int | None) -> str:
-        return word(f"${latex}$", like is not None)
+    def formula(number: int) -> str:
+        latex = post.formulas[number].latex
+        return f"**${latex}$**" if matcher.like(latex) is not None else f"${latex}$"
 
-    return _marked(snippet, post, matcher, word, formula)
-
-
-def marked_html(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
-    """Write a snippet as HTML: words in ``mark``, and each formula in the color of the query's formula it is like."""
-
-    def word(text: str, matched: bool) -> str:
-        return f"<mark>{escape(text)}</mark>" if matched else escape(text)
-
-    def formula(latex: str, like: int | None) -> str:
-        return formula_span(latex, "" if like is None else f"part-{like % COLORS}")
-
-    return f"<p>{_marked(snippet, post, matcher, word, formula)}</p>"
+    return _written(snippet.text, word, formula) + (" …" if snippet.cut else "")
 
 
-def _marked(
-    snippet: Snippet,
-    post: MathPost,
-    matcher: Matcher,
-    word: Callable[[str, bool], str],
-    formula: Callable[[str, int | None], str],
-) -> str:
-    """Write a snippet piece by piece.
+def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None) -> str:
+    """Write text with placeholders as HTML, each word and formula in the color of what it is like in the query.
 
     Args:
-        snippet: what is written.
-        post: has its formulas.
-        matcher: tells what the query has, too.
-        word: writes a word or the text between words, and is told whether the query has it.
-        formula: writes LaTeX, and is told which formula of the query it is like.
+        text: of the post, with placeholders.
+        post: has the formulas.
+        matcher: knows the colors.
+        formula_color: the class of formula ``i`` of the post; by default that of the query's formula it is most like.
+
+    Returns:
+        HTML in which only tags of ours occur.
+    """
+
+    def word(text: str) -> str:
+        color = matcher.color_of_word(text)
+        return f'<mark class="{color}">{escape(text)}</mark>' if color else escape(text)
+
+    def formula(number: int) -> str:
+        latex = post.formulas[number].latex
+        color = matcher.color_of_formula(latex) if formula_color is None else formula_color(number)
+        return formula_span(latex, color, display=alone and needs_space(latex))
+
+    alone = PLACEHOLDER.fullmatch(text.strip()) is not None
+    return _written(text, word, formula)
+
+
+def marked_post(
+    post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None, *, titled: bool = False
+) -> str:
+    """Write a post as HTML, a paragraph for each block, marked as by :func:`marked_html`.
+
+    Args:
+        post: text and formulas.
+        matcher: knows the colors.
+        formula_color: as for :func:`marked_html`.
+        titled: the first block is a title.
+    """
+    blocks = [marked_html(line, post, matcher, formula_color) for line in post.text.split("\n") if line]
+    kinds = [' class="title"' if titled and i == 0 else "" for i in range(len(blocks))]
+    return "".join(f"<p{kind}>{block}</p>" for kind, block in zip(kinds, blocks, strict=True))
+
+
+def _written(text: str, word: Callable[[str], str], formula: Callable[[int], str]) -> str:
+    """Write text with placeholders piece by piece.
+
+    Args:
+        text: with placeholders.
+        word: writes a word or the text between words.
+        formula: writes formula ``i``.
     """
     pieces: list[str] = []
-    for i, part in enumerate(PLACEHOLDER.split(snippet.text)):
+    for i, part in enumerate(PLACEHOLDER.split(text)):
         if i % 2:
-            latex = post.formulas[int(part)].latex
-            pieces.append(formula(latex, matcher.like(latex)))
+            pieces.append(formula(int(part)))
         else:
-            pieces += [word(text, matcher.word(text) > 0) for text in _WORDS_AND_REST.findall(part)]
-    return "".join(pieces) + (" …" if snippet.cut else "")
+            pieces += [word(piece) for piece in _WORDS_AND_REST.findall(part)]
+    return "".join(pieces)

@@ -23,8 +23,6 @@ _NUMBERED = re.compile(r"\\(begin|end)\{(align|gather|equation|multline|alignat|
 _ALIGNED = re.compile(r"text-align:\s*(left|right|center)")
 _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST = 5_000
-COLORS = 6
-"""Classes ``part-0`` … by which a formula of a query and what is like it are shown in one color."""
 
 
 @lru_cache(maxsize=4096)
@@ -84,11 +82,16 @@ def inline_html(text: str, post: MathPost, *, mark: Callable[[int], str] | None 
     for match in PLACEHOLDER.finditer(text):
         number = int(match[1])
         latex = post.formulas[number].latex
-        alone = match[0] == text.strip() and bool(_DISPLAY.search(latex))
+        alone = match[0] == text.strip() and needs_space(latex)
         pieces.append(escape(text[at : match.start()]))
         pieces.append(formula_span(latex, mark(number) if mark else "", display=alone))
         at = match.end()
     return "".join([*pieces, escape(text[at:])])
+
+
+def needs_space(latex: str) -> bool:
+    """Tell whether a formula has limits, fractions or lines, which a block of its own shows in full size."""
+    return bool(_DISPLAY.search(latex))
 
 
 def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:

@@ -1,36 +1,42 @@
 """What the page shows, as plain values for JSON: results, explanations, previews and graphs.
 
 All HTML in these answers is made of escaped text and converted formulas, by :mod:`pyterrier_mathamr.explain.rendering`.
+The shapes of the answers are in ``static/openapi.json``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from html import escape
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.drawing.palette import Theme
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.search_engine import SearchEngine
-from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, marked_html
+from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, color_of, marked_html, marked_post
 from pyterrier_mathamr.explain import draw_graph
-from pyterrier_mathamr.explain.rendering import COLORS, formula_html, formula_span, inline_html, post_html
-from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.explain.rendering import formula_span, inline_html
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any
+from pyterrier_mathamr.store import META
+
+from .explaining import explained
 
 SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
 """The systems that can be shown: name on the command line to name on the page."""
 
 _EXAMPLES = 4
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
+_EXAMINED = 500  # posts in which examples are looked for
+_COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
 class Answers:
     """Answers the requests of the page.
+
+    An engine that another process replaces or changes is followed: the next request sees the new posts.
 
     Args:
         engine: what is searched.
@@ -39,146 +45,172 @@ class Answers:
     """
 
     def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10) -> None:
-        self.engine, self.systems, self.results = engine, list(dict.fromkeys(systems)), results
+        self._engine, self._version = engine, _version(engine)
+        self._examples: list[dict[str, str]] | None = None
+        self.systems, self.results = list(dict.fromkeys(systems)), results
+
+    @property
+    def engine(self) -> SearchEngine:
+        """The engine, opened again where another one was built in its place."""
+        if (version := _version(self._engine)) != self._version:
+            self._engine, self._version = SearchEngine(self._engine.path), version
+        return self._engine
 
     def warm_up(self) -> None:
-        """Open everything that the first query would wait for."""
-        for name in self.systems:
-            self._system(name)(self.engine.frame("$x$"))
+        """Open everything that the first request would wait for."""
+        self.settings()
+        self.search("$x$")
+        self.search("$x$", "formulas")
 
     def settings(self) -> dict[str, Any]:
         """The size of the collection, the systems, and questions to try."""
-        examples = [{"q": text, "html": html} for text, html in self._examples]
-        return {"size": len(self.engine), "systems": [SYSTEMS[name] for name in self.systems], "examples": examples}
+        if self._examples is None:
+            self._examples = list(islice(_examples(self.engine), _EXAMPLES))
+        systems = [{"key": key, "name": SYSTEMS[key]} for key in self.systems]
+        return {"size": len(self.engine), "systems": systems, "examples": self._examples}
 
-    def preview(self, q: str) -> dict[str, Any]:
+    def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The query as it is read."""
-        return {"html": self._query_html(self.engine.read_query(q))}
+        if mode == "formulas":
+            return {"html": _formula_query_html(q)}
+        return {"html": _query_html(self.engine.read_query(q), self.engine.matcher(q))}
 
     def search(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The results of each system, with what moved against the first."""
         start = time.perf_counter()
-        query = self.engine.read_query(q)
-        if not query.text.strip():
-            systems = [{"name": SYSTEMS[name], "milliseconds": 0, "results": []} for name in self.systems]
-        elif mode == "formulas":
-            systems = [self._formulas(query.formulas[0].latex if query.formulas else q)]
+        engine = self.engine
+        if mode == "formulas":
+            systems, html = [self._formulas(engine, _latex_of_query(q))] if q.strip() else [], _formula_query_html(q)
         else:
-            frame, matcher = self.engine.frame(q), self.engine.matcher(q)
-            systems = [self._posts(name, frame, matcher) for name in self.systems]
-            _add_moves(systems)
-        elapsed = round(1000 * (time.perf_counter() - start))
-        return {"query_html": self._query_html(query), "systems": systems, "milliseconds": elapsed}
+            matcher, query = engine.matcher(q), engine.read_query(q)
+            html = _query_html(query, matcher)
+            systems = self._posts(engine, q, matcher) if query.text.strip() else []
+        return {"query_html": html, "systems": systems, "milliseconds": _milliseconds(start)}
 
-    def explain(self, q: str, docno: str) -> dict[str, Any]:
-        """The parts of a score, and both texts with matching formulas in one color."""
-        found = self.engine.explain(q, docno)
-        parts = found.parts.head(60)
-        query, document = self.engine.read_query(q), self.engine.post(docno)
-        rows = parts[parts["part"].isin(["formula", "symbols"]) & (parts["document_row"] >= 0)]
-        color_of_query = {row: f"part-{row % COLORS}" for row in rows["query_row"]}
-        color_of_document: dict[int, str] = {}
-        for query_row, document_row in zip(rows["query_row"], rows["document_row"], strict=True):
-            color_of_document.setdefault(document_row, color_of_query[query_row])
+    def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
+        """The parts of a score, and both texts with what is alike in one color."""
+        return explained(self.engine, q, docno, system)
+
+    def post(self, docno: str, q: str = "") -> dict[str, Any]:
+        """A whole post, with what a question has, too, in its colors."""
+        engine = self.engine
+        title, _ = engine.title_and_body(docno)
         return {
             "docno": docno,
-            "score": found.score,
-            "query_html": post_html(query, mark=lambda i: color_of_query.get(i, "")),
-            "document_html": post_html(document, mark=lambda i: color_of_document.get(i, "")),
-            "parts": [_part(part, color_of_query) for part in parts.itertuples(index=False)],
+            "html": marked_post(engine.post(docno), engine.matcher(q), titled=bool(title.text)),
         }
 
-    def post(self, docno: str) -> dict[str, Any]:
-        """A whole post."""
-        return {"docno": docno, "html": post_html(self.engine.post(docno))}
+    def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
+        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees.
 
-    def graph(self, docno: str, theme: str = "light", sentence: str = "") -> str:
-        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees."""
+        Raises:
+            ConfigError: there is no such sentence.
+        """
         graph = self.engine.graph(docno)
         large = len(graph.amr.labels) > _LARGE_GRAPH
-        chosen = [int(sentence)] if sentence.isdecimal() else range(1, min(graph.n_sentences, _DRAWN) + 1)
+        chosen = [sentence] if sentence else range(1, min(graph.n_sentences, _DRAWN) + 1)
         formulas: FormulaMode = "none" if large and not sentence else "both"
-        colors: Theme = "dark" if theme == "dark" else "light"
-        return draw_graph(graph, theme=colors, sentences=chosen if large or sentence else None, formulas=formulas).svg
+        return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
-    def _posts(self, name: str, query: pd.DataFrame, matcher: Matcher) -> dict[str, Any]:
+    def _posts(self, engine: SearchEngine, q: str, matcher: Matcher) -> list[dict[str, Any]]:
+        frame, found = engine.frame(q), []
+        for key in self.systems:
+            start = time.perf_counter()
+            table = _system(engine, key, _COMPARED if len(self.systems) > 1 else self.results)(frame)
+            shown = table.head(self.results)
+            documents = engine.titles_and_bodies(shown["docno"].tolist())
+            rows = [
+                _result(row.docno, row.score, title, body, matcher)
+                for row, (title, body) in zip(shown.itertuples(index=False), documents, strict=True)
+            ]
+            answer = {"key": key, "name": SYSTEMS[key], "milliseconds": _milliseconds(start), "results": rows}
+            found.append((answer, table["docno"].tolist()))
+        _add_moves([answer for answer, _ in found], found[0][1])
+        return [answer for answer, _ in found]
+
+    def _formulas(self, engine: SearchEngine, latex: str) -> dict[str, Any]:
         start = time.perf_counter()
-        found = self._system(name)(query)
-        rows = [self._result(row.docno, row.score, matcher) for row in found.head(self.results).itertuples(index=False)]
-        elapsed = round(1000 * (time.perf_counter() - start))
-        return {"name": SYSTEMS[name], "milliseconds": elapsed, "results": rows, "explains": name == "blend"}
-
-    def _system(self, name: str) -> pt.Transformer:
-        systems: Mapping[str, Callable[..., pt.Transformer]] = {
-            "blend": self.engine.retriever, "bm25": self.engine.bm25, "mathamr": self.engine.mathamr,
-        }  # fmt: skip
-        return systems[name](num_results=self.results)
-
-    def _result(self, docno: str, score: float, matcher: Matcher) -> dict[str, Any]:
-        title, body = self.engine.title_and_body(docno)
-        snippet = best_snippet(body, matcher)
-        return {
-            "docno": docno,
-            "score": float(score),
-            "title_html": inline_html(" ".join(title.text.split("\n")), title),
-            "snippet_html": marked_html(snippet, body, matcher),
-        }
-
-    def _formulas(self, latex: str) -> dict[str, Any]:
-        start = time.perf_counter()
-        found = self.engine.search_formula(latex, k=self.results)
-        rows = [self._formula(row) for row in found.itertuples(index=False)]
-        elapsed = round(1000 * (time.perf_counter() - start))
-        return {"name": "formulas", "milliseconds": elapsed, "results": rows, "explains": False}
-
-    def _formula(self, row: Any) -> dict[str, Any]:
-        title, _ = self.engine.title_and_body(row.post_id)
-        return {
-            "docno": row.docno,
-            "post_id": row.post_id,
-            "score": 100 * float(row.score),
-            "title_html": inline_html(" ".join(title.text.split("\n")), title),
-            "snippet_html": formula_span(row.latex, display=True),
-        }
-
-    def _query_html(self, query: MathPost) -> str:
-        return post_html(query, mark=lambda i: f"part-{i % COLORS}")
-
-    @cached_property
-    def _examples(self) -> list[tuple[str, str]]:
-        """Titles of posts that have a formula and are questions of a line."""
-        found = []
-        for docno in self.engine.docnos()[:2000]:
-            title, _ = self.engine.title_and_body(docno)
-            if title.formulas and 20 < len(title.text) < 110:
-                found.append(
-                    (self.engine.text_of(title), inline_html(title.text, title).replace('class="formula"', ""))
-                )
-                if len(found) == _EXAMPLES:
-                    break
-        return found
+        found = engine.search_formula(latex, k=self.results)
+        rows = [_formula(engine, row) for row in found.itertuples(index=False)]
+        return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
 
 
-def _part(part: Any, colors: Mapping[int, str]) -> dict[str, Any]:
-    """A part of a score as a row of the page's table."""
-    cells = {}
-    for side in ("query", "document"):
-        text = getattr(part, side)
-        if part.part in ("formula", "symbols"):
-            color = colors.get(part.query_row, "")
-            cells[f"{side}_html"] = f'<span class="{color}">{formula_html(text)}</span>' if text else "…"
-        else:
-            cells[f"{side}_html"] = escape(text if len(text) <= 160 else text[:157] + "…")
-    if part.part == "document":
-        cells = {"query_html": "the whole question", "document_html": "the whole post"}
-    kinds = {"system": part.system, "part": part.part}
-    return {**kinds, **cells, "contribution": float(part.contribution)}
+def _version(engine: SearchEngine) -> tuple[int, int]:
+    """What changes when another engine is built in the place of one."""
+    status = (engine.path / META).stat()
+    return status.st_ino, status.st_mtime_ns
 
 
-def _add_moves(systems: Sequence[dict[str, Any]]) -> None:
-    """Say of each result how many ranks it is above its place in the first system; ``None`` where it is not there."""
-    first = {result["docno"]: rank for rank, result in enumerate(systems[0]["results"])}
+def _system(engine: SearchEngine, key: str, num_results: int) -> pt.Transformer:
+    systems: Mapping[str, Callable[..., pt.Transformer]] = {
+        "blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr,
+    }  # fmt: skip
+    return systems[key](num_results=num_results)
+
+
+def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: Matcher) -> dict[str, Any]:
+    snippet = best_snippet(body, matcher)
+    return {
+        "docno": docno,
+        "post_id": docno,
+        "score": float(score),
+        "title_html": marked_html(_line(title), title, matcher),
+        "snippet_html": marked_html(snippet.text, body, matcher) + (" …" if snippet.cut else ""),
+    }
+
+
+def _formula(engine: SearchEngine, row: Any) -> dict[str, Any]:
+    """A formula that was found, inside its sentence."""
+    title, _ = engine.title_and_body(row.post_id)
+    post = engine.post(row.post_id)
+    numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.docno]
+    holding = (text for text in post.sentences if any(int(m[1]) in numbers for m in PLACEHOLDER.finditer(text)))
+    sentence = next(holding, "")
+    html = inline_html(sentence, post, mark=lambda i: "part-0" if i in numbers else "")
+    return {
+        "docno": row.docno,
+        "post_id": row.post_id,
+        "score": float(row.score),
+        "title_html": inline_html(_line(title), title),
+        "snippet_html": html or formula_span(row.latex, "part-0"),
+    }
+
+
+def _line(post: MathPost) -> str:
+    return " ".join(post.text.split("\n"))
+
+
+def _query_html(query: MathPost, matcher: Matcher) -> str:
+    return marked_post(query, matcher, color_of)
+
+
+def _latex_of_query(q: str) -> str:
+    """The first formula between delimiters, or all of a query that has none."""
+    formulas = post_from_any(q).formulas
+    return formulas[0].latex if formulas else latex_of_unicode(q.strip())
+
+
+def _formula_query_html(q: str) -> str:
+    return formula_span(_latex_of_query(q), "part-0", display=True) if q.strip() else ""
+
+
+def _examples(engine: SearchEngine) -> Iterator[dict[str, str]]:
+    """Titles, or else first sentences, that have a formula and fit in a line."""
+    documents = engine.titles_and_bodies(engine.docnos()[:_EXAMINED])
+    lines = [(title, _line(title)) for title, _ in documents]
+    for post, line in [*lines, *((body, next(iter(body.sentences), "")) for _, body in documents)]:
+        if PLACEHOLDER.search(line) and 20 < len(line) < 110:
+            html = inline_html(line, post).replace(' class="formula"', "")
+            yield {"q": plain_text(MathPost(line, post.formulas)), "html": html}
+
+
+def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:
+    """Say of each result at which rank the first system has it, from 1; ``None`` where it is not among its 1,000."""
+    ranks = {docno: rank for rank, docno in enumerate(first, start=1)}
     for system in systems[1:]:
-        for rank, result in enumerate(system["results"]):
-            place = first.get(result["docno"])
-            result["moved"] = None if place is None else place - rank
+        for result in system["results"]:
+            result["rank_in_first"] = ranks.get(result["docno"])
+
+
+def _milliseconds(start: float) -> int:
+    return round(1000 * (time.perf_counter() - start))

@@ -1,16 +1,16 @@
 """The server: a few routes, with everything that a request could do wrong answered as a short error.
 
-A request computes in a thread of its own, as many at a time as the machine has cores; others wait in the order in which
-they came, up to a number above which they are told to try again.
+Searches compute in threads, as many at a time as the machine has cores; others wait in the order in which they came, up
+to a number above which they are told to try again. Previews and posts, which take milliseconds, have threads of their
+own, so that the page stays alive while searches wait. Whoever has left the queue costs nothing.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,24 +20,26 @@ from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.store import UnknownIdError
 
-from .answers import Answers
+from .answers import SYSTEMS, Answers
+from .guard import LOCAL, Guard
 
 if TYPE_CHECKING:
+    import anyio
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
+
+    from pyterrier_mathamr._common.drawing.palette import Theme
 
 LONGEST_QUERY = 4_000
 LONGEST_DOCNO = 1_000
 WAITING = 200
 """Requests that may wait for a thread; further ones get status 503."""
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+_LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
+_STATIC = Path(str(resources.files(__package__) / "static"))
+_SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 _LOG = logging.getLogger(__name__)
 
 
@@ -56,7 +58,7 @@ class BadRequestError(MathAMRError):
     template = "{reason}"
 
 
-def make_app(answers: Answers, *, hosts: tuple[str, ...] = ("localhost", "127.0.0.1", "[::1]")) -> Starlette:
+def make_app(answers: Answers, *, hosts: Collection[str] = LOCAL) -> Starlette:
     """Make the web application.
 
     Args:
@@ -68,95 +70,133 @@ def make_app(answers: Answers, *, hosts: tuple[str, ...] = ("localhost", "127.0.
     """
     require("starlette", "serve")
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.responses import FileResponse
+    from starlette.responses import FileResponse, JSONResponse
     from starlette.routing import Mount, Route
     from starlette.staticfiles import StaticFiles
 
-    static = Path(str(resources.files(__package__) / "static"))
-    work = _Work()
-
-    async def index(_: Request) -> Response:
-        return FileResponse(static / "index.html", headers=HEADERS)
-
-    def route(path: str, answer: Callable[[Request], Any], kind: str = "json") -> Route:
-        async def respond(request: Request) -> Response:
-            return await _respond(request, answer, work, kind)
+    def file(path: str, name: str) -> Route:
+        async def respond(_: Request) -> Response:
+            return FileResponse(_STATIC / name)
 
         return Route(path, respond, methods=["GET"])
 
+    async def refused(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        return JSONResponse(
+            {"error": f"{getattr(error, 'detail', 'Error')}."}, status, headers={"Cache-Control": "no-store"}
+        )
+
     routes = [
-        Route("/", index),
-        route("/api/settings", lambda _: answers.settings()),
-        route("/api/preview", lambda request: answers.preview(_text(request, "q", LONGEST_QUERY))),
-        route("/api/search", lambda request: answers.search(_text(request, "q", LONGEST_QUERY), _mode(request))),
-        route(
-            "/api/explain",
-            lambda request: answers.explain(_text(request, "q", LONGEST_QUERY), _text(request, "docno", LONGEST_DOCNO)),
-        ),
-        route("/api/post", lambda request: answers.post(_text(request, "docno", LONGEST_DOCNO))),
-        route(
-            "/api/graph/{docno:path}.svg",
-            lambda request: answers.graph(
-                request.path_params["docno"],
-                request.query_params.get("theme", "light"),
-                request.query_params.get("sentence", "")[:9],
-            ),
-            "svg",
-        ),
-        Mount("/static", StaticFiles(directory=static)),
+        file("/", "index.html"),
+        file("/api", "api.html"),
+        file("/api/openapi.json", "openapi.json"),
+        *_api(answers),
+        Mount("/static", StaticFiles(directory=_STATIC)),
     ]
-    allowed = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))
-    return Starlette(routes=routes, middleware=[allowed])
+    return Starlette(
+        routes=routes, middleware=[Middleware(Guard, hosts=hosts)], exception_handlers={HTTPException: refused}
+    )
 
 
-class _Work:
-    """Threads for requests, and how many wait for one."""
+def _api(answers: Answers) -> list[Route]:
+    """The routes that compute."""
+    from starlette.routing import Route
 
-    def __init__(self) -> None:
+    searches, small = _Queue(max(2, os.cpu_count() or 1)), _Queue(2)
+
+    def route(path: str, answer: Callable[[Request], Any], queue: _Queue, kind: str = "json") -> Route:
+        async def respond(request: Request) -> Response:
+            return await _respond(request, answer, queue, kind)
+
+        return Route(path, respond, methods=["GET"])
+
+    def explain(request: Request) -> Any:
+        system = _choice(request, "system", SYSTEMS)
+        return answers.explain(_text(request, "q", LONGEST_QUERY), _docno(request), system)
+
+    def graph(request: Request) -> str:
+        sentence = request.query_params.get("sentence", "0")
+        if not (sentence.isdecimal() and len(sentence) < 9):
+            raise BadRequestError("sentence is a number from 1")
+        theme: Theme = "dark" if _choice(request, "theme", ("light", "dark")) == "dark" else "light"
+        return answers.graph(request.path_params["docno"], theme, int(sentence))
+
+    modes = ("posts", "formulas")
+    return [
+        route("/api/settings", lambda _: answers.settings(), small),
+        route(
+            "/api/preview",
+            lambda request: answers.preview(_text(request, "q", LONGEST_QUERY), _choice(request, "mode", modes)),
+            small,
+        ),
+        route(
+            "/api/search",
+            lambda request: answers.search(_text(request, "q", LONGEST_QUERY), _choice(request, "mode", modes)),
+            searches,
+        ),
+        route("/api/explain", explain, searches),
+        route("/api/post", lambda request: answers.post(_docno(request), _text(request, "q", LONGEST_QUERY)), small),
+        route("/api/graph/{docno:path}.svg", graph, searches, "svg"),
+    ]
+
+
+class _Queue:
+    """Threads for requests, first come, first served.
+
+    Args:
+        threads: that compute at a time.
+    """
+
+    def __init__(self, threads: int) -> None:
         self.waiting = 0
-        self._limiter: Any = None
+        self._threads = threads
+        self._limiter: anyio.CapacityLimiter | None = None
 
-    @contextlib.asynccontextmanager
-    async def place(self) -> AsyncIterator[Any]:
-        """Wait for a thread.
-
-        Raises:
-            BadRequestError: too many wait already.
-        """
+    @property
+    def limiter(self) -> anyio.CapacityLimiter:
+        """The places, which belong to the event loop that asks first."""
         import anyio
 
-        self._limiter = self._limiter or anyio.CapacityLimiter(max(2, os.cpu_count() or 1))
+        self._limiter = self._limiter or anyio.CapacityLimiter(self._threads)
+        return self._limiter
+
+    async def compute(self, request: Request, answer: Callable[[Request], Any]) -> Any:
+        """Wait for a thread and compute in it; ``None`` for a client that left while it waited."""
+        import anyio
+        import anyio.to_thread
+
         self.waiting += 1
         try:
-            yield self._limiter
+            async with self.limiter:
+                if await request.is_disconnected():
+                    return None
+                return await anyio.to_thread.run_sync(answer, request, limiter=anyio.CapacityLimiter(1))
         finally:
             self.waiting -= 1
 
 
-async def _respond(request: Request, answer: Callable[[Request], Any], work: _Work, kind: str) -> Response:
+async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Queue, kind: str) -> Response:
     """Compute an answer in a thread, and turn what goes wrong into a status and one line."""
-    import anyio.to_thread
     from starlette.responses import JSONResponse, Response
 
-    if work.waiting >= WAITING:
+    fresh = {"Cache-Control": "no-store"}
+    if queue.waiting >= WAITING:
         error = {"error": "The server is busy; try again in a moment."}
-        return JSONResponse(error, 503, headers={**HEADERS, "Retry-After": "2"})
+        return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
     try:
-        async with work.place() as limiter:
-            made = await anyio.to_thread.run_sync(answer, request, limiter=limiter, abandon_on_cancel=False)
+        made = await queue.compute(request, answer)
     except (BadRequestError, ConfigError) as error:
-        return JSONResponse({"error": str(error)}, 400, headers=HEADERS)
+        return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except UnknownIdError:
-        return JSONResponse({"error": "There is no such post."}, 404, headers=HEADERS)
+        return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
         _LOG.exception("a request failed: %s", request.url.path)
-        return JSONResponse({"error": "The server could not answer this request."}, 500, headers=HEADERS)
+        return JSONResponse({"error": "The server could not answer this request."}, 500, headers=fresh)
     if kind == "svg":
-        style = {**HEADERS, "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return Response(made, media_type="image/svg+xml", headers=style)
-    return JSONResponse(made, headers={**HEADERS, "Cache-Control": "no-store"})
+        return Response(made, media_type="image/svg+xml", headers={**fresh, **_SVG_POLICY})
+    return JSONResponse(made, headers=fresh)
 
 
 def _text(request: Request, name: str, longest: int) -> str:
@@ -164,20 +204,25 @@ def _text(request: Request, name: str, longest: int) -> str:
     text = request.query_params.get(name, "")
     if len(text) > longest:
         raise BadRequestError(f"{name} is longer than {longest:,} characters")
-    if name == "docno" and not text:
-        raise BadRequestError("docno is missing")
     return "".join(character for character in text if not 0xD800 <= ord(character) <= 0xDFFF)
 
 
-def _mode(request: Request) -> str:
-    mode = request.query_params.get("mode", "posts")
-    if mode not in ("posts", "formulas"):
-        raise BadRequestError("mode is 'posts' or 'formulas'")
-    return mode
+def _docno(request: Request) -> str:
+    if not (docno := _text(request, "docno", LONGEST_DOCNO)):
+        raise BadRequestError("docno is missing")
+    return docno
+
+
+def _choice(request: Request, name: str, values: Collection[str]) -> str:
+    """Read a parameter that is one of some values, the first by default."""
+    value = request.query_params.get(name, next(iter(values)))
+    if value not in values:
+        raise BadRequestError(f"{name} is one of {', '.join(values)}")
+    return value
 
 
 def serve_page(
-    path: Path, systems: Sequence[str], *, host: str, port: int, started: Callable[[str], None] = lambda _: None
+    path: Path, systems: Sequence[str], *, host: str, port: int, started: Callable[[str, bool], None] = lambda *_: None
 ) -> None:
     """Serve the page until the process is told to end.
 
@@ -186,20 +231,25 @@ def serve_page(
         systems: names from :data:`SYSTEMS`.
         host: the address to listen on; on any other than a loopback one the page answers to every name.
         port: 0 for any free one.
-        started: called with the address once the page can be opened.
+        started: called with the address once the page can be opened, and with whether other machines reach it.
 
     Raises:
         MissingExtraError: the extra ``serve`` is not installed. ServeError: the address is taken.
     """
     uvicorn = require("uvicorn", "serve")
+    from .connections import limits
+
     answers = Answers(SearchEngine(path), systems)
     answers.warm_up()
     local = host in ("127.0.0.1", "localhost", "::1")
     app = make_app(answers) if local else make_app(answers, hosts=("*",))
     with _listening(host, port) as listener:
-        name = "localhost" if local else host
-        started(f"http://{name}:{listener.getsockname()[1]}/")
-        options = {"log_level": "warning", "timeout_keep_alive": 15, "h11_max_incomplete_event_size": 32_768}
+        name = "localhost" if local else socket.gethostname() if host in ("0.0.0.0", "::") else host
+        started(f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/", not local)
+        options = {
+            "log_level": "error", "server_header": False, "h11_max_incomplete_event_size": _LONGEST_HEADERS,
+            "timeout_graceful_shutdown": 1, **limits(),
+        }  # fmt: skip
         uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
 
 

@@ -1,0 +1,126 @@
+"""An explanation as the page shows it: both texts, what is alike in one color, and a row for each part of the score.
+
+Each row of the table is written as the texts are: formulas as formulas, words and formulas in the colors of the query's
+parts. The rows and the sum of those that are left out add up to the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr.engine.ranking import SCALE, query_rows
+from pyterrier_mathamr.engine.search_engine import SearchEngine
+from pyterrier_mathamr.engine.snippets import Matcher, color_of, marked_html, marked_post
+from pyterrier_mathamr.explain.rendering import formula_span
+from pyterrier_mathamr.posts import MathPost
+
+_ROWS = 60
+_LONGEST = 300  # characters of a sentence
+_OF_SYSTEM = {"bm25": "BM25", "mathamr": "MathAMR+"}
+
+
+def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str, Any]:
+    """Explain the score of a post.
+
+    Args:
+        engine: what is searched.
+        q: the query.
+        docno: the post.
+        system: ``blend``, or ``bm25`` or ``mathamr``, of which the blend is the weighted sum.
+
+    Raises:
+        UnknownIdError: there is no such post.
+    """
+    parts = engine.explain(q, docno).parts
+    if system != "blend":
+        parts = parts[parts["system"] == _OF_SYSTEM[system]]
+        parts = parts.assign(contribution=parts["contribution"] / _share(engine, q, system))
+    query, post, matcher = engine.read_query(q), engine.post(docno), engine.matcher(q)
+    matched = _matched_formulas(parts)
+
+    def of_document(formula: int) -> str:
+        like = matched.get(formula)
+        return matcher.color_of_formula(post.formulas[formula].latex) if like is None else color_of(like)
+
+    title, _ = engine.title_and_body(docno)
+    counted = parts[parts["contribution"] != 0]
+    rest = counted["contribution"].iloc[_ROWS:]
+    of_query, of_post = _Cells(query, matcher, color_of), _Cells(post, matcher, of_document)
+    return {
+        "docno": docno,
+        "system": system,
+        "score": float(parts["contribution"].sum()),
+        "query_html": marked_post(query, matcher, color_of),
+        "document_html": marked_post(post, matcher, of_document, titled=bool(title.text)),
+        "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
+        "rest": {"parts": len(rest), "contribution": float(rest.sum())},
+    }
+
+
+def _row(part: Any, query: _Cells, post: _Cells) -> dict[str, Any]:
+    """Write a row of :attr:`Explanation.parts`."""
+    return {
+        "system": part.system,
+        "part": part.part,
+        "query_html": query.cell(part.query_row, part.query),
+        "document_html": post.cell(part.document_row, part.document),
+        "contribution": float(part.contribution),
+    }
+
+
+def _share(engine: SearchEngine, q: str, system: str) -> float:
+    """What a point of one system is worth in the blend's score."""
+    retriever = engine.retriever()
+    of_words, of_vectors = retriever.bounds(query_rows(retriever.encode(engine.frame(q)))["1"])
+    if system == "bm25":
+        return SCALE * retriever.weights.words / of_words
+    return SCALE * retriever.weights.graph / of_vectors
+
+
+def _matched_formulas(parts: pd.DataFrame) -> Mapping[int, int]:
+    """Formulas of the post to the formula of the query that gets most from them."""
+    rows = parts[
+        parts["part"].isin(["formula", "symbols"]) & (parts["document_row"] >= 0) & (parts["contribution"] > 0)
+    ]
+    matched: dict[int, int] = {}
+    for query_row, document_row in zip(rows["query_row"], rows["document_row"], strict=True):
+        matched.setdefault(int(document_row), int(query_row))
+    return matched
+
+
+class _Cells:
+    """Writes the parts of one of the two texts.
+
+    Args:
+        post: the text.
+        matcher: knows the colors of words.
+        formula_color: the class of formula ``i``.
+    """
+
+    def __init__(self, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str]) -> None:
+        self._post, self._matcher, self._color = post, matcher, formula_color
+        self._sentences = post.sentences
+
+    def cell(self, row: int, text: str) -> str:
+        """Write a part.
+
+        Args:
+            row: of a vector: formulas, sentences, the whole text; -1 for words.
+            text: of words.
+        """
+        formulas = len(self._post.formulas)
+        if row < 0:
+            return marked_html(text, MathPost(text, ()), self._matcher, lambda _: "")
+        if row < formulas:
+            return formula_span(self._post.formulas[row].latex, self._color(row))
+        if row < formulas + len(self._sentences):
+            return marked_html(_cut(self._sentences[row - formulas]), self._post, self._matcher, self._color)
+        return "<i>the whole text</i>"
+
+
+def _cut(text: str) -> str:
+    """Shorten a text between words, which placeholders are."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} …"
