@@ -8,6 +8,7 @@ the longest is closed for the new one.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -66,4 +67,4 @@ class Connection(H11Protocol):
 
 def limits() -> dict[str, Any]:
     """The options of uvicorn that belong to this."""
-    return {"http": Connection, "ws": "none", "timeout_keep_alive": int(SECONDS_TO_ASK), "backlog": MOST}
+    return {"http": Connection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": MOST}

@@ -1,0 +1,133 @@
+"""Connections that are slow, silent, broken or too many end themselves alone."""
+
+import contextlib
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("httpx")
+
+import httpx
+import uvicorn
+
+from pyterrier_mathamr.engine.page import Answers, connections, make_app
+from tests.engine.conftest import QUERY
+
+pytestmark = pytest.mark.enable_socket
+
+ASKED = b"GET /api/search?q=words HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.fixture(scope="module")
+def port(engine) -> Iterator[int]:
+    """A server with short deadlines and few connections."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "SECONDS_TO_ASK", 0.6)
+        patch.setattr(connections, "MOST", 30)
+        config = uvicorn.Config(make_app(Answers(engine)), log_level="critical", **connections.limits())
+        server = uvicorn.Server(config)
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+def opened(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=5)
+
+
+def closed(connection: socket.socket) -> bool:
+    """Read until the server closes a connection."""
+    with contextlib.suppress(ConnectionError):
+        while connection.recv(65_536):
+            pass
+    return True
+
+
+def answers(port: int) -> bool:
+    found = httpx.get(f"http://localhost:{port}/api/search", params={"q": QUERY}, timeout=20).json()
+    return found["systems"][0]["results"][0]["docno"] == "basel"
+
+
+def test_a_request_that_is_sent_too_slowly_ends_though_it_goes_on(port) -> None:
+    with opened(port) as slow:
+        ended = False
+        for byte in ASKED[:40]:
+            time.sleep(0.05)
+            try:
+                slow.send(bytes([byte]))
+            except ConnectionError:
+                ended = True
+                break
+        assert ended
+    assert answers(port)
+
+
+def test_silent_connections_end(port) -> None:
+    silent = [opened(port) for _ in range(10)]
+    assert answers(port)
+    assert all(closed(each) for each in silent)
+
+
+def test_a_request_whose_body_never_ends_is_answered_and_its_connection_ends(port) -> None:
+    with opened(port) as connection:
+        connection.sendall(ASKED + b"Content-Length: 1000000\r\n\r\nx")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+        assert closed(connection)
+
+
+def test_a_second_request_on_a_connection_has_its_own_time(port) -> None:
+    connection = http.client.HTTPConnection("localhost", port, timeout=5)
+    connection.connect()
+    first = connection.sock
+    for _ in range(3):
+        time.sleep(0.4)
+        connection.request("GET", "/api/settings")
+        assert connection.getresponse().read().startswith(b"{")
+        assert connection.sock is first
+    connection.close()
+
+
+def test_two_requests_sent_at_once_are_both_answered(port) -> None:
+    with opened(port) as connection:
+        connection.sendall(2 * (ASKED + b"\r\n"))
+        received = b""
+        with contextlib.suppress(TimeoutError):
+            while received.count(b"HTTP/1.1 200") < 2 and (piece := connection.recv(65_536)):
+                received += piece
+        assert received.count(b"HTTP/1.1 200") == 2
+
+
+def test_more_silent_connections_than_are_allowed_shut_nobody_out(port) -> None:
+    silent = [opened(port) for _ in range(60)]
+    assert answers(port)
+    for each in silent:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x00\xff\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00",
+        ASKED + b"X: " + b"x" * 200_000,
+    ],
+)
+def test_what_is_no_request_ends_its_connection(port, sent) -> None:
+    with opened(port) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(sent)
+        assert closed(connection)
+    assert answers(port)
