@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import textwrap
@@ -111,7 +112,8 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_pag
         if open_page:
             webbrowser.open(url)
 
-    serve_page(engine, systems or ("blend",), host=host, port=port, started=opened)
+    with contextlib.suppress(KeyboardInterrupt):  # which is how a server ends
+        serve_page(engine, systems or ("blend",), host=host, port=port, started=opened)
 
 
 @click.command()
