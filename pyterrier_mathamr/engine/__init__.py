@@ -6,10 +6,11 @@
                                                                │
     question ──────────────────────────────ranking──▶ score ◀──┤──▶ search_engine   SearchEngine
                                            snippets ───────────┤                    one folder (generations)
-                                           explanation ────────┘──▶ page, mcp       `mathamr serve`, `mathamr mcp`
+                                                               └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
 """
 
-from .explanation import Explanation
+from pyterrier_mathamr.explain import Explanation
+
 from .ranking import BlendedRetriever
 from .search_engine import SearchEngine
 

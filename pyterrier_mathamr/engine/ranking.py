@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, first_values, ordered_by_score
+from pyterrier_mathamr._common.frames import empty_output, first_values, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import BM25Index
 from pyterrier_mathamr.systems.sparse.reading import query_post
@@ -143,6 +144,29 @@ class BlendedRetriever(Retriever):
         vectors = np.array([bounds[qid][1] for qid in both["qid"]])
         parts = self.weights.words * both["_words"] / words + self.weights.graph * both["_graph"] / vectors
         return ordered_by_score(both.drop(columns=["_words", "_graph"]), SCALE * parts)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each word and each part of a query contributes to the score of a post.
+
+        Args:
+            query: a row with ``query``, encoded or not, or a frame of one query; with the post's ``graph`` the parts
+                have its texts.
+            docno: any post, found or not; by default that of the row.
+
+        Raises:
+            AskedError: the row has no query, or no post is named.
+            UnknownIdError: an index does not hold the post.
+        """
+        asked = read_asked(query, docno, self.label, ["query"])
+        row = asked.row
+        if is_missing(row.get("query_embs")):
+            row = {**row, **query_rows(self.encode(asked.frame()))[str(row.get("qid", "explained"))]}
+        words, graph = self.bounds(row)
+        of_words = self.bm25.scorer().explain(row)
+        of_graph = self.vectors.scorer().explain(row)
+        return of_words.scaled(SCALE * self.weights.words / words) + of_graph.scaled(
+            SCALE * self.weights.graph / graph, "MathAMR+"
+        )
 
     def bounds(self, query: Mapping[str, Any]) -> tuple[float, float]:
         """Compute B(Q) and V(Q), 1 for a query without tokens or vectors.

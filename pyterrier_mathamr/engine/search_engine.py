@@ -11,16 +11,16 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr.explain.rendering import post_html, text_of
+from pyterrier_mathamr.explain import Explanation
+from pyterrier_mathamr.explain.rendering import text_of
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import Document, MathPost, Source, accepted_posts, in_latex, post_from_any, post_from_html
 from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 
 from .building import build_indexes, remove_strays
-from .explanation import Explained, Explanation, explain
 from .generations import FORMAT, TYPE, Generation, Generations, Indexes
-from .ranking import BlendedRetriever, fitted_weights, query_rows
+from .ranking import BlendedRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
 
 
@@ -170,11 +170,9 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             UnknownIdError: there is no such post.
         """
-        post, read = self.post(docno), self.read_query(query)
-        retriever = self.retriever()
-        row = query_rows(retriever.encode(self.frame(query)))["1"]
-        parts = explain(retriever, row, read, Explained(docno, post, self.graph(docno)))
-        return Explanation(docno, float(parts["contribution"].sum()), parts, post_html(read), post_html(post))
+        self._indexes.posts.snapshot().find([docno])  # names what is missing
+        row = {str(name): value for name, value in self.frame(query).iloc[0].items()}
+        return self.retriever().explain({**row, "docno": docno, "graph": self.graph(docno)})
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
         """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""

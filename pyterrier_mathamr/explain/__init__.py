@@ -2,7 +2,7 @@
 
 ::
 
-    graphs, vectors ──▶ alignment      the best match of each virtual node of the query, and its share of the score
+    graphs, vectors ──▶ alignment      MaxSim: the best match of each virtual node of the query
                     ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
     table of an experiment ──▶ charts  differences by topic, speed against quality ┘
     graph ──▶ graph_parts ──▶ graph_drawing   ┐ virtual nodes, sentences (paragraphs),      ┌ a Picture, painted with
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .alignment import alignment as alignment
+    from .alignment import explain_maxsim as explain_maxsim
     from .alignment import virtual_nodes as virtual_nodes
     from .charts import draw_speed as draw_speed
     from .charts import draw_topic_differences as draw_topic_differences
     from .charts import topic_differences as topic_differences
     from .errors import AlignmentError as AlignmentError
+    from .errors import AskedError as AskedError
     from .errors import ChartError as ChartError
     from .errors import ExplainError as ExplainError
     from .figures import Picture as Picture
@@ -35,5 +36,12 @@ if TYPE_CHECKING:
     from .scores import Explanation as Explanation
     from .scores import Part as Part
     from .scores import Reading as Reading
+    from .scores.asking import Asked as Asked
+    from .scores.asking import QueryRow as QueryRow
+    from .scores.asking import read_asked as read_asked
+    from .scores.pipelines import Ranked as Ranked
+    from .scores.pipelines import explain_score as explain_score
+    from .scores.pipelines import explained as explained
+    from .scores.pipelines import name_of as name_of
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

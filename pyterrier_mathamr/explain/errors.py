@@ -18,6 +18,15 @@ class AlignmentError(ExplainError):
     advice = "Give graphs and the vectors that one model computed from them."
 
 
+class AskedError(ExplainError):
+    """A system cannot explain what it is asked."""
+
+    system: str
+    reason: str
+    remedy: str
+    template = "{system} cannot explain a score: {reason}. {remedy}"
+
+
 class ChartError(ExplainError):
     """A table lacks a column or a value that a chart needs."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -23,16 +23,15 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.signatures import ConstructorSignature, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import UnknownIdError
 
 from .building.entries import Entry, Layout, stored_formula_ids
 from .errors import check_model
-from .explain import explain
 from .text_search import search_text
 from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.graph import MathAMRGraph
     from pyterrier_mathamr.model import MathAMR
 
 
@@ -121,6 +120,23 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
         """
         return search_text(self, query, qid, model, num_results)
 
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what contributes to the score of a document: ``retriever().explain(query, docno)``.
+
+        Args:
+            query: the row of an encoded query, or of a result; see the retriever's method.
+            docno: any document of the index; by default that of the row.
+
+        Example::
+
+            asked = encode.search("Why is $x^2 + 1 > 0$?").iloc[0]
+            document = graph_store.loader()([{"docno": graph_store.ids()[0]}])[0]
+            print(index.explain({**asked, **document}))
+        """
+        index: Any = self
+        found: Explanation = index.retriever().explain(query, docno)
+        return found
+
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
         return {}
@@ -159,62 +175,6 @@ class DocumentVectorIndex(VectorIndex):
             known = {"formula_ids": stored_formula_ids(ids, self.path), "doc_model": model}
             known = {name: value for name, value in known.items() if value is not None}
             yield {"docno": docno, "doc_embs": entry.rows, **known}
-
-    def explain(
-        self,
-        query_embs: Any,
-        docno: str,
-        *,
-        query_formula_ids: Sequence[str] | None = None,
-        query_weights: Any = None,
-        query_document_weight: float | None = None,
-        query_graph: MathAMRGraph | None = None,
-        document_graph: MathAMRGraph | None = None,
-        query_texts: Sequence[str] | None = None,
-        document_texts: Sequence[str] | None = None,
-    ) -> pd.DataFrame:
-        """Return the virtual node of a document that each node of a query met, and its contribution to the score.
-
-        Args:
-            query_embs: float32 ``[q, d]``.
-            docno: the document.
-            query_formula_ids: the ids of the query's formulas, which are its first rows.
-            query_weights: a number for each row of the query; by default 1.
-            query_document_weight: the weight of the product of the two document vectors, which is added to MaxSim; by
-                default 0.
-            query_graph: the graph of the query (column ``query_graph`` of an encoded query), which says what each row
-                is and has the LaTeX of formulas and the text of sentences.
-            document_graph: the graph of the document (column ``graph``, as a ``GraphStore`` loads it).
-            query_texts: the text of each row of the query, in place of the graph's.
-            document_texts: the same for the rows of the document.
-
-        Returns:
-            One row for each row of the query, and one more where the documents' product is weighted, the greatest
-            contribution first: ``term`` (``MaxSim`` or ``document``), ``query_row``, ``query_kind`` (formula,
-            sentence or document), ``query_formula_id``, ``query_text`` (LaTeX, a sentence or the post; empty without
-            graph and texts), the same four of the ``document``, ``similarity``, ``weight`` and ``contribution`` (they
-            sum to the score).
-
-        Raises:
-            UnknownIdError: the index does not contain the document.
-            QueryError: the query's vectors or weights do not fit, or a graph is not that of the vectors.
-            GraphError: a graph has no texts, and none are given.
-        """
-        snapshot = self.snapshot()
-        ids = snapshot.texts("formula_ids", snapshot.find([docno]))[0]
-        return explain(
-            snapshot,
-            query_embs,
-            docno,
-            query_formula_ids=query_formula_ids,
-            document_formula_ids=stored_formula_ids(ids, snapshot.path),
-            query_weights=query_weights,
-            query_document_weight=query_document_weight,
-            query_graph=query_graph,
-            document_graph=document_graph,
-            query_texts=query_texts,
-            document_texts=document_texts,
-        )
 
 
 class _ByColumns(IndexTransformer):

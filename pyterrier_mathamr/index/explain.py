@@ -2,123 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, ClassVar, Protocol
 
-import numpy as np
 import pandas as pd
 
-from .errors import QueryError
-from .protocols import SearchableSnapshot
-from .search.queries import check_document_weight, check_query, check_weights
+from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr.explain import Asked, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.alignment import Nodes, Side, maxsim_parts
 
-if TYPE_CHECKING:
-    from pyterrier_mathamr.graph import MathAMRGraph
-
-
-class RowNames(NamedTuple):
-    """The kind of each row of a query or document, the id of its formula and its text, empty where not known."""
-
-    kinds: list[str]
-    formula_ids: list[str]
-    texts: list[str]
-
-    def columns(self, side: str, rows: Any) -> dict[str, Any]:
-        """Return the columns of some of the rows: ``query_row``, ``query_kind`` and so on."""
-        named = {f"{side}_row": rows}
-        for name, values in zip(("kind", "formula_id", "text"), self, strict=True):
-            named[f"{side}_{name}"] = [values[row] for row in rows]
-        return named
+from .building.entries import stored_formula_ids
+from .protocols import Field, SearchableSnapshot
+from .search.queries import QueryBatch
 
 
-def name_rows(
-    side: str,
-    rows: int,
-    formula_ids: Sequence[str] | None,
-    graph: MathAMRGraph | None,
-    texts: Sequence[str] | None,
-) -> RowNames:
-    """Name the rows: formulas first, then sentences, the document last.
+class Explainable(Protocol):
+    """A retriever or scorer over an index."""
+
+    index: Any
+    label: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]]
+
+    @property
+    def field(self) -> Field:
+        """The vectors that are compared."""
+
+    def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
+        """Read the vectors and weights of queries."""
+
+
+def explain(system: Explainable, query: QueryRow, docno: str | None) -> Explanation:
+    """Split the score that a retriever or scorer gives a document into its terms (eq. 3.4).
 
     Args:
-        side: ``query`` or ``document``, for errors.
-        rows: how many there are, at least 1.
-        formula_ids: of the first rows; by default those of the graph. Without either, the kind of all but the last
-            row is ``formula or sentence``.
-        graph: the graph of the rows; its LaTeX and sentences are the texts.
-        texts: in place of those of the graph.
-
-    Raises:
-        QueryError: the graph has another number of virtual nodes.
-        GraphError: the graph has no texts, and none are given.
+        system: the retriever or scorer.
+        query: the row of an encoded query, see :mod:`pyterrier_mathamr.explain.scores.asking`.
+        docno: the document; by default that of the row.
     """
-    formulas = None if formula_ids is None else min(len(formula_ids), rows - 1)
-    if graph is not None:
-        formulas, sentences = graph.n_formulas, graph.n_sentences
-        if formulas + sentences + 1 != rows:
-            nodes = f"{formulas} formulas, {sentences} sentences and the document"
-            raise QueryError("explained", f"{side}_graph has {nodes}, but the {side} has {rows} rows")
-        formula_ids = formula_ids if formula_ids is not None else graph.formula_ids
-        texts = _texts_of(graph) if texts is None else texts
-    if formulas is None:
-        named = ["formula or sentence"] * (rows - 1)
-    else:
-        named = ["formula"] * formulas + ["sentence"] * (rows - 1 - formulas)
-    return RowNames([*named, "document"], _filled(formula_ids, rows), _filled(texts, rows))
+    asked = read_asked(query, docno, system.label, system.needs)
+    snapshot = system.index.snapshot()
+    numbers = snapshot.find([asked.docno])
+    batch = system.read(asked.frame(), snapshot)
+    readings = asked.query_reading(), asked.document_reading()
+    if not len(batch):  # a blank query
+        return Explanation.of(asked.docno, [], *readings)
+    compared = batch.last_rows() if system.field == "doc" else batch
+    rows, _ = snapshot.rows(numbers, system.field)
+    sides = _query_side(compared, asked, system), _document_side(rows, asked, snapshot, system)
+    blend = None if compared.document_weights is None else float(compared.document_weights[0])
+    return Explanation.of(asked.docno, maxsim_parts(system.label, *sides, compared.weights, blend), *readings)
 
 
-def explain(
-    snapshot: SearchableSnapshot,
-    query_embs: Any,
-    docno: str,
-    *,
-    query_formula_ids: Sequence[str] | None = None,
-    document_formula_ids: Sequence[str] | None = None,
-    query_weights: Any = None,
-    query_document_weight: float | None = None,
-    query_graph: MathAMRGraph | None = None,
-    document_graph: MathAMRGraph | None = None,
-    query_texts: Sequence[str] | None = None,
-    document_texts: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """Split S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc into its terms (eq. 3.4); see ``MathAMRIndex.explain``."""
-    query = check_query("explained", query_embs, snapshot).astype(np.float64)
-    if not len(query):
-        raise QueryError("explained", "query_embs has no rows")
-    rows, _ = snapshot.rows(snapshot.find([docno]))
-    weights = check_weights("explained", query_weights, len(query))
-    similarities = query @ rows.astype(np.float64).T  # [q, n]
-    met = similarities.argmax(axis=1)
-    of_terms, terms = np.arange(len(query)), ["MaxSim"] * len(query)
-    if query_document_weight is not None:
-        of_terms, met = np.append(of_terms, len(query) - 1), np.append(met, len(rows) - 1)
-        weights = np.append(weights, check_document_weight("explained", query_document_weight))
-        terms.append("document")
-    best = similarities[of_terms, met]
-    columns = {
-        "term": terms,
-        **name_rows("query", len(query), query_formula_ids, query_graph, query_texts).columns("query", of_terms),
-        **name_rows("document", len(rows), document_formula_ids, document_graph, document_texts).columns(
-            "document", met
-        ),
-        "similarity": best,
-        "weight": weights,
-        "contribution": weights * best,
-    }
-    frame = pd.DataFrame(columns)
-    result: pd.DataFrame = frame.sort_values("contribution", ascending=False, kind="stable", ignore_index=True)
-    return result
+def _query_side(compared: QueryBatch, asked: Asked, system: Explainable) -> Side:
+    """Name the compared vectors of a query by their rows in ``query_embs``."""
+    given: Any = asked.row.get("query_formula_ids")
+    ids, count = None if is_missing(given) else list(map(str, given)), len(asked.row["query_embs"])
+    nodes, rows = Nodes.of(count, ids, asked.graph("query_graph")), range(count)
+    if _of_formulas(system):
+        row = (ids or []).index(str(asked.row["query_formula_id"]))
+        rows = range(row, row + 1)
+    return Side(compared.rows, rows[-len(compared.rows) :], nodes)
 
 
-def _texts_of(graph: MathAMRGraph) -> list[str]:
-    """Return the text of each virtual node of a graph, in the order of its vectors."""
-    from pyterrier_mathamr.graph import VirtualKind, row_texts  # loads torch, which opening an index does not need
+def _document_side(rows: Any, asked: Asked, snapshot: SearchableSnapshot, system: Explainable) -> Side:
+    """Name the compared vectors of a document by their rows in the index, or of a formula by its row in its post."""
+    if _of_formulas(system):
+        row, latex = asked.formula()
+        before = [""] * row
+        return Side(rows, [row], Nodes(["formula"] * (row + 1), [*before, asked.docno], [*before, latex]))
+    numbers = snapshot.find([asked.docno])
+    count = int(snapshot.lengths(numbers, "all")[0])
+    ids = stored_formula_ids(snapshot.texts("formula_ids", numbers)[0], snapshot.path)
+    return Side(rows, range(count)[-len(rows) :], Nodes.of(count, ids, asked.graph("graph")))
 
-    counts = {VirtualKind.FORMULA: graph.n_formulas, VirtualKind.SENTENCE: graph.n_sentences, VirtualKind.DOCUMENT: 1}
-    return row_texts(graph, [kind for kind, count in counts.items() for _ in range(count)])
 
-
-def _filled(names: Sequence[str] | None, rows: int) -> list[str]:
-    """Return a name for each row, empty where it has none."""
-    known = [] if names is None else [str(name) for name in names[:rows]]
-    return known + [""] * (rows - len(known))
+def _of_formulas(system: Explainable) -> bool:
+    """Whether the documents of the index are formulas."""
+    return "query_formula_id" in system.needs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, ordered_by_score, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.maxsim import exact_maxsim
@@ -175,3 +178,28 @@ class TextScorer(_GraphTransformer):
             of_rows = self._row_weights(graphs[qid], len(query))
             scores[places] = exact_maxsim(query, np.concatenate(rows), offsets, of_rows, blend)
         return ordered_by_score(inp, scores)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each virtual node of a query contributes to the score of a document.
+
+        Args:
+            query: a row with ``query_graph`` and ``graph``, or a frame of one query.
+            docno: the document; by default that of the row.
+
+        Raises:
+            AskedError: a graph is missing, or no document is named.
+        """
+        asked = read_asked(query, docno, self.label, ["query_graph", "graph"])
+        graphs, weights = (asked.row["query_graph"], asked.row["graph"]), self.model.score_weights
+        rows, document = self._queries(list(graphs[:1]))[0], self._documents(list(graphs[1:]))[0]
+        found = explain_maxsim(
+            graphs[0],
+            rows,
+            graphs[1],
+            document,
+            query_formula_ids=self._formula_ids(graphs[0]),
+            formula_ids=self._formula_ids(graphs[1]),
+            query_weights=self._row_weights(graphs[0], len(rows)),
+            query_document_weight=weights.blend if weights else None,
+        )
+        return replace(found, docno=asked.docno)

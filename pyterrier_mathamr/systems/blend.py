@@ -28,10 +28,13 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
 
 from .errors import BlendFileError, BlendNotFittedError
+from .standard_scores import distinct_names, explain_standard
 
 _FORMAT = 1
+_FIRST = "first stage"
 
 
 class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
@@ -55,6 +58,8 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         blend.save("blend.json")
     """
 
+    explains_incoming: ClassVar[bool] = True
+    """:meth:`explain` takes the explanation of the stages before it."""
     label, help_url = "linear blend", "https://pyterrier.readthedocs.io/en/latest/operators.html"
     checks: ClassVar[Mapping[str, Rule]] = {"weights": list_of(between(0)).or_none()}
 
@@ -128,17 +133,41 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         Returns:
             float64 ``[rows, 1 + scorers]``.
         """
-        keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
-        columns = [ranking["score"].to_numpy(np.float64)]
-        for scorer in self.scorers:
-            scored = scorer(ranking).drop_duplicates(subset=["qid", "docno"])
-            columns.append(scored.set_index(["qid", "docno"])["score"].reindex(keys).to_numpy(np.float64))
-        by_query = pd.DataFrame(np.column_stack(columns)).groupby(ranking["qid"].to_numpy())
-        raw = pd.DataFrame(np.column_stack(columns)).fillna(by_query.transform("min")).fillna(0.0)
+        raw = pd.DataFrame(filled_scores(ranking, [scorer(ranking) for scorer in self.scorers]))
         by_query = raw.groupby(ranking["qid"].to_numpy())
         spread = by_query.transform("std", ddof=0).replace(0.0, 1.0)
         standard: npt.NDArray[np.float64] = ((raw - by_query.transform("mean")) / spread).to_numpy()
         return standard
+
+    def explain(self, query: QueryRow, docno: str | None = None, *, incoming: Explanation | None = None) -> Explanation:
+        """Say what the incoming score and each scorer contribute to the score of a document.
+
+        Args:
+            query: the ranking of one query, as :meth:`transform` takes it: scores are standardised among its documents.
+            docno: one of its documents.
+            incoming: the explanation of the document's incoming score, which is one part without it.
+
+        Raises:
+            AskedError: it is no ranking, or the document is not in it.
+            BlendNotFittedError: there are no weights yet.
+        """
+        asked = read_asked(query, docno, self.label)
+        frame = query if isinstance(query, pd.DataFrame) else pd.DataFrame(columns=["docno", "score"])
+        rows = frame[frame["docno"].astype(str) == asked.docno]
+        if rows.empty:
+            reason = f"{asked.docno!r} is not in a ranking of the query, among whose scores its own is standardised"
+            raise AskedError(self.label, reason, "Give the frame that the blend ranks, or use explain.explain_score.")
+        if self.weights is None:
+            raise BlendNotFittedError()
+        whole = Part(_FIRST, "score", contribution=float(rows["score"].iloc[0]))
+        first = Ranked(frame, incoming or Explanation.of(asked.docno, [whole]))
+        parts = [first, *(explained(scorer, frame, asked.docno) for scorer in self.scorers)]
+        names = [_FIRST, *distinct_names(self.scorers)]
+        result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())
+        columns = filled_scores(frame, [ranking for ranking, _ in parts[1:]]).T
+        for name, ranked, scores, weight in zip(names, parts, columns, self.weights, strict=True):
+            result += explain_standard(asked.docno, name, scores, ranked.explanation, weight)
+        return result
 
     def save(self, path: str | Path) -> None:
         """Write the weights as JSON, replacing the file at once.
@@ -174,6 +203,27 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             return cls(scorers, weights=content["weights"])
         except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
             raise BlendFileError(Path(path), f"no blend of {len(scorers)} scorer(s) ({error})") from error
+
+
+def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
+    """Collect the scores of the rows of a ranking; a document that a scorer leaves out has its lowest of the query.
+
+    Args:
+        ranking: ``qid``, ``docno``, ``score``.
+        scored: what each scorer returns for the ranking.
+
+    Returns:
+        float64 ``[rows, 1 + scorers]``, the incoming score first.
+    """
+    keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
+    columns = [ranking["score"].to_numpy(np.float64)]
+    for frame in scored:
+        by_key = frame.drop_duplicates(subset=["qid", "docno"]).set_index(["qid", "docno"])["score"]
+        columns.append(by_key.reindex(keys).to_numpy(np.float64))
+    raw = pd.DataFrame(np.column_stack(columns))
+    lowest = raw.groupby(ranking["qid"].to_numpy()).transform("min")
+    filled: npt.NDArray[np.float64] = raw.fillna(lowest).fillna(0.0).to_numpy()
+    return filled
 
 
 def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.DataFrame) -> list[Group]:

@@ -25,8 +25,10 @@ from pyterrier_mathamr._common.frames import distinct_queries, empty_output, fir
 from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, explained, read_asked
 
 from .blend import grouped
+from .standard_scores import distinct_names, explain_standard
 
 _RESULTS = ("docno", "score", "rank")
 _WEIGHTS = list_of(between(0))
@@ -147,6 +149,27 @@ class ZScoreFusion(Fusion):
     def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Return ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each system."""
         return standard_scores(rankings)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each system contributes to the score of a document, and what contributes to the system's score.
+
+        Args:
+            query: the row of a query, or of a result, or a frame of one query.
+            docno: a document that one of the systems finds; by default that of the row.
+
+        Raises:
+            AskedError: no system finds the document, or no document is named.
+        """
+        asked = read_asked(query, docno, self.label)
+        frame = asked.frame().drop(columns=list(_RESULTS), errors="ignore")
+        found = [explained(system, frame, asked.docno) for system in self.systems]
+        if not any(ranked.explanation for ranked in found):
+            raise AskedError(self.label, f"no system finds {asked.docno!r}", "Explain a document of its ranking.")
+        result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())
+        for name, weight, ranked in zip(distinct_names(self.systems), self.weights, found, strict=True):
+            scores = ranked.ranking["score"].to_numpy(np.float64)
+            result += explain_standard(asked.docno, name, scores, ranked.explanation, weight)
+        return result
 
 
 def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:

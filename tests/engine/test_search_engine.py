@@ -10,6 +10,7 @@ import pytest
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.engine import SearchEngine, building
 from pyterrier_mathamr.engine.ranking import fitted_weights
+from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -47,6 +48,18 @@ def test_the_parts_of_an_explanation_add_up_to_the_score(engine, query) -> None:
         explanation = engine.explain(query, docno)
         assert explanation.score == pytest.approx(score, abs=1e-4)
         assert explanation.parts["contribution"].sum() == pytest.approx(score, abs=1e-4)
+
+
+def test_its_retriever_explains_each_of_its_results_and_any_other_post(engine) -> None:
+    retriever, frame = engine.retriever(num_results=2), engine.frame(QUERY)
+    found = retriever(frame)
+    scores = engine.retriever()(frame).set_index("docno")["score"]
+    for row in (found.iloc[0], found.iloc[1]):
+        assert retriever.explain(row).score == pytest.approx(row["score"], rel=1e-5)
+    for docno in scores.index:
+        assert retriever.explain(frame, docno).score == pytest.approx(scores[docno], rel=1e-5, abs=1e-5)
+    with pytest.raises(AskedError, match="has no query"):
+        retriever.explain({"qid": "1"}, "basel")
 
 
 def test_an_explanation_names_words_symbols_and_vectors_and_shows_itself_without_script(engine) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.explain import AlignmentError, alignment, virtual_nodes
+from pyterrier_mathamr.explain import AlignmentError, explain_maxsim, virtual_nodes
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import post_from_text
 
@@ -17,23 +17,31 @@ DOC_EMBS = np.array([[0, 1], [1, 0], [0.8, 0.6], [-1, 0]], dtype=np.float32)  # 
 
 
 def test_each_node_of_the_query_is_aligned_with_the_most_similar_one() -> None:
-    table = alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS)
-    assert table.query_kind.tolist() == ["formula", "sentence", "document"]
-    assert table.doc_row.tolist() == [1, 0, 2]
-    assert table.doc_kind.tolist() == ["sentence", "formula", "sentence"]
-    assert table.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96])
-    assert table.contribution.tolist() == pytest.approx([1 / 2.96, 1 / 2.96, 0.96 / 2.96])
+    found = explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS)
+    parts = found.parts.sort_values("query_row")
+    assert parts.part.tolist() == ["formula", "sentence", "document"]
+    assert parts.document_row.tolist() == [1, 0, 2]
+    assert parts.document_part.tolist() == ["sentence", "formula", "sentence"]
+    assert parts.contribution.tolist() == pytest.approx([1.0, 1.0, 0.96])
+    assert (found.score, found.docno) == (pytest.approx(2.96), "154")
 
 
-def test_weights_and_the_blend_of_the_documents_have_their_shares() -> None:
+def test_weights_and_the_product_of_the_documents_count() -> None:
     weighted = {"query_weights": [0.5, 2.0, 1.0], "query_document_weight": -0.5}
-    table = alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **weighted)
-    assert table.query_kind.tolist() == ["formula", "sentence", "document", "document"]
-    assert table.doc_row.tolist() == [1, 0, 2, 3]
-    assert table.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96, -0.6])
-    assert table.contribution.tolist() == pytest.approx([x / 3.76 for x in (0.5, 2.0, 0.96, 0.3)])
+    found = explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, **weighted)
+    parts = found.parts.sort_values(["query_row", "document_row"])
+    assert parts.part.tolist() == ["formula", "sentence", "document", "document"]
+    assert parts.document_row.tolist() == [1, 0, 2, 3]
+    assert parts.similarity.tolist() == pytest.approx([1.0, 1.0, 0.96, -0.6])
+    assert parts.contribution.tolist() == pytest.approx([0.5, 2.0, 0.96, 0.3])
     with pytest.raises(AlignmentError, match="weights"):
-        alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
+        explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
+
+
+def test_document_vectors_that_are_nearest_to_each_other_are_one_part() -> None:
+    found = explain_maxsim(QUERY, QUERY_EMBS, QUERY, QUERY_EMBS, query_document_weight=0.5)
+    assert found.parts["weight"].tolist() == [1.5, 1.0, 1.0]
+    assert found.score == pytest.approx(3.5)
 
 
 def test_nodes_are_named_by_placeholder_and_number_or_by_text_and_latex() -> None:
@@ -43,14 +51,18 @@ def test_nodes_are_named_by_placeholder_and_number_or_by_text_and_latex() -> Non
     assert virtual_nodes(QUERY, 3, post).label.tolist() == ["x^2", "Find FORMULA_0.", "A.301"]
 
 
-def test_a_score_of_nothing_has_no_shares() -> None:
-    table = alignment(QUERY, np.zeros((3, 2), dtype=np.float32), DOCUMENT, DOC_EMBS)
-    assert table.contribution.tolist() == [0.0, 0.0, 0.0]
+def test_a_query_without_vectors_has_no_parts() -> None:
+    assert explain_maxsim(QUERY, np.zeros((0, 2), dtype=np.float32), DOCUMENT, DOC_EMBS).score == 0.0
+
+
+def test_a_model_without_vectors_of_formulas_has_sentences_first() -> None:
+    parts = explain_maxsim(QUERY, QUERY_EMBS[1:], DOCUMENT, DOC_EMBS, query_formula_ids=[]).parts
+    assert set(parts["part"]) == {"sentence", "document"}
 
 
 def test_vectors_of_another_graph_are_refused() -> None:
     with pytest.raises(AlignmentError, match="2 vectors for 1 formulas, 2 sentences") as caught:
-        alignment(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS[:2])
+        explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS[:2])
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(AlignmentError, match="do not fit"):
-        alignment(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
+        explain_maxsim(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
@@ -126,16 +126,12 @@ class Explanation:
 
     def __add__(self, other: Explanation) -> Explanation:
         """Explain the sum of two scores of one document for one query."""
-        texts = self.query or other.query, self.document or other.document
+        texts = _better(self.query, other.query), _better(self.document, other.document)
         return Explanation.of(self.docno, [*self.rows(), *other.rows()], *texts)
 
     def plus(self, *parts: Part) -> Explanation:
         """Explain the score with further parts."""
         return Explanation.of(self.docno, [*self.rows(), *parts], self.query, self.document)
-
-    def reading(self, query: Reading | None, document: Reading | None) -> Self:
-        """Return the same explanation with texts in place of those that it lacks."""
-        return replace(self, query=self.query or query, document=self.document or document)
 
     def __repr__(self) -> str:
         from .terminal import table_of
@@ -146,3 +142,8 @@ class Explanation:
         from .notebook import html_of
 
         return html_of(self)
+
+
+def _better(one: Reading | None, other: Reading | None) -> Reading | None:
+    """Return the reading that tells sentences apart, if one does."""
+    return other if one is None or (not one.sentences and other is not None and other.sentences) else one

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from html import escape
 
-from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
 from pyterrier_mathamr._common.drawing.svg import shortened
 from pyterrier_mathamr.explain.rendering import formula_html
 
@@ -20,7 +19,7 @@ from .terminal import decimals, split
 SHOWN = 24
 """Parts in a table; the rest is one line."""
 
-_BAR = 120
+_BAR, _NO_GROUP = 120, "#8a8f98"
 _LONGEST = 160
 _CELL = "padding:.15em .6em;text-align:left;vertical-align:top"
 _NUMBER = "padding:.15em .6em;text-align:right;vertical-align:top;font-variant-numeric:tabular-nums"
@@ -59,9 +58,10 @@ def _row(
     digits: int,
 ) -> str:
     group = groups.get(key_of(part) or ("", 0))
-    color = WORSE if part.contribution < 0 else group.color if group else BETTER
-    width = round(_BAR * abs(part.contribution) / greatest)
-    bar = f'<div style="width:{width}px;height:.8em;margin-top:.35em;background:{color}"></div>'
+    color, width = group.color if group else _NO_GROUP, round(_BAR * abs(part.contribution) / greatest)
+    ground = color if part.contribution >= 0 else "none"  # a negative part is the outline of a bar
+    box = f"width:{width}px;height:.8em;margin-top:.35em;box-sizing:border-box"
+    bar = f'<div style="{box};background:{ground};border:1px solid {color}"></div>'
     product = f"{part.similarity:.3f} × {part.weight:.3g}" if math.isfinite(part.similarity) else ""
     cells = (
         (_CELL, group.badge if group else ""),

@@ -32,7 +32,7 @@ def table_of(explanation: Explanation, shown: int = SHOWN) -> str:
     left = max(24, _WIDTH - wide - long - _BAR - 6)
     greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
     for part, number, name in zip(kept, numbers[:-1], names, strict=True):
-        bar = "█" * round(_BAR * abs(part.contribution) / greatest)
+        bar = _bar(abs(part.contribution) / greatest)
         lines.append(f"{number:>{wide}}  {bar:<{_BAR}}  {name:<{long}}  {_texts(part, left)}".rstrip())
     if len(parts) > len(kept):
         lines.append(f"{numbers[-1]:>{wide}}  {'':<{_BAR}}  {len(parts) - len(kept)} further parts")
@@ -51,6 +51,12 @@ def decimals(numbers: Sequence[float]) -> int:
     """Count the decimals with which the greatest number has three digits; at least two, at most eight."""
     greatest = max(map(abs, numbers), default=0.0)
     return min(max(2, 2 - math.floor(math.log10(greatest))), 8) if greatest else 2
+
+
+def _bar(share: float) -> str:
+    """Draw a share of the longest bar, in eighths of a character."""
+    eighths = round(8 * _BAR * share)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
 def _texts(part: Part, width: int) -> str:

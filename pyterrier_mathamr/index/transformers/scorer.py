@@ -12,8 +12,10 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.explain import Explanation, QueryRow
+from pyterrier_mathamr.index.explain import explain
 from pyterrier_mathamr.index.protocols import ExactScores, Field, Numbers, SearchableIndex, SearchableSnapshot
-from pyterrier_mathamr.index.search.queries import query_batch
+from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
 from pyterrier_mathamr.index.search.ranking import exact_scores
 
 from .options import IndexTransformer, search_of
@@ -48,6 +50,7 @@ class MaxSimScorer(IndexTransformer):
     """
 
     label = "MathAMR scorer"
+    needs: ClassVar[tuple[str, ...]] = ("query_embs",)
     checks: ClassVar[Mapping[str, Rule]] = {
         **IndexTransformer.checks,
         "num_results": COUNT.or_none(),
@@ -103,14 +106,40 @@ class MaxSimScorer(IndexTransformer):
         ordered: pd.DataFrame = result.reset_index(drop=True)
         return ordered
 
+    @property
+    def field(self) -> Field:
+        """The vectors that are compared."""
+        return "doc" if self.vectors == "document" else "all"
+
+    def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
+        """Read the vectors of all distinct queries."""
+        return query_batch(queries, snapshot, normalise=self.normalise)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each virtual node of a query contributes to the score of a document.
+
+        Args:
+            query: the row of an encoded query, or of a result: a dictionary, a series, or a frame of one query. Its
+                weights count as in a search; with ``query_graph`` and the document's ``graph`` the parts have texts.
+            docno: any document of the index; by default that of the row.
+
+        Returns:
+            The explanation; its score is the one that this scorer gives the document.
+
+        Raises:
+            AskedError: the query is not encoded, or no document is named.
+            UnknownIdError: the index does not contain the document.
+            QueryError: the query's vectors or weights do not fit the index.
+        """
+        return explain(self, query, docno)
+
     def _scores(self, inp: pd.DataFrame, numbers: Numbers, snapshot: SearchableSnapshot) -> ExactScores:
         """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
-        batch = query_batch(inp, snapshot, normalise=self.normalise)
-        field: Field = "doc" if self.vectors == "document" else "all"
+        batch = self.read(inp, snapshot)
         scores = np.zeros(len(inp))
         rows_of = inp.groupby("qid", sort=False).indices
         for i, qid in enumerate(progress(batch.qids, self.label, "queries", verbose=self.verbose)):
             rows = rows_of[qid]
             distinct, of_row = np.unique(numbers[rows], return_inverse=True)
-            scores[rows] = exact_scores(snapshot, batch.one(i), distinct, field)[of_row]
+            scores[rows] = exact_scores(snapshot, batch.one(i), distinct, self.field)[of_row]
         return scores

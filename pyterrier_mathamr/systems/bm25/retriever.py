@@ -12,6 +12,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import query_post, warn_of_queries
 
@@ -82,6 +83,11 @@ class BM25Retriever(SparseRetriever):
             matching = np.flatnonzero(scores > 0)
             found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
         return ranking_frame(queries, found, docno=snapshot.docnos)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each word and formula of a query contributes to a score; see :meth:`BM25Scorer.explain`."""
+        scorer = self.bm25_index.scorer(k1=self.k1, b=self.b, query_weights=self.query_weights)
+        return scorer.explain(query, docno)
 
     def _scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
         """Score all documents: float32 ``[m]``, 0 without a common token."""

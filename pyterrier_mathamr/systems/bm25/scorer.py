@@ -12,11 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
+from .explanation import explain_tokens
 from .tokens import post_tokens
 
 if TYPE_CHECKING:
@@ -84,7 +86,25 @@ class BM25Scorer(Transformer):
             scores[rows] = contributions(snapshot, terms, numbers, self.k1, self.b).sum(axis=1)
         return ordered_by_score(inp, scores)
 
-    def explain(self, query: MathPost, docno: str) -> dict[str, float]:
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each word and the symbols of each formula of a query contribute to the score of a document.
+
+        Args:
+            query: a row with ``query``, or ``title`` and ``body``, or a frame of one query. With the document's
+                ``graph``, ``html`` or ``text`` the parts name what in the document has the tokens, too.
+            docno: any document of the index; by default that of the row.
+
+        Raises:
+            AskedError: the row has no query, or no document is named.
+            UnknownIdError: the index does not hold the document.
+        """
+        asked = read_asked(query, docno, self.label)
+        if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
+            raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
+        post, options = query_post(asked.row), self.bm25_index.token_options()
+        return explain_tokens(asked.docno, self.shares(post, asked.docno), post, asked.document_reading(), options)
+
+    def shares(self, query: MathPost, docno: str) -> dict[str, float]:
         """Compute what each token of a query contributes to the score of a document, where it is not zero.
 
         Raises:

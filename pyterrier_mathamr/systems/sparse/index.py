@@ -16,6 +16,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Indexer
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
 
 from .ranking import SparseRetriever
@@ -118,6 +119,10 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     def transform_iter(self, inp: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Search with the defaults of :meth:`retriever`."""
         return self.retriever().transform_iter(inp)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what contributes to the score of a result: ``retriever().explain(query, docno)``."""
+        return self.retriever().explain(query, docno)
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Return the retriever that a rank cutoff fuses into."""

@@ -11,6 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import Array, Rows
 
 Names = Callable[[Rows], list[str]]
@@ -47,6 +48,10 @@ class SparseRetriever(Retriever):
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
+        raise NotImplementedError
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what contributes to the score of a result."""
         raise NotImplementedError
 
 

@@ -105,6 +105,16 @@ class TangentSnapshot(Snapshot):
         """The symbol pairs and the formulas."""
         return TangentContent.of_parts(self.parts)
 
+    def expression(self, formula_id: str) -> int:
+        """Return the number of the expression of a formula.
+
+        Raises:
+            UnknownIdError: the index does not hold the formula.
+        """
+        number = np.searchsorted(self.live, self.find([formula_id])[0])
+        run = np.searchsorted(self.content.owned, number, side="right") - 1
+        return int(self.content.expressions[run])
+
     def _texts(self, name: str, numbers: Rows) -> list[str]:
         found = np.empty(len(numbers), dtype=object)
         for part, places, rows in self.by_part(self.live[numbers]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import pandas as pd
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import FRACTION, Rule
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, ranking_frame
@@ -93,13 +94,47 @@ class TangentRetriever(SparseRetriever):
         Returns:
             float64 ``[x]``, 0 to 1.
         """
+        total = np.zeros(len(snapshot.content.slt.lengths), dtype=np.float64)
+        for _, weight, similarities in self._terms(snapshot, pair):
+            total += weight * similarities
+        return total
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what the two trees of a formula contribute to its score.
+
+        Args:
+            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
+                name the formula that is found.
+            docno: the id of any formula of the index; by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no query, or no formula is named.
+            UnknownIdError: the index does not hold the formula.
+        """
+        asked = read_asked(query, docno, self.label)
+        if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
+            raise AskedError(self.label, "the row has no formula", "Give it `latex`, or `query`.")
+        formula, snapshot = _formula(asked.row), self.tangent_index.snapshot()
+        expression = snapshot.expression(asked.docno)
+        row, latex = asked.formula()
+        parts = [
+            Part(self.label, tree, formula.latex, tree, latex, similarity, weight, weight * similarity, 0, row)
+            for tree, weight, similarities in self._terms(snapshot, formula_trees([formula], self.store)[0])
+            for similarity in [float(similarities[expression])]
+        ]
+        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+
+    def _terms(
+        self, snapshot: TangentSnapshot, pair: FormulaPair
+    ) -> Iterator[tuple[str, float, npt.NDArray[np.float64]]]:
+        """Compute the terms of the score: the name and weight of each tree, and its similarity with all expressions."""
         content = snapshot.content
         weights = (self.slt_weight if pair.slt else 0.0, 1 - self.slt_weight if pair.opt else 0.0)
-        total = np.zeros(len(content.slt.lengths), dtype=np.float64)
-        for tree, postings, weight in zip(pair, (content.slt, content.opt), weights, strict=True):
+        trees = zip(("layout tree", "operator tree"), pair, (content.slt, content.opt), weights, strict=True)
+        for name, tree, postings, weight in trees:
             if weight:
-                total += weight / sum(weights) * dice(postings, Counter(pair_terms(tree, snapshot.pairs)))
-        return total
+                terms = Counter(pair_terms(tree, snapshot.pairs))
+                yield name, weight / sum(weights), dice(postings, terms)
 
 
 def _formula(query: Mapping[Any, Any]) -> PostFormula:

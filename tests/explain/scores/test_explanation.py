@@ -47,9 +47,9 @@ def test_a_terminal_shows_each_part_as_number_and_bar(explanation: Explanation) 
     assert str(explanation).splitlines() == [
         "score of 'd<1>': 2.90",
         " 1.80  ██████████  M formula   x^2 = 2 ↔ y^2 = 3",
-        " 0.70  ████        M document  …",
-        " 0.50  ███         BM25 word   Solve ↔ solved",
-        "-0.10  █           M sentence  Why is <b> odd? ↔ It is $z$.",
+        " 0.70  ███▉        M document  …",
+        " 0.50  ██▊         BM25 word   Solve ↔ solved",
+        "-0.10  ▌           M sentence  Why is <b> odd? ↔ It is $z$.",
     ]
     many = Explanation.of("d", [Part("s", "word", f"w{i}", contribution=0.001) for i in range(40)])
     lines = str(many).splitlines()
@@ -78,6 +78,11 @@ def test_a_notebook_shows_both_texts_each_match_in_one_color(explanation: Explan
     assert all(len(found) == 1 for found in colors.values())
     assert "<b>query</b><span" in query  # the whole text has a number, too
     assert "<b>d&lt;1&gt;</b><span" in document
+
+
+def test_a_negative_part_is_the_outline_of_a_bar(explanation: Explanation) -> None:
+    bars = re.findall(r"background:([^;]+);border:1px solid", explanation._repr_html_())
+    assert [ground == "none" for ground in bars] == [False, False, False, True]
 
 
 def test_html_holds_no_tag_of_a_text_no_script_and_nothing_from_elsewhere(explanation: Explanation) -> None:

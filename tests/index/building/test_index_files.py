@@ -71,7 +71,7 @@ def test_texts_that_are_none_are_refused_where_they_are_read(tmp_path, documents
         assert len(index.colbert()(topics([2]))) == 1
         for reading in (
             lambda of=index: list(of.get_corpus_iter()),
-            lambda of=index: of.explain(np.ones((1, 8)), "d0"),
+            lambda of=index: of.explain({"query_embs": np.ones((1, 8))}, "d0"),
         ):
             with pytest.raises(DamagedError, match=r"UTF-8|JSON"):
                 reading()

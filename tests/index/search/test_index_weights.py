@@ -110,16 +110,15 @@ def test_a_scorer_compares_all_rows_or_the_document_s(index):
     assert index.scorer(vectors="document") != index.scorer()
 
 
-def test_an_explanation_has_a_line_for_the_blend_and_sums_to_the_score(index, topics):
+def test_an_explanation_counts_the_weights_and_the_product_of_the_documents(index, topics):
     frame = weigh(topics([3]), [2.0])
-    query, weights = frame["query_embs"][0], frame["query_weights"][0]
-    found = index.explain(query, "d3", query_weights=weights, query_document_weight=2.0, query_texts=list("abc"))
+    found = index.explain(frame, "d3")
     score = index.colbert()(frame).set_index("docno")["score"]["d3"]
-    assert found["contribution"].sum() == pytest.approx(score, abs=1e-5)
-    line = found[found["term"] == "document"].iloc[0]
-    assert (line["query_row"], line["document_row"], line["weight"], line["query_text"]) == (2, 4, 2.0, "c")
-    assert len(found) == 4
-    assert index.explain(query, "d3")["term"].tolist() == ["MaxSim"] * 3
+    assert found.score == pytest.approx(score, abs=1e-5)
+    product = found.parts[(found.parts["query_row"] == 2) & (found.parts["document_row"] == 4)]
+    own = frame["query_weights"][0][2] if len(found.parts) == 3 else 0.0  # both terms may be of these two vectors
+    assert product["weight"].tolist() == pytest.approx([2.0 + own])
+    assert index.explain(topics([3]), "d3").parts["weight"].tolist() == [1.0] * 3
 
 
 @settings(max_examples=20, deadline=None)
