@@ -25,7 +25,7 @@ systems = {
     "single vector": encode >> index.single_vector(),
     "doc-VN + MaxSim": encode >> index.doc_vn(candidates=100),
     "ColBERT-style": encode >> index.colbert(),
-    "BM25 >> scorer": bm25.retriever() % 100 >> encode >> index.scorer(),
+    "BM25 % 100 >> scorer": bm25.retriever() % 100 >> encode >> index.scorer(),
 }
 
 # 4. A comparison with significance tests against BM25.

@@ -58,7 +58,8 @@ def demo(quiet: bool) -> None:
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(
-        "\n222 answers, 20 topics, written for this package: the table shows that everything works, not how well."
+        "\n222 answers, 20 topics, 1,273 judgements, written for this package: the table shows that everything works, "
+        "not how well.\nRankings of 1000 answers unless the name says otherwise; the random order is of the judged."
         "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
     )
 
@@ -191,14 +192,20 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 
 @main.command()
 @click.argument("what", required=False, metavar="FOLDER|STUDY")
-@click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or for a study 2020,2022.")
+@click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or several: 2020,2022.")
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
 @click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
 @click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
-@click.option("--preset", default="full", show_default=True, help="Scale of a study: full as in the paper, or mini.")
+@click.option(
+    "--preset",
+    default="auto",
+    show_default=True,
+    help="How models are trained: full (as in the paper), mini (for few pairs), on a folder also labels or bundled; "
+    "auto chooses by the number of training pairs.",
+)
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
 @click.option("--list", "listed", is_flag=True, help="Show the studies.")
 @config_options
@@ -206,9 +213,13 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
     """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
 
-    A whole experiment makes graphs, a model, an index and tables; --task 2 takes several years (2020,2022). A study is
-    a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition is trained
-    with several seeds. Finished steps are kept in the work folder and not repeated; the report is there, too.
+    A whole experiment makes graphs, a model, an index and tables. Its model depends on the number of training pairs:
+    from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
+
+    A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
+    is trained with several seeds.
+
+    Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
     if listed:
         click.echo(_studies())
@@ -227,9 +238,18 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
     from pyterrier_mathamr.experiments import run_arqmath, run_task2
 
     file, changes = options["file"], options["changes"]
-    config = config_of(file, changes) if file or changes else None
+    config = config_of(file, changes) if file else None
     run = run_task2 if task == "2" else run_arqmath
-    report = run(folder, years or "2022", workdir, config=config, model=options["model"], verbose=not quiet)
+    report = run(
+        folder,
+        years or "2022",
+        workdir,
+        config=config,
+        model=options["model"],
+        preset=options["preset"],
+        changes=None if file else values_of(changes),
+        verbose=not quiet,
+    )
     click.echo(report.to_markdown())
 
 

@@ -9,7 +9,7 @@
                                                       │
                                    ┌──────────────────┴─────────┐
                                    ▼                            ▼
-                                 tasks: one model           studies/: many models
+                                 tasks/: one model          studies/: many models
                                    └──────────────┬─────────────┘
     published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
 """
@@ -34,7 +34,7 @@ from .sources import (
 )
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, run_study
-from .tasks import run_arqmath, run_demo, run_task2
+from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
 from .training import FurtherTraining, train_from_sources
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "MINERS",
     "PRESETS",
     "STUDIES",
+    "TRAINING_PRESETS",
     "ConditionsFailedError",
     "ExperimentError",
     "FurtherTraining",

@@ -15,11 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import SHORT_NAMES
-
+from .measuring import SHORT_NAMES
 from .stages import StageRecord, write_atomically
 
-_SHORT_NAMES = {**SHORT_NAMES, "RR@10": "MRR@10"}
 _MARK = re.compile(r"(.+) (?:std|reject)")
 _SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
 _GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
@@ -82,8 +80,8 @@ def markdown_table(table: pd.DataFrame) -> str:
 
 def _in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Bring the columns of ARQMath's measures into one order; they share the places that they have."""
-    found = [name for name in table.columns if name in _SHORT_NAMES]
-    ordered = iter(sorted(found, key=list(_SHORT_NAMES).index))
+    found = [name for name in table.columns if name in SHORT_NAMES]
+    ordered = iter(sorted(found, key=list(SHORT_NAMES).index))
     result: pd.DataFrame = table[[next(ordered) if name in found else name for name in table.columns]]
     return result
 
@@ -114,7 +112,7 @@ def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
 
 def _short(name: str) -> str:
     """Shorten a measure, alone or before more: ``Bpref(rel=2) p-value`` to ``Bpref p-value``."""
-    for measure, short in _SHORT_NAMES.items():
+    for measure, short in SHORT_NAMES.items():
         if name == measure or name.startswith(f"{measure} "):
             return short + name.removeprefix(measure)
     return name
@@ -143,6 +141,8 @@ class Report:
         settings: what the run was asked for.
         stages: what each stage cost, in order.
         tables: caption to table.
+        about: caption to what the table is of, shown above it.
+        remarks: caption to what must not be overlooked in the table, shown below it.
         notes: sentences to be read with the tables.
         published: caption to table, of tables printed elsewhere; they are always kept apart from measured ones.
         values: file name to table, of further values, written to CSV files of these names.
@@ -154,6 +154,8 @@ class Report:
     stages: Sequence[StageRecord]
     tables: Mapping[str, pd.DataFrame]
     notes: Sequence[str] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     published: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     values: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     environment: Mapping[str, str | int] = field(default_factory=environment)
@@ -165,6 +167,8 @@ class Report:
             "settings": dict(self.settings),
             "stages": [asdict(stage) for stage in self.stages],
             "tables": _records(self.tables),
+            "about": dict(self.about),
+            "remarks": {caption: list(remarks) for caption, remarks in self.remarks.items()},
             "notes": list(self.notes),
             "published": _records(self.published),
             "environment": dict(self.environment),
@@ -181,13 +185,18 @@ class Report:
             }
         )
         parts = [f"# {self.title}"]
-        parts += [f"## {caption}\n\n{markdown_table(table)}" for caption, table in self.tables.items()]
+        parts += [part for caption, table in self.tables.items() for part in self._section(caption, table)]
         parts += ["## Notes\n\n" + "\n".join(f"* {note}" for note in self.notes)] if self.notes else []
         parts += ["## Published by others, not measured here"] if self.published else []
         parts += [f"{caption}\n\n{markdown_table(table)}" for caption, table in self.published.items()]
         parts += [f"## Cost\n\n{markdown_table(costs)}"] if self.stages else []
         parts += [f"## Settings\n\n{_listed(self.settings)}", f"## Made with\n\n{_listed(self.environment)}"]
         return "\n\n".join(parts) + "\n"
+
+    def _section(self, caption: str, table: pd.DataFrame) -> list[str]:
+        """Write a table with what it is of and the remarks on it."""
+        about = [self.about[caption]] if caption in self.about else []
+        return [f"## {caption}", *about, markdown_table(table), *self.remarks.get(caption, ())]
 
     def write(self, folder: Path) -> Report:
         """Write ``report.json``, ``report.md``, and a CSV file for each measured table; return the report.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -11,11 +10,13 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index, ZScoreFusion, fuse_rankings
 
-from .measuring import fitted_weight, run_systems
+from .measuring import Way, fitted_weight, run_systems
 from .topics import TopicSet
 
 PAPER_ANSWERS = 33_771
@@ -25,7 +26,7 @@ BM25 = "BM25"
 SINGLE = "single vector"
 DOC_VN = "doc-VN + MaxSim (k = 1000)"
 COLBERT = "ColBERT-style"
-SCORER = "BM25 >> scorer"
+SCORER = "BM25 % 1000 >> scorer"
 FUSION = "BM25 + ColBERT-style"
 EQUAL_FUSION = "BM25 + ColBERT-style, equal weights"
 
@@ -67,7 +68,7 @@ class Strategy:
     """One way to search.
 
     Attributes:
-        name: in every table.
+        name: in every table, with the number of candidates of an index of the paper's size; see :meth:`label`.
         way: which retriever or pipeline.
         approximate: by HNSW.
         candidates: of the first stage, in an index of the paper's size.
@@ -79,6 +80,16 @@ class Strategy:
     approximate: bool = False
     candidates: int = 1000
     weight: float | None = None
+
+    def label(self, depth: Depth) -> str:
+        """Return the name with the number of candidates at this depth, such as ``BM25 % 101 >> scorer``.
+
+        Args:
+            depth: of the rankings.
+        """
+        if self.way not in ("doc_vn", "scorer"):
+            return self.name
+        return self.name.replace(str(self.candidates), str(depth.candidates(self.candidates)))
 
     @property
     def needs_document(self) -> bool:
@@ -130,7 +141,7 @@ STRATEGIES = {
         Strategy(EQUAL_FUSION, "fusion", weight=0.5),
     )
 }
-TASK1 = {name.partition(" (k")[0]: STRATEGIES[name] for name in (BM25, SINGLE, DOC_VN, COLBERT, SCORER, FUSION)}
+TASK1 = {name: STRATEGIES[name] for name in (BM25, SINGLE, DOC_VN, COLBERT, SCORER, FUSION)}
 """The systems of Task 1; the first is the baseline."""
 
 
@@ -154,11 +165,11 @@ def search_systems(
         weight: of MaxSim in the fusion.
 
     Returns:
-        Name to system; the first is the baseline.
+        Name, with the number of candidates, to system; the first is the baseline.
     """
     depth = Depth(num_results, candidates / 1000)
-    systems = {name: strategy.system(index, bm25, depth, weight) for name, strategy in TASK1.items()}
-    return {name: system if name == BM25 else encode >> system for name, system in systems.items()}
+    made = {strategy.label(depth): strategy.system(index, bm25, depth, weight) for strategy in TASK1.values()}
+    return {name: system if name == BM25 else encode >> system for name, system in made.items()}
 
 
 @dataclass(eq=False)
@@ -195,25 +206,30 @@ class Search:
         encoded: pd.DataFrame = (found.graphs.loader(side="query") >> encoder)(found.topics)
         return encoded.drop(columns="query_graph")
 
-    def rankings(self, topics: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    def ways(self, trees: FormulaStore | None = None) -> dict[str, Way]:
+        """Make the systems from the text of topics to rankings, in the two parts that are timed.
+
+        Args:
+            trees: official trees of the topics' formulas.
+        """
+        encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
+        return {name: Way(system, None if name == BM25 else encode) for name, system in self.systems().items()}
+
+    def rankings(self, topics: pd.DataFrame) -> dict[str, pd.DataFrame]:
         """Search with each strategy once, and fuse the rankings of BM25 and ColBERT-style search.
 
         Args:
             topics: with ``query_embs``.
 
         Returns:
-            As :func:`run_systems`; a fusion takes the time of both its sides and its own.
+            Name to ranking, fusions last.
         """
         fusions = {name: strategy for name, strategy in self.strategies.items() if strategy.way == "fusion"}
         systems = {name: system for name, system in self.systems().items() if name not in fusions}
-        found, costs = run_systems(systems, topics)
-        own: list[tuple[str, float]] = []
-        sides = costs.loc[costs["name"].isin([BM25, COLBERT]), "ms per query"].sum()
+        found, _ = run_systems(systems, topics)
         for name, fusion in fusions.items():
-            start = time.perf_counter()
             found[name] = fuse_rankings(found[BM25], found[COLBERT], fusion.share(self.weight), self.depth.results)
-            own.append((name, sides + 1000 * (time.perf_counter() - start) / max(1, len(topics))))
-        return found, pd.concat([costs, pd.DataFrame(own, columns=costs.columns)], ignore_index=True)
+        return found
 
     def fit(self, questions: TopicSet) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Fit the weight of the fusion to questions, and return the rankings of BM25 and ColBERT-style search.

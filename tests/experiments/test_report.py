@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -72,6 +73,13 @@ def test_the_page_has_tables_notes_costs_and_settings(report: Report) -> None:
         "* python: 3.11",
     ):
         assert part in page
+
+
+def test_what_a_table_is_of_stands_above_it_and_remarks_below(report: Report) -> None:
+    caption = "Task 1, 2022"
+    page = dataclasses.replace(report, about={caption: "62 topics."}, remarks={caption: ["Near chance."]}).to_markdown()
+    places = [page.index(part) for part in (f"## {caption}", "62 topics.", "| BM25", "Near chance.", "## Notes")]
+    assert places == sorted(places)
 
 
 def test_json_and_csv_hold_all_of_it_and_json_has_no_nan(report: Report, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
 from pyterrier_mathamr.experiments.artifacts import Artifacts
+from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.search import BM25, FUSION
 from pyterrier_mathamr.experiments.topics import judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
@@ -32,12 +33,12 @@ def report(workdir: Path) -> Report:
 def test_the_table_has_all_systems(report: Report) -> None:
     table = report.tables["Task 1, sample"]
     assert table.name.tolist()[0] == BM25
-    assert table.name.tolist()[-1] == FUSION
-    assert len(table) == 6
+    assert table.name.tolist()[-2:] == [FUSION, FLOOR]
+    assert len(table) == 7
     bm25 = table.set_index("name").loc[BM25]
     assert bm25["nDCG(judged_only=True)@1000"] == pytest.approx(0.7945, abs=0.01)
     known_item = report.tables["Known items, test questions"].set_index("name")
-    assert len(known_item) == 6
+    assert len(known_item) == 7
     assert known_item.loc[BM25, ["RR@10", "R@10"]].tolist() == pytest.approx([0.6806, 1.0], abs=0.01)
 
 
@@ -45,9 +46,9 @@ def test_tables_and_costs_are_kept(report: Report, workdir: Path) -> None:
     kept = json.loads((workdir / "report.json").read_text())
     assert [stage["name"] for stage in kept["stages"]] == [
         *("formulas", "graphs", "train", "bm25", "index"),
-        *("fusion weight", "known items", "task 1, sample"),
+        *("fusion weight", "known items", "task 1, sample", "time of a query"),
     ]
-    assert "BM25 >> scorer" in (workdir / "report.md").read_text()
+    assert "BM25 % 1000 >> scorer" in (workdir / "report.md").read_text()
     by_topic = pd.read_csv(workdir / "task-1-sample-by-topic.csv")
     assert by_topic.qid.nunique() == report.settings["topics"]
 
@@ -92,7 +93,7 @@ def test_a_collection_without_questions_to_choose_by_or_to_report_is_measured_by
     posts.write_text("".join(kept), encoding="utf-8")
     with pytest.warns(MathAMRWarning, match=r"the fusion weight is 0\.5"):
         found = run_arqmath(folder, "sample", tmp_path / "work", model="mathamr-plus-mini", verbose=False)
-    assert found.tables["Known items, test questions"]["RR@10"].isna().tolist() == [True] * 6
+    assert found.tables["Known items, test questions"]["RR@10"].isna().tolist() == [True] * 7
     bm25 = found.tables["Task 1, sample"]["nDCG(judged_only=True)@1000"][0]
     assert bm25 == pytest.approx(0.7945, abs=0.01)
 

@@ -9,7 +9,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
-from pyterrier_mathamr.experiments.tasks.task2 import FORMULA_FLOOR as FLOOR
+from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig

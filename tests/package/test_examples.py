@@ -7,7 +7,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 SAYS = {
-    "quickstart": ["| BM25 >> scorer", "1. answer "],
+    "quickstart": ["| BM25 % 100 >> scorer", "1. answer "],
     "rerank_terrier": ["| BM25 + MaxSim + document"],
     "train_variant": ["operator trees: epoch ", "p-value corrected"],
 }

@@ -5,6 +5,7 @@
     official.formulas                  official trees and visual ids of the collection's formulas
     graphs.mathamr                     graphs of all posts
     answers.bm25                       terms of the answers
+    training-pairs.json                how many pairs may be trained on
     formulas.tangent                   symbol pairs of the formulas of all posts
     pairs/<file>.mathamr               graphs of a file of pairs
     texts.sqlite                       vectors of texts, for models with a text encoder
@@ -17,7 +18,7 @@
     model, answers.mathamr, formulas.mathamr    of a task's model; those of a study's runs are in runs/<key>
 """
 
-from .collection import FLOOR, TANGENT, Artifacts
+from .collection import TANGENT, Artifacts
 from .model import ModelArtifacts
 
-__all__ = ["FLOOR", "TANGENT", "Artifacts", "ModelArtifacts"]
+__all__ = ["TANGENT", "Artifacts", "ModelArtifacts"]

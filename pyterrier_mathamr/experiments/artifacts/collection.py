@@ -14,9 +14,9 @@ import pyterrier as pt
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.experiments.jobs import build_graphs, complete_store
-from pyterrier_mathamr.experiments.measuring import measured_formulas, random_floor
+from pyterrier_mathamr.experiments.measuring import FLOOR, measured_formulas, random_floor
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.sources import read_documents
+from pyterrier_mathamr.experiments.sources import read_documents, read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.experiments.topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
@@ -25,7 +25,6 @@ from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, TangentIndex
 
-FLOOR = "random order of the judged"
 TANGENT = "Tangent"
 
 
@@ -121,6 +120,14 @@ class Artifacts:
         return stores
 
     @cached_property
+    def training_pairs(self) -> int:
+        """How many pairs of the collection may be trained on; counted once, since that reads all posts."""
+        file = self.workdir / "training-pairs.json"
+        if not file.is_file():
+            write_atomically(file, json.dumps({"pairs": len(read_training_pairs(self.collection.path).train)}) + "\n")
+        return int(json.loads(file.read_text(encoding="utf-8"))["pairs"])
+
+    @cached_property
     def bm25(self) -> BM25Index:
         """The BM25 index of the answers."""
         index = BM25Index(self.workdir / "answers.bm25")
@@ -151,7 +158,7 @@ class Artifacts:
         """The visual ids of the formulas that can be found."""
         return frozenset(entry["visual_id"] for entry in self.tangent.get_corpus_iter())
 
-    def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
+    def text_encoder(self, config: MathAMRConfig, *, cached: bool = True) -> TextEncoder | None:
         """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none.
 
         It computes in bfloat16, which is several times faster on a CPU that supports it and moves a vector by half a
@@ -159,12 +166,13 @@ class Artifacts:
 
         Args:
             config: of the run.
+            cached: without the shared vectors, each text is computed again, as for the text of a new query.
         """
         if config.text.features == "lookup":
             return None
-        return TextEncoder(
-            config.text.text_model, cache=self.workdir / "texts.sqlite", precision="bfloat16", verbose=self.verbose
-        )
+        cache = self.workdir / "texts.sqlite" if cached else None
+        shown = self.verbose and cached  # no bar where single queries are timed
+        return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
 
     def questions(self, split: Split) -> TopicSet:
         """Return the questions of a split, and their own answers as judgements.

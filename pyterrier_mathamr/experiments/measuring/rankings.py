@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 from ir_measures import RR, R
 
+from pyterrier_mathamr.arqmath import SHORT_NAMES as ARQMATH_NAMES
 from pyterrier_mathamr.arqmath import (
     TASK1_MEASURES,
     TASK2_MEASURES,
@@ -24,6 +25,9 @@ Rankings = Mapping[str, pd.DataFrame]
 
 KNOWN_ITEM_MEASURES: list[Any] = [RR @ 10, R @ 10]
 """Mean reciprocal rank of the first own answer, and the share of the own answers found, both in the first ten."""
+
+SHORT_NAMES = {**ARQMATH_NAMES, "RR@10": "MRR@10"}
+"""The names in papers of the measures of all tasks."""
 
 ALIASES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 """Columns of PyTerrier as ``ir_measures`` names them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import astuple, dataclass
 from typing import ClassVar
 
@@ -52,6 +53,8 @@ def paired_test(values: npt.NDArray[np.float64], baseline: npt.NDArray[np.float6
     difference = values - baseline
     if len(difference) < 2 or not difference.any():
         return PairedTest(float(difference.mean()), math.nan, 1.0, 1.0, False)
-    t, p = stats.ttest_rel(values, baseline)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # equal differences: t is infinite, p is 0
+        t, p = stats.ttest_rel(values, baseline)
     corrected = min(1.0, float(p) * tests)
     return PairedTest(float(difference.mean()), float(t), float(p), corrected, corrected < ALPHA)

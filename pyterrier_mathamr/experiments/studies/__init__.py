@@ -18,10 +18,11 @@ from pyterrier_mathamr.experiments.published import Figure, Publication, Publish
 from pyterrier_mathamr.experiments.search import STRATEGIES, Depth, Strategy
 
 from .definition import Cell, Condition, Recipe, Row, Study, condition
-from .registry import PRESETS, STUDIES, Preset, find_preset, find_study
+from .registry import FULL_PAIRS, PRESETS, STUDIES, Preset, find_preset, find_study
 from .study_run import run_study
 
 __all__ = [
+    "FULL_PAIRS",
     "PRESETS",
     "STRATEGIES",
     "STUDIES",

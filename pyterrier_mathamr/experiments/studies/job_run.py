@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
-import pyterrier as pt
 import torch
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, measured_formulas
+from pyterrier_mathamr.experiments.measuring import (
+    KNOWN_ITEM_MEASURES,
+    measure_by_topic,
+    measured_formulas,
+    time_queries,
+)
 from pyterrier_mathamr.experiments.negatives import mine_negatives
 from pyterrier_mathamr.experiments.report import environment
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, FUSION, STRATEGIES, Search, distinct
@@ -29,8 +31,6 @@ from pyterrier_mathamr.store import writer_lock
 
 from .definition import Recipe
 from .job import FORMULAS, KNOWN_ITEM, Job, formula_label
-
-TIMED_QUERIES = 50
 
 
 def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool = False) -> None:
@@ -163,43 +163,35 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
     search = Search(model, index, shared.bm25, strategies, job.depth, job.device)
     if FUSION in strategies:
         search.fit(shared.questions("validation"))
-    parts, encoded = [], []
+    parts = []
     for name in (KNOWN_ITEM, *job.years):
         known = name == KNOWN_ITEM
         found = shared.questions("test") if known else shared.topics(name)
         topics = search.encode(found)
-        rankings, _ = search.rankings(topics)
+        rankings = search.rankings(topics)
         measures = KNOWN_ITEM_MEASURES if known else TASK1_MEASURES
         parts.append(measure_by_topic(rankings, topics, found.qrels, measures).assign(topics=name))
-        encoded.append(topics)
-    write_atomically(job.speed, _speed(search.systems(), pd.concat(encoded[1:], ignore_index=True)).to_csv(index=False))
+    write_atomically(job.speed, _speed(job, shared, search).to_csv(index=False))
     table = pd.concat(parts, ignore_index=True).rename(columns={"name": "system"}).fillna({"value": 0.0})
     write_atomically(job.measured, table[["topics", "system", "qid", "measure", "value"]].to_csv(index=False))
 
 
-def _speed(systems: Mapping[str, pt.Transformer], topics: pd.DataFrame) -> pd.DataFrame:
-    """Time single encoded queries: queries per second, median and 95th percentile.
+def _speed(job: Job, shared: Artifacts, search: Search) -> pd.DataFrame:
+    """Time single queries from their text to their ranking; a text encoder computes every vector, without a cache.
 
     Args:
-        systems: from queries with ``query_embs`` to a ranking.
-        topics: at most the first :data:`TIMED_QUERIES` are used.
+        job: its model and the years; the topics of the first are timed.
+        shared: topics, and their official trees.
+        search: the strategies.
 
     Returns:
-        ``system``, ``queries``, ``queries per second``, ``p50 ms``, ``p95 ms``.
+        ``system``, ``queries``, ``queries per second``, and the times of :func:`time_queries`.
     """
-    queries = [topics.iloc[[row]] for row in range(min(TIMED_QUERIES, len(topics)))]
-    rows = []
-    for name, system in systems.items():
-        system(queries[0])  # opens files and builds what is built on first use
-        times = []
-        for query in queries:
-            start = time.perf_counter()
-            system(query)
-            times.append(1000 * (time.perf_counter() - start))
-        half, most = np.percentile(times, (50, 95))
-        rows.append((name, len(times), 1000 * len(times) / sum(times), half, most))
-    table: pd.DataFrame = pd.DataFrame(rows, columns=["system", "queries", "queries per second", "p50 ms", "p95 ms"])
-    return table
+    text = shared.text_encoder(job.config, cached=False)
+    plain = dataclasses.replace(search, model=MathAMR.from_pretrained(job.folder / "model", text=text))
+    table = time_queries(plain.ways(shared.topic_formulas(job.years[0])), shared.topics(job.years[0]).topics)
+    table.insert(2, "queries per second", 1000 / table.pop("ms per query"))
+    return table.rename(columns={"name": "system"})
 
 
 def measure_formulas(job: Job, own: ModelArtifacts, model: MathAMR) -> None:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.experiments.artifacts import FLOOR, Artifacts
+from pyterrier_mathamr.experiments.artifacts import Artifacts
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS, random_known_items
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.search import BM25
+from pyterrier_mathamr.experiments.search import BM25, STRATEGIES, Depth
 
 from .definition import Study
 from .job import KNOWN_ITEM, Jobs, formula_label
 from .registry import Preset
-from .results import ONCE, Results, read_results
+from .results import ONCE, Key, Results, read_results
 from .tables import KNOWN, MAIN, REFERENCE, TASK1, StudyTables
 
 NOTES = (
@@ -32,11 +33,20 @@ NOTES = (
     "The floor is the mean of 200 random orders of the judged answers of each topic. On a part of the release few "
     "answers are judged, so nDCG' and MAP' start high. The floor ranks all of them, a system only those it finds, so "
     "a system can be below it.",
-    "Known items: the questions of the test part, never trained on, look for their own answers among all answers.",
+    "Known items: the questions of the test part, never trained on, look for their own answers among all answers. The "
+    "random order of all answers is the exact expectation.",
     "The weight of the fusion was chosen on validation questions for each run; 'equal weights' is one half.",
     "Peak memory is that of a run's own process. The share of waiting is the part of an epoch in which training waited "
     "for its batches.",
-    "Query times are of single encoded queries on one thread; other runs may have shared the machine.",
+    "`BM25 % n >> scorer` rescores BM25's first n answers, and `doc-VN + MaxSim (k = n)` the first n by the document "
+    "vectors; figures of different depths do not compare.",
+    "Query times include encoding, on one thread; other runs may have shared the machine.",
+)
+
+ADVICE = (
+    "They have learned too little, or rank too few answers to find the judged ones: train on more pairs (`--pairs`), "
+    "take more topics (`--years`) or longer rankings (`--preset full`), or compare with the bundled model "
+    "mathamr-plus-mini."
 )
 
 SHORT = (
@@ -72,8 +82,32 @@ def study_report(
     results = read_results(jobs)
     tables = StudyTables(study, _with_references(study, results, shared, years), years)
     seeds = sorted({seed for _, seed in jobs})
-    pooled = " and ".join(years)
-    of = [formula_label(year) for year in years] if study.task2 else []
+    depth = next(iter(jobs.values())).depth
+    measured = _tables(study, tables, years)
+    remarks = _remarks(tables, years, measured)
+    return Report(
+        title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
+        settings=_settings(study, jobs, shared, years, preset, tables.tests),
+        stages=tuple(shared.stages.records),
+        tables={caption: with_depths(table, depth) for caption, table in measured.items()},
+        about=_about(study, tables, shared, years, depth, seeds, measured),
+        remarks={caption: [named_by_depth(text, depth) for text in found] for caption, found in remarks.items()},
+        notes=(
+            preset.why,
+            *_set_by_hand(changes, seeds, preset.seeds or study.seeds),
+            *([SHORT] if depth.scale < 1 else []),
+            *([TASK2] if study.task2 else []),
+            *NOTES,
+            *references(study),
+        ),
+        published=published().captioned(study.tables),
+        values={"by-topic": with_depths(results.values, depth)},
+    )
+
+
+def _tables(study: Study, tables: StudyTables, years: tuple[str, ...]) -> dict[str, pd.DataFrame]:
+    """Compute the tables by their captions."""
+    pooled, of = " and ".join(years), _formula_labels(study, years)
     measured = {
         f"Task 1, {pooled} pooled, mean over seeds": tables.tested(tables.rows, years),
         f"Task 1, {pooled} pooled, best seed": tables.best_seed(),
@@ -91,22 +125,93 @@ def study_report(
     }
     if study.tables:
         measured["Order of the rows by nDCG'"] = tables.order()
-    return Report(
-        title=f"{study.name}: {study.title}, on {shared.collection.path.name}",
-        settings=_settings(study, jobs, shared, years, preset, tables.tests),
-        stages=tuple(shared.stages.records),
-        tables=measured,
-        notes=(
-            preset.why,
-            *_set_by_hand(changes, seeds, preset.seeds or study.seeds),
-            *([SHORT] if any(job.depth.scale < 1 for job in jobs.values()) else []),
-            *([TASK2] if study.task2 else []),
-            *NOTES,
-            *references(study),
-        ),
-        published=published().captioned(study.tables),
-        values={"by-topic": results.values},
+    return measured
+
+
+def _formula_labels(study: Study, years: tuple[str, ...]) -> list[str]:
+    """Name the formula topics of the years, if the study measures Task 2."""
+    return [formula_label(year) for year in years] if study.task2 else []
+
+
+def _remarks(
+    tables: StudyTables, years: tuple[str, ...], measured: Mapping[str, pd.DataFrame]
+) -> dict[str, tuple[str, ...]]:
+    """Point out below each table of measures what is not above the random order."""
+    of = _formula_labels(tables.study, years)
+    rows, formulas = ([row.key for row in some] for some in (tables.rows, tables.formula_rows))
+    chosen: dict[str, tuple[Sequence[str], str, Sequence[Key]]] = {
+        "Every system, Task 1 pooled": (years, MAIN, [(REFERENCE, BM25), *tables.systems()]),
+        "Every system, known items": ([KNOWN_ITEM], KNOWN[0], [(REFERENCE, BM25), *tables.systems()]),
+        "Known items, test questions": ([KNOWN_ITEM], KNOWN[0], rows),
+    }
+    for caption in measured:
+        if caption.startswith("Task 1") and "best seed" not in caption:
+            chosen[caption] = ([year for year in years if year in caption], MAIN, rows)
+        if caption.startswith("Task 2"):
+            chosen[caption] = (of, MAIN, formulas)
+    return {caption: tables.near_random_remark(*one, ADVICE) for caption, one in chosen.items()}
+
+
+def _about(
+    study: Study,
+    tables: StudyTables,
+    shared: Artifacts,
+    years: tuple[str, ...],
+    depth: Depth,
+    seeds: Sequence[int],
+    measured: Mapping[str, pd.DataFrame],
+) -> dict[str, str]:
+    """Say what each table is of: collection, topics, depth, seeds, test."""
+    name, answers = shared.collection.path.name, len(shared.bm25)
+    of = (
+        f"{name}, {answers:,} answers; rankings of {depth.results} unless the name says otherwise; "
+        f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}."
     )
+    judged = {year: shared.topics(year) for year in years}
+    known = f"{len(shared.questions('test').topics)} test questions of {of}"
+    said = {
+        "Known items, test questions": known,
+        "Every system, known items": known,
+        "Against BM25, known items": known,
+        "Single queries": f"Topics of {years[0]}, one at a time on one thread: `encoding ms` from the text to the "
+        "vectors, `search ms` from these to the ranking; queries per second, p50 and p95 are of their sum.",
+    }
+    for caption in measured:
+        if "Task 1" in caption:
+            chosen = [judged[year] for year in years if year in caption] or list(judged.values())
+            topics, judgements = (
+                sum(len(part) for part in parts) for parts in zip(*((c.topics, c.qrels) for c in chosen), strict=True)
+            )
+            said[caption] = f"{topics} topics with {judgements:,} judgements of {of}"
+        if caption.startswith("Task 2"):
+            found = [shared.formula_topics(year) for year in years]
+            said[caption] = f"{sum(len(one.topics) for one in found)} formula topics of {of}"
+    if tables.tests and (tested := f"Task 1, {' and '.join(years)} pooled, mean over seeds") in said:
+        said[tested] += f" A star: differs from the row's baseline, after Bonferroni over {tables.tests} tests."
+    return said
+
+
+def with_depths(table: pd.DataFrame, depth: Depth) -> pd.DataFrame:
+    """Name the systems of a table by their numbers of candidates at a depth.
+
+    Args:
+        table: with a column ``system`` or ``against``, or another table, which is unchanged.
+        depth: of the rankings.
+    """
+    texts = [name for name in ("system", "against") if name in table.columns]
+    return table.assign(**{name: [named_by_depth(str(text), depth) for text in table[name]] for name in texts})
+
+
+def named_by_depth(text: str, depth: Depth) -> str:
+    """Replace the names of systems in a text by those with the numbers of candidates at a depth.
+
+    Args:
+        text: any.
+        depth: of the rankings.
+    """
+    for strategy in STRATEGIES.values():
+        text = text.replace(strategy.name, strategy.label(depth))
+    return text
 
 
 def _settings(
@@ -160,7 +265,9 @@ def _with_references(study: Study, results: Results, shared: Artifacts, years: t
     """Add the floor and Tangent, and list them and BM25 under no condition."""
     values = results.values
     marks: dict[str, Any] = {"condition": REFERENCE, "seed": ONCE}
-    floors = [shared.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years]
+    questions = shared.questions("test").qrels
+    known = random_known_items(questions, len(shared.bm25)).assign(topics=KNOWN_ITEM, system=RANDOM_ANSWERS, **marks)
+    floors = [known, *(shared.floor(year).assign(topics=year, system=FLOOR, **marks) for year in years)]
     if study.task2:
         floors += [shared.references(year).assign(topics=formula_label(year), **marks) for year in years]
     bm25 = values["system"] == BM25

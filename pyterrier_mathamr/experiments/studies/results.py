@@ -19,7 +19,9 @@ ONCE = -1
 """The seed of systems without one: BM25 and the floor."""
 
 _VALUES = ["condition", "seed", "system", "topics", "qid", "measure", "value"]
-_SPEED = ["condition", "seed", "system", "queries", "queries per second", "p50 ms", "p95 ms"]
+TIMES = ["queries per second", "encoding ms", "search ms", "p50 ms", "p95 ms"]
+"""Columns of the times of single queries."""
+_SPEED = ["condition", "seed", "system", "queries", *TIMES]
 
 Key = tuple[str, str]
 
@@ -31,7 +33,7 @@ class Results:
     Attributes:
         values: ``condition``, ``seed``, ``system``, ``topics`` (a year, or ``known item``), ``qid``, ``measure``,
             ``value``.
-        speed: ``condition``, ``seed``, ``system``, ``queries``, ``queries per second``, ``p50 ms``, ``p95 ms``.
+        speed: ``condition``, ``seed``, ``system``, ``queries``, and :data:`TIMES`.
         costs: ``condition``, ``seed``, ``run`` (the name of its folder), and what training and index cost.
     """
 

@@ -11,6 +11,7 @@ from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.search import Depth
+from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr
 
 from .definition import Study
@@ -29,7 +30,7 @@ def run_study(
     pairs: Sequence[str | Path] = (),
     years: Sequence[int | str] = (2020, 2022),
     seeds: Sequence[int] | None = None,
-    preset: str = "full",
+    preset: str = "auto",
     changes: dict[str, Any] | None = None,
     workers: int = 1,
     device: str | None = None,
@@ -47,7 +48,8 @@ def run_study(
         pairs: files of pairs from outside the collection, to train on as well.
         years: of the topics and judgements, which are pooled.
         seeds: instead of the preset's or the study's.
-        preset: ``full`` as in the paper, or ``mini``, scaled down for a small collection.
+        preset: ``full`` as in the paper, ``mini``, scaled down for a small collection, or ``auto``, which chooses by
+            the number of training pairs.
         changes: options of the configuration for all conditions, which override those of the preset.
         workers: how many runs at a time, each a process with one thread; 0 does them in this process.
         device: where to train; ``None`` is the best available.
@@ -62,7 +64,7 @@ def run_study(
         ARQMathError: a file of the release is missing or damaged.
     """
     study = find_study(study) if isinstance(study, str) else study
-    scale = find_preset(preset)
+    find_preset(preset)  # refuses another name before anything is made
     if workers < 0:
         raise ConfigError("workers", workers, "a whole number of at least 0")
     say = to_stderr if verbose else lambda text: None
@@ -70,6 +72,7 @@ def run_study(
     if not wanted:
         raise ConfigError("years", years, "at least one year")
     shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
+    scale = _scale(preset, shared, say)
     jobs = study_jobs(study, shared, scale, wanted, seeds, changes or {}, device)
     shared.prepare(wanted, task2=study.task2)
     failed = _do(jobs, workers, say, verbose)
@@ -80,6 +83,16 @@ def run_study(
     if failed:
         raise ConditionsFailedError(target, failed)
     return report
+
+
+def _scale(preset: str, shared: Artifacts, say: Callable[[str], None]) -> Preset:
+    """Find the preset; with ``auto``, count the pairs and say what was chosen."""
+    if preset != "auto":
+        return find_preset(preset)
+    pairs = shared.training_pairs + sum(len(read_training_pairs(file).train) for file in shared.pairs)
+    chosen = find_preset(preset, pairs)
+    say(f"{pairs:,} training pairs: preset {chosen.name}, chosen by that number; --preset chooses another")
+    return chosen
 
 
 def study_jobs(

@@ -8,14 +8,22 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
-from pyterrier_mathamr.experiments.artifacts import FLOOR, TANGENT
-from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, PairedTest, paired_test
+from pyterrier_mathamr.experiments.artifacts import TANGENT
+from pyterrier_mathamr.experiments.measuring import (
+    FLOOR,
+    KNOWN_ITEM_MEASURES,
+    RANDOM_ANSWERS,
+    PairedTest,
+    near_random,
+    near_random_remark,
+    paired_test,
+)
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import Row, Study
 from .job import FORMULAS
-from .results import Key, Results
+from .results import TIMES, Key, Results
 
 TASK1 = tuple(map(str, TASK1_MEASURES))
 """The measures of Task 1 and Task 2."""
@@ -168,9 +176,8 @@ class StudyTables:
 
     def speed(self) -> pd.DataFrame:
         """Compute the mean times of single queries over conditions and seeds; they depend on the system only."""
-        columns = ["queries per second", "p50 ms", "p95 ms"]
         grouped = self.results.speed.groupby("system", sort=False)
-        means = grouped[columns].mean()
+        means = grouped[TIMES].mean()
         means["queries per second std"] = grouped["queries per second"].std(ddof=1)
         table: pd.DataFrame = means.reset_index()
         return table
@@ -188,11 +195,36 @@ class StudyTables:
             table[name] = table[name].astype(float).rank(ascending=False, method="min").astype("Int64")
         return table
 
+    def near_random_remark(
+        self, topics: Sequence[str], measure: str, keys: Sequence[Key], advice: str
+    ) -> tuple[str, ...]:
+        """Point out the systems that are not significantly above the random order, by values averaged over the seeds.
+
+        Args:
+            topics: years or years of formulas, which are pooled, or ``known item``.
+            measure: its name.
+            keys: condition and system of each.
+            advice: what to do.
+        """
+        floors = [key for key in self._references(topics) if key[1] in (FLOOR, RANDOM_ANSWERS)]
+        if not floors or not keys:
+            return ()
+        chance = self._by_topic(floors[0], topics, measure)
+        values = [self._by_topic(key, topics, measure).assign(name=" / ".join(key)) for key in dict.fromkeys(keys)]
+        near = near_random(pd.concat(values), chance)
+        return near_random_remark(near, float(chance["value"].mean()), measure, len(chance), advice)
+
+    def _by_topic(self, key: Key, topics: Sequence[str], measure: str) -> pd.DataFrame:
+        """Return one system's values averaged over its seeds: ``qid`` (with the year) and ``value``."""
+        mean = self.results.by_topic(key, topics, measure).mean(axis=1)
+        table: pd.DataFrame = pd.DataFrame({"qid": [" ".join(index) for index in mean.index], "value": mean.to_numpy()})
+        return table
+
     def _references(self, topics: Sequence[str]) -> list[Key]:
         """List the rows that depend on no condition and have been measured on these topics."""
         found = self.results.values
         known = set(found.loc[found["condition"].eq(REFERENCE) & found["topics"].isin(topics), "system"])
-        return [(REFERENCE, system) for system in (FLOOR, BM25, TANGENT) if system in known]
+        return [(REFERENCE, system) for system in (FLOOR, RANDOM_ANSWERS, BM25, TANGENT) if system in known]
 
     def _done(self, rows: Sequence[Row]) -> tuple[Row, ...]:
         """Keep the rows that have been measured, and whose baseline has."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr.experiments.measuring import measure, run_systems
+from pyterrier_mathamr.experiments.measuring import compare, random_floor, run_systems
 from pyterrier_mathamr.experiments.search import search_systems
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
@@ -16,7 +16,8 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index
 
 DEMO_DATASET = "arqmath:sample/task1"
-DEMO_CANDIDATES = 50
+DEMO_CANDIDATES = 100
+"""As in the README and the examples; of 222 answers."""
 
 
 def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.DataFrame:
@@ -29,7 +30,8 @@ def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.D
         verbose: show progress bars.
 
     Returns:
-        The table of :func:`~pyterrier_mathamr.experiments.measure` over the measures of Task 1.
+        The table of :func:`~pyterrier_mathamr.experiments.measure` over the measures of Task 1, and a random
+        order of the judged answers in the last row.
     """
     dataset = pt.get_dataset(DEMO_DATASET)
     encoder = MathAMR.from_pretrained(model)
@@ -41,4 +43,5 @@ def run_demo(model: str = "mathamr-plus-mini", *, verbose: bool = False) -> pd.D
         topics = (graphs >> encoder.query_encoder())(dataset.get_topics("text"))
         systems = search_systems(bm25.retriever(), pt.Transformer.identity(), index, candidates=DEMO_CANDIDATES)
         rankings, _ = run_systems(systems, topics)
-    return measure(rankings, topics, dataset.get_qrels())
+    qrels = dataset.get_qrels()
+    return compare(rankings, topics, qrels, random_floor(qrels)).table

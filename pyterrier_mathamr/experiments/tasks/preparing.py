@@ -2,35 +2,175 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
-from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.experiments.sources import TrainingPairs, read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr
 from pyterrier_mathamr.experiments.training import train_on_pairs
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig
+from pyterrier_mathamr.graph import GraphStore
+from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_score_weights
+
+from .presets import BUNDLED, choose_training
+
+FEW_TOPICS = (
+    "If BM25 is among them, the topics or judgements here are too few to tell systems apart: take more years, or"
+)
 
 
-def prepared(
-    path: str | Path, workdir: str | Path, config: MathAMRConfig | None, model: str | None, verbose: bool
-) -> tuple[ModelArtifacts, MathAMR]:
-    """Build the graphs, and train a model on the collection's training questions or open the given one."""
-    if model is not None and config is not None:
-        raise ConfigError("config", "a configuration", "either config= (to train a model) or model= (to use one)")
-    shared = Artifacts(path, Path(workdir), say=to_stderr if verbose else None, verbose=verbose)
-    own, graphs = ModelArtifacts(shared, shared.stages, shared.origin, verbose), shared.graphs
+class Prepared(NamedTuple):
+    """What an experiment begins with.
+
+    Attributes:
+        own: the artifacts of the model and of the collection.
+        model: the encoder.
+        note: how the model was made, for the report.
+        who: the same in a few words, for each table.
+        advice: what helps a system that is near a random order.
+        choices: settings for the report.
+    """
+
+    own: ModelArtifacts
+    model: MathAMR
+    note: str
+    who: str
+    advice: str
+    choices: Mapping[str, Any]
+
+    @property
+    def shared(self) -> Artifacts:
+        """The artifacts of the collection."""
+        return self.own.shared
+
+    def settings(self, **own: Any) -> dict[str, Any]:
+        """Describe what a report is of: the collection, settings of the task, and the model.
+
+        Args:
+            own: settings of the task.
+        """
+        collection, model = str(self.shared.collection.path), self.model
+        return {"collection": collection, **self.choices, **own, "model": model.identity, **model.config.to_dict()}
+
+
+def years_of(years: int | str | Sequence[int | str]) -> list[str]:
+    """Read years: one, several, or several joined by commas.
+
+    Args:
+        years: as given.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    given = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
+    found = list(dict.fromkeys(year.strip() for year in given if year.strip()))
+    if not found:
+        raise ConfigError("years", years, "at least one year")
+    return found
+
+
+def prepare(
+    path: str | Path,
+    workdir: str | Path,
+    *,
+    config: MathAMRConfig | None,
+    model: str | None,
+    preset: str,
+    changes: Mapping[str, Any] | None,
+    verbose: bool,
+) -> Prepared:
+    """Build the graphs, and train a model on the collection's training questions or open the given one.
+
+    Args:
+        path: a local ARQMath folder.
+        workdir: where the artifacts are kept.
+        config: of the model to train.
+        model: name or folder of a trained model.
+        preset: a name of ``TRAINING_PRESETS``, or ``auto``.
+        changes: options that override those of the preset.
+        verbose: report each stage on stderr, with progress bars.
+
+    Raises:
+        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given.
+    """
+    changes = changes or {}
+    _refuse_contradictions(config, model, preset, changes)
+    say = to_stderr if verbose else None
+    shared = Artifacts(path, Path(workdir), say=say, verbose=verbose)
+    own = ModelArtifacts(shared, shared.stages, shared.origin, verbose)
     if model is not None:
-        return own, MathAMR.from_pretrained(model)
-    chosen = config or MathAMRConfig()
+        return _with_model(own, model, f"The model {model} was given; nothing was trained.", {})
+    fitted, line = False, ""
+    if config is None:
+        pairs = shared.training_pairs
+        chosen, line = choose_training(preset, pairs, changes)
+        if say is not None:
+            say(line)
+        choices = {"training pairs": pairs, "preset": chosen.name}
+        if chosen.config is None:
+            return _with_model(own, BUNDLED, f"{line}.", choices)
+        config, fitted = chosen.config.replace(**changes), chosen.fitted
+    else:
+        pairs = shared.training_pairs
+        line, choices = f"{pairs:,} training pairs: the configuration was given", {"training pairs": pairs}
+    return _trained(own, config, fitted, f"{line}.", choices)
+
+
+def _refuse_contradictions(
+    config: MathAMRConfig | None, model: str | None, preset: str, changes: Mapping[str, Any]
+) -> None:
+    """Refuse more than one way to get a model."""
+    if model is not None and (config is not None or changes):
+        given = "a configuration" if config is not None else dict(changes)
+        raise ConfigError("config", given, "either options (to train a model) or model= (to use one)")
+    if preset != "auto" and (model is not None or config is not None):
+        raise ConfigError("preset", preset, "'auto' where the model or its configuration is given")
+    if config is not None and changes:
+        raise ConfigError("changes", dict(changes), "options of the configuration that is given")
+
+
+def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
+    """Build the graphs and open a trained model."""
+    other = "mathamr-plus-text" if Path(model).name == BUNDLED else BUNDLED
+    advice = f"{FEW_TOPICS} try another model (`--model {other}`), or one trained on more pairs (`mathamr train`)."
+    own.shared.graphs  # noqa: B018  # the first stage
+    return Prepared(own, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
+
+
+def _trained(
+    own: ModelArtifacts, config: MathAMRConfig, fitted: bool, note: str, choices: Mapping[str, Any]
+) -> Prepared:
+    """Build the graphs, and train a model or open it if it is trained."""
+    graphs, path = own.shared.graphs, own.shared.collection.path
 
     def train(checkpoint: Path) -> MathAMR:
-        return train_on_pairs([read_training_pairs(path)], graphs, chosen, checkpoint, verbose=verbose)
+        pairs = read_training_pairs(path)
+        model = train_on_pairs([pairs], graphs, config, checkpoint, verbose=own.verbose)
+        return _fitted(model, pairs, graphs, own.verbose) if fitted else model
 
-    return own, own.model({"config": chosen.to_dict()}, train)
+    settings: dict[str, Any] = {"config": config.to_dict()}
+    model = own.model({**settings, "fitted": True} if fitted else settings, train)
+    number = own.shared.training_pairs
+    advice = (
+        f"{FEW_TOPICS} {number:,} pairs are too few for this configuration: use a trained model "
+        f"(`--model {BUNDLED}`), another preset (`--preset mini`), or train on more pairs (`mathamr train`)."
+    )
+    who = f"One model, trained on {number:,} pairs with seed {config.training.seed}."
+    return Prepared(own, model, note, who, advice, choices)
 
 
-def described(shared: Artifacts, model: MathAMR, own: dict[str, Any]) -> dict[str, Any]:
-    """Describe what a report is of: the collection, settings of the task, and the model."""
-    return {"collection": str(shared.collection.path), **own, "model": model.identity, **model.config.to_dict()}
+def _fitted(model: MathAMR, pairs: TrainingPairs, graphs: GraphStore, verbose: bool) -> MathAMR:
+    """Fit the score weights to the validation questions; warn if these do not determine any."""
+    known = [pair for pair in pairs.validation if pair[0] in graphs and pair[1] in graphs]
+    try:
+        if known:
+            return fit_score_weights(model, known, graphs, verbose=verbose)
+        reason = "there are no validation questions."
+    except (NothingToFitError, TrainingError) as error:
+        reason = str(error)
+    warnings.warn(f"the score weights are those of the preset: {reason}", MathAMRWarning, stacklevel=2)
+    return model

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
-import pyterrier as pt
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.artifacts import TANGENT, Artifacts
-from pyterrier_mathamr.experiments.measuring import measure, measure_by_topic, random_floor, run_systems
+from pyterrier_mathamr.experiments.measuring import Comparison, Way, compare, random_floor, run_systems, time_queries
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH, distinct
@@ -19,12 +18,15 @@ from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgemen
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRFormulaIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig
-from pyterrier_mathamr.systems import fuse_rankings
+from pyterrier_mathamr.systems import ZScoreFusion, fuse_rankings
 
-from .preparing import described, prepared
+from .preparing import prepare, years_of
+from .task1 import TIME, about_times
 
 MATHAMR = "MathAMR+"
-FORMULA_FLOOR = "judged formulas in random order"
+FUSED = f"{TANGENT} + MathAMR+"
+ALONE = "MathAMR+, formula alone"
+TASK2 = "Task 2"
 TASK2_NOTES = (
     "Rankings are of visually distinct formulas: only the first instance of each is kept, as in the official "
     "evaluation. `formula ids` are judgements of instances, the best grade of those that look the same; `visual ids` "
@@ -35,8 +37,9 @@ TASK2_NOTES = (
     "Bonferroni over the systems of the same year and judgements).",
     "`MathAMR+` encodes the formula within its question; `MathAMR+, formula alone` encodes it without. The fusion has "
     "equal weights, fixed beforehand. Nothing was fitted to topics of Task 2.",
-    "The random order has every judged formula, a system those among its first 1000: on a part of the release, where "
-    "few formulas are judged, a system can be below it.",
+    "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
+    "every judged formula, a system those among its first 1000: on a part of the release, where few formulas are "
+    "judged, a system can be below it.",
 )
 
 
@@ -47,6 +50,8 @@ def run_task2(
     *,
     config: MathAMRConfig | None = None,
     model: str | None = None,
+    preset: str = "auto",
+    changes: Mapping[str, Any] | None = None,
     verbose: bool = True,
 ) -> Report:
     """Index the formulas of a local ARQMath folder, and compare MathAMR+ with a search by symbol pairs on Task 2.
@@ -55,8 +60,10 @@ def run_task2(
         path: the folder of the release, or of a part of it.
         years: 2020, 2021 or 2022 (or another year in the file names), or several, as a list or joined by commas.
         workdir: where artifacts are kept, such as that of ``run_arqmath``, whose graphs and model are used again.
-        config: of the model to train; by default that of the paper's experiments.
+        config: of the model to train, instead of a preset.
         model: name or folder of a trained model, to use it instead of training one.
+        preset: how the model is made; ``auto`` chooses by the number of training pairs, see ``TRAINING_PRESETS``.
+        changes: options of the configuration that override those of the preset.
         verbose: report each stage on stderr, with progress bars.
 
     Returns:
@@ -64,73 +71,94 @@ def run_task2(
 
     Raises:
         SettingsChangedError: ``workdir`` has a finished stage with other settings.
-        ConfigError: ``config`` and ``model`` are both given, or there is no year.
+        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, or there is no year.
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
-    when = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
-    if not when:
-        raise ConfigError("years", years, "at least one year")
-    own, encoder = prepared(path, workdir, config, model, verbose)
-    shared, index = own.shared, own.formulas(encoder)
-    tables, speeds, by_topic = zip(*(_measure_year(shared, encoder, index, year) for year in when), strict=True)
-    paper = published()
+    when = years_of(years)
+    made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
+    shared, index = made.shared, made.own.formulas(made.model)
+    measured = [_measure_year(shared, made.model, index, year) for year in when]
+    compared = [(year, kind, one) for year, found in zip(when, measured, strict=True) for kind, one in found.by_kind]
+    speed = pd.concat([found.speed for found in measured], ignore_index=True)
     return Report(
         title=f"Task 2 of ARQMath, {', '.join(when)}, {shared.collection.path.name}",
-        settings=described(shared, encoder, {"formulas": len(index), "ranked before de-duplication": FORMULA_DEPTH})
-        | {"pairs of symbols": shared.tangent.pair_options().to_dict()},
+        settings=made.settings(years=when, formulas=len(index))
+        | {"ranked before de-duplication": FORMULA_DEPTH, "pairs of symbols": shared.tangent.pair_options().to_dict()},
         stages=tuple(shared.stages.records),
         tables={
-            "Task 2": pd.concat(tables, ignore_index=True),
-            "Time of a query": pd.concat(speeds, ignore_index=True),
+            TASK2: pd.concat([_row_of(one.table, year, kind, one.topics) for year, kind, one in compared]),
+            TIME: speed,
         },
-        notes=TASK2_NOTES,
-        published=paper.captioned(["4.21"]),
-        values={"task-2-by-topic": pd.concat(by_topic, ignore_index=True)},
+        about={
+            TASK2: f"Formula topics with a relevant formula among the {len(index):,} of {shared.collection.path.name}. "
+            f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} A "
+            f"star: differs from {TANGENT} (two-sided paired t-test over the topics of the block, p < 0.05 after "
+            "Bonferroni over its systems).",
+            TIME: about_times(speed, "each year"),
+        },
+        remarks={
+            TASK2: [f"{year}, {kind}: {text}" for year, kind, one in compared for text in one.remark(made.advice)]
+        },
+        notes=(made.note, *TASK2_NOTES),
+        published=published().captioned(["4.21"]),
+        values={"task-2-by-topic": pd.concat([_row_of(one.by_topic, year, kind) for year, kind, one in compared])},
     ).write(shared.workdir / "task-2")
 
 
-def _formula_systems(
-    shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str
-) -> dict[str, pt.Transformer]:
+def _ways(shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str) -> dict[str, Way]:
     """Make the systems of Task 2, from topics to rankings of visually distinct formulas; the first is the baseline."""
     trees = shared.topic_formulas(year)
-    found = index.retriever(num_results=FORMULA_DEPTH)
-    systems = {
-        TANGENT: shared.tangent.retriever(FORMULA_DEPTH, store=trees),
-        MATHAMR: GraphBuilder(store=trees) >> model.query_encoder() >> found,
-        "MathAMR+, formula alone": GraphBuilder(store=trees, queries="formula") >> model.query_encoder() >> found,
+    tangent = distinct(shared.tangent.retriever(FORMULA_DEPTH, store=trees))
+    found = distinct(index.retriever(num_results=FORMULA_DEPTH))
+    whole = GraphBuilder(store=trees) >> model.query_encoder()
+    alone = GraphBuilder(store=trees, queries="formula") >> model.query_encoder()
+    fused = ZScoreFusion(tangent, found, num_results=DISTINCT_FORMULAS)
+    return {
+        TANGENT: Way(tangent),
+        MATHAMR: Way(found, whole),
+        ALONE: Way(found, alone),
+        FUSED: Way(fused, whole),
     }
-    return {name: distinct(system) for name, system in systems.items()}
 
 
-def _measure_year(
-    shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Search with the formula topics of a year: the rows of the table, the times, the values by topic."""
+class MeasuredYear(NamedTuple):
+    """What was measured with the formula topics of a year.
+
+    Attributes:
+        by_kind: kind of judgements and comparison.
+        speed: see :func:`time_queries`.
+    """
+
+    by_kind: list[tuple[str, Comparison]]
+    speed: pd.DataFrame
+
+
+def _measure_year(shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str) -> MeasuredYear:
+    """Search with the formula topics of a year."""
     judged = visual_judgements(shared.collection, year, shared.formulas, shared.visual_ids)
     topics = formula_topics(shared.collection, year)
     topics = topics[topics["qid"].isin(pd.concat(judged.values())["qid"])].reset_index(drop=True)
-    systems = _formula_systems(shared, model, index, year)
-    rows: list[pd.DataFrame] = []
-    values: list[pd.DataFrame] = []
+    ways = _ways(shared, model, index, year)
+    single = {name: way for name, way in ways.items() if name != FUSED}
+    systems = {name: way.encode >> way.search if way.encode else way.search for name, way in single.items()}
     with shared.stages.timed(f"task 2, {year}"):
-        rankings, speed = run_systems(systems, topics)
-        rankings[f"{TANGENT} + {MATHAMR}"] = fuse_rankings(rankings[TANGENT], rankings[MATHAMR], 0.5, DISTINCT_FORMULAS)
+        rankings, _ = run_systems(systems, topics)
+        rankings[FUSED] = fuse_rankings(rankings[TANGENT], rankings[MATHAMR], 0.5, DISTINCT_FORMULAS)
+        by_kind = []
         for kind, qrels in judged.items():
             own = topics[topics["qid"].isin(qrels["qid"])]
-            chance = random_floor(qrels).groupby("measure")["value"].mean()
-            floor = pd.DataFrame([{"name": FORMULA_FLOOR, **chance}])
-            table = pd.concat([measure(rankings, own, qrels, TASK2_MEASURES), floor], ignore_index=True)
-            table.insert(1, "topics", len(own))
-            rows.append(_marked(table, year, kind))
-            values.append(_marked(measure_by_topic(rankings, own, qrels, TASK2_MEASURES), year, kind))
+            by_kind.append((kind, compare(rankings, own, qrels, random_floor(qrels), TASK2_MEASURES)))
+        speed = time_queries(ways, topics)
     speed.insert(0, "year", year)
-    return pd.concat(rows, ignore_index=True), speed, pd.concat(values, ignore_index=True)
+    return MeasuredYear(by_kind, speed)
 
 
-def _marked(table: pd.DataFrame, year: str, kind: str) -> pd.DataFrame:
-    """Put the year and the kind of judgements before the other columns."""
-    table.insert(0, "judged", kind)
-    table.insert(0, "year", year)
-    return table
+def _row_of(table: pd.DataFrame, year: str, kind: str, topics: int | None = None) -> pd.DataFrame:
+    """Put the year, the kind of judgements and, after the name, the number of topics in front of the measures."""
+    marked = table.copy()
+    if topics is not None:
+        marked.insert(1, "topics", topics)
+    marked.insert(0, "judged", kind)
+    marked.insert(0, "year", year)
+    return marked

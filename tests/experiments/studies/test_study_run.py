@@ -8,7 +8,8 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError, artifacts
+from pyterrier_mathamr.experiments import ConditionsFailedError, Report, SettingsChangedError
+from pyterrier_mathamr.experiments.artifacts import model as artifacts
 from pyterrier_mathamr.experiments.studies import Cell, Depth, Recipe, Row, Study, condition, job_run, run_study
 from pyterrier_mathamr.experiments.studies.job import Job
 from pyterrier_mathamr.model import MathAMRConfig
@@ -63,7 +64,7 @@ def test_the_table_has_the_floor_bm25_and_the_rows(report: Report) -> None:
     assert table.system.tolist() == ["random order of the judged", "BM25", "ColBERT-style", "ColBERT-style, HNSW"]
     ndcg = table["nDCG(judged_only=True)@1000"]
     assert ndcg[:2].tolist() == pytest.approx([0.3921, 0.6254], abs=0.01)
-    assert by_caption(report, "Known items").system.tolist()[0] == "BM25"
+    assert by_caption(report, "Known items").system.tolist()[:2] == ["random order of all answers", "BM25"]
 
 
 def test_a_model_without_document_vector_is_not_searched_by_one(report: Report) -> None:
@@ -71,6 +72,21 @@ def test_a_model_without_document_vector_is_not_searched_by_one(report: Report) 
     systems = table.groupby("condition").system.apply(set)
     assert "single vector" in systems["None"]
     assert "single vector" not in systems["No VNs"]
+
+
+def test_systems_are_named_by_the_depth_of_the_run(report: Report, workdir: Path) -> None:
+    named = set(by_caption(report, "Every system, Task 1 pooled").system)
+    assert {"BM25 % 10 >> scorer", "doc-VN + MaxSim (k = 10)"} <= named  # a hundredth of the paper's 1000
+    assert not [name for name in named if "1000" in name]
+    values = pd.read_csv(workdir / "studies" / "tests-formulas" / "by-topic.csv")
+    assert "BM25 % 10 >> scorer" in set(values.system)
+    assert "rankings of 10 " in report.about["Task 1, sample pooled, mean over seeds"]
+
+
+def test_rows_near_a_random_order_are_pointed_out(report: Report) -> None:
+    (remark,) = report.remarks["Every system, Task 1 pooled"]
+    assert "None / single vector" in remark  # of a tiny model, trained for an epoch
+    assert "mathamr-plus-mini" in remark
 
 
 def test_costs_are_those_of_each_condition(report: Report) -> None:
@@ -81,6 +97,7 @@ def test_costs_are_those_of_each_condition(report: Report) -> None:
     assert costs.loc["No VNs", "vectors"] > costs.loc["None", "vectors"]  # formulas have vectors
     speed = by_caption(report, "Single queries").set_index("system")
     assert (speed["p95 ms"] >= speed["p50 ms"]).all()
+    assert (speed.drop(index="BM25")["encoding ms"] > 0).all()
     assert {"BM25", "ColBERT-style, HNSW", "BM25 + ColBERT-style"} <= set(speed.index)
 
 
@@ -173,7 +190,7 @@ def test_the_notes_name_the_options_that_differ_from_the_preset(report: Report) 
 
 def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsChangedError, match="collection"):
-        run_study(STUDY, tmp_path, workdir, years=["sample"], verbose=False)
+        run_study(STUDY, tmp_path, workdir, years=["sample"], preset="mini", verbose=False)
 
 
 def test_failed_runs_are_named_and_the_others_reported(report: Report, workdir: Path) -> None:

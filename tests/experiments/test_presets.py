@@ -1,0 +1,111 @@
+"""The preset of an experiment follows the number of training pairs and is named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments import TRAINING_PRESETS, run_arqmath
+from pyterrier_mathamr.experiments.studies import find_preset
+from pyterrier_mathamr.experiments.tasks import presets
+from pyterrier_mathamr.experiments.tasks.preparing import prepare, years_of
+from pyterrier_mathamr.experiments.tasks.presets import choose_training
+from pyterrier_mathamr.model import MathAMRConfig
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words", "name"),
+    [
+        (0, True, "bundled"),
+        (1_999, True, "bundled"),
+        (2_000, True, "mini"),
+        (2_000, False, "labels"),
+        (39_999, True, "mini"),
+        (40_000, False, "full"),
+    ],
+)
+def test_the_number_of_pairs_chooses(pairs: int, words: bool, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presets, "_has_word_vectors", lambda: words)
+    found, line = choose_training("auto", pairs, {})
+    assert found.name == name
+    assert f"{pairs:,} training pairs" in line
+    assert f"preset {name}" in line
+    assert "--preset" in line
+    assert ("text-offline" in line) == (name == "labels")
+
+
+def test_a_preset_that_is_given_is_taken_and_options_ask_for_training() -> None:
+    assert choose_training("full", 77, {})[0].config == MathAMRConfig()
+    assert choose_training("auto", 77, {"epochs": 1})[0].config is not None
+    with pytest.raises(ConfigError, match="trains a model"):
+        choose_training("bundled", 77, {"epochs": 1})
+    with pytest.raises(ConfigError, match="labels"):
+        choose_training("tiny", 77, {})
+
+
+def test_presets_for_few_pairs_are_the_conditions_that_studies_measured() -> None:
+    mini, labels = TRAINING_PRESETS["mini"].config, TRAINING_PRESETS["labels"].config
+    assert mini is not None
+    assert mini.text.word_residual
+    assert labels is not None
+    assert (labels.initialisation, labels.layers, labels.training.learning_rate) == ("mean", 2, 1e-3)
+
+
+def test_a_study_is_scaled_by_the_number_of_pairs() -> None:
+    assert [find_preset("auto", pairs).name for pairs in (2_669, 40_000)] == ["mini", "full"]
+    assert find_preset("full", 1).name == "full"
+
+
+def test_years_are_one_or_several_and_at_least_one() -> None:
+    assert years_of(2022) == ["2022"]
+    assert years_of("2020, 2022") == years_of([2020, "2022"]) == ["2020", "2022"]
+    with pytest.raises(ConfigError, match="year"):
+        years_of([])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "mathamr-plus-mini", "config": MathAMRConfig()},
+        {"model": "mathamr-plus-mini", "changes": {"layers": 1}},
+        {"model": "mathamr-plus-mini", "preset": "mini"},
+        {"config": MathAMRConfig(), "preset": "mini"},
+        {"config": MathAMRConfig(), "changes": {"layers": 1}},
+    ],
+)
+def test_a_model_comes_from_one_place(options: dict[str, object], tmp_path: Path) -> None:
+    defaults: dict[str, object] = {"config": None, "model": None, "preset": "auto", "changes": None}
+    with pytest.raises(ConfigError):
+        prepare(SAMPLE, tmp_path, **{**defaults, **options}, verbose=False)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    for file in folder.glob("*/*sample*"):
+        shutil.copy(file, file.with_name(file.name.replace("sample", "2022")))
+    report = run_arqmath(folder, "sample,2022", tmp_path / "work")
+    line = "77 training pairs: preset bundled"
+    assert line in capsys.readouterr().err
+    assert report.notes[0].startswith(line)
+    assert report.settings["preset"] == "bundled"
+    pooled = report.tables["Task 1, sample and 2022 pooled"].set_index("name")
+    single = report.tables["Task 1, sample"].set_index("name")
+    measured = [column for column in single.columns if " " not in column]
+    assert (pooled[measured] - single[measured]).abs().max().max() < 1e-9  # both years are the same topics
+    for caption in report.tables:
+        assert report.about[caption]
+    assert "1,273 judgements" in report.about["Task 1, sample"]
+    assert "2,546 judgements" in report.about["Task 1, sample and 2022 pooled"]
+    speed = report.tables["Time of a query"].set_index("name")
+    assert (speed.drop(index="BM25")["encoding ms"] > 0).all()
+    assert {file.name for file in (tmp_path / "work").glob("*by-topic.csv")} == {
+        "task-1-sample-by-topic.csv",
+        "task-1-2022-by-topic.csv",
+    }
