@@ -190,7 +190,7 @@ def test_the_notes_name_the_options_that_differ_from_the_preset(report: Report) 
 
 def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsChangedError, match="collection"):
-        run_study(STUDY, tmp_path, workdir, years=["sample"], preset="mini", verbose=False)
+        run_study(STUDY, tmp_path, workdir, years=["sample"], preset="full", verbose=False)
 
 
 def test_failed_runs_are_named_and_the_others_reported(report: Report, workdir: Path) -> None:
