@@ -92,7 +92,9 @@ def test_the_description_names_every_request_and_its_limits(client) -> None:
     assert f"{server.WAITING} requests" in DESCRIPTION["components"]["responses"]["Busy"]["description"]
 
 
-@pytest.mark.parametrize("path", ["/api/nothing", "/static/../server.py", "/static/%2e%2e/server.py", "/%00", "/api/search/x"])
+@pytest.mark.parametrize(
+    "path", ["/api/nothing", "/static/../server.py", "/static/%2e%2e/server.py", "/%00", "/api/search/x"]
+)
 def test_nothing_else_is_served(client, path) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
