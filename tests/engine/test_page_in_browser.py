@@ -125,7 +125,7 @@ def test_search_and_explanation_by_keyboard_alone(page) -> None:
     tab_to(page, "Why?")
     page.keyboard.press("Enter")
     page.wait_for_selector(".explanation .bar")
-    numbers = [float(text) for text in page.locator(".explanation td.number").all_text_contents()]
+    numbers = [float(text) for text in page.locator(".explanation .number").all_text_contents()]
     assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=0.1)
     assert page.locator("button[aria-expanded=true]").count() == 1
     assert page.locator(".explanation td math").count() > 0

@@ -29,7 +29,7 @@ function resultOf(result, rank, state, system) {
   const article = element("article", { tabindex: "-1", "data-docno": result.docno });
   article.append(
     element("h3", {}, title),
-    element("p", { class: "meta" }, `${rank}. score ${result.score.toFixed(formulas ? 2 : 1)} · ${result.docno}`, movedOf(result, rank)),
+    element("p", { class: "meta" }, `${rank}. score ${result.score.toFixed(formulas ? 2 : 1)} · ${formulas ? "formula " : ""}${result.docno}`, movedOf(result, rank)),
     element("p", { class: "snippet", html: result.snippet_html }),
   );
   const tools = element("div", { class: "tools" }), details = element("div");
@@ -98,19 +98,24 @@ function sharesOf(answer) {
     ...of("words", "words and symbols"), points.words && points.meaning ? " + " : null, ...of("meaning", "meaning"));
 }
 
+function numberOf(points) {
+  return element("span", { class: "number" }, points.toFixed(2));
+}
+
 function tableOf(answer) {
   const greatest = Math.max(...answer.parts.map((part) => Math.abs(part.contribution)), 1e-9);
   const row = (part, i) => {
     const bar = element("span", { class: `bar ${kindOf(part)}` });
-    bar.style.width = `${(100 * Math.abs(part.contribution)) / greatest}%`;
+    bar.style.width = `calc((100% - var(--beside)) * ${Math.abs(part.contribution) / greatest})`; // the number is beside it
     return element("tr", { hidden: i >= SHOWN },
       element("td", { class: "kind" }, MEANING[part.part] || part.part),
       element("td", { "data-name": "question", html: part.query_html }),
       element("td", { "data-name": "post", html: part.part === "word" ? "" : part.document_html }),
-      element("td", { class: "track" }, bar), element("td", { class: "number" }, part.contribution.toFixed(2)));
+      element("td", { class: "points" }, bar, numberOf(part.contribution)));
   };
-  const sumOf = (name, value) => element("tr", {}, element("th", { colspan: "4", scope: "row" }, name), element("td", { class: "number" }, value.toFixed(2)));
-  const head = element("tr", {}, ...["part", "in the question", "in the post", "", "points"].map((name) => element("th", { scope: "col" }, name)));
+  const sumOf = (name, value) => element("tr", {},
+    element("td", { class: "kind" }), element("th", { colspan: "2", scope: "row" }, name), element("td", { class: "points" }, numberOf(value)));
+  const head = element("tr", {}, ...["part", "in the question", "in the post", "points"].map((name) => element("th", { scope: "col" }, name)));
   const rows = answer.parts.map(row);
   const last = [sumOf("score", answer.score)];
   if (answer.rest.parts) last.unshift(sumOf(`${answer.rest.parts} smaller parts`, answer.rest.contribution));
