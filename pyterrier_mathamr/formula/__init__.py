@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from .errors import FormulaError, FormulaTableError
-from .latex import opt_from_latex, slt_from_latex, trees_from_latex
+from .latex import opt_from_latex, slt_from_latex, tell_unknown_commands, trees_from_latex
 from .opt.from_mathml import opt_from_mathml
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
@@ -31,5 +31,6 @@ __all__ = [
     "read_formula_table",
     "slt_from_latex",
     "slt_from_mathml",
+    "tell_unknown_commands",
     "trees_from_latex",
 ]

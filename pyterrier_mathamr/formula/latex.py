@@ -14,6 +14,7 @@ from lxml import etree
 
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.problems import tell
 from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
@@ -121,6 +122,18 @@ def trees_from_latex(
     except FormulaError:
         return FormulaPair(None, None)
     return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
+
+
+def tell_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:
+    """Tell of the commands of a formula that its trees leave out.
+
+    Args:
+        post: the docno or qid.
+        latex: the formula.
+        trees: of the formula, from its LaTeX.
+    """
+    for command in trees.opt.unknown_commands() if trees.opt is not None else ():
+        tell(post, f"the command {command} is unknown", latex)
 
 
 def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> FormulaTree:

@@ -114,6 +114,11 @@ class FormulaTree:
             paths.append(tuple(path))
         return tuple(paths)
 
+    def unknown_commands(self) -> tuple[str, ...]:
+        r"""List the commands of an operator tree from LaTeX that the converter did not know, such as ``\foo``."""
+        prefix = "T!\\"
+        return tuple(label[2:] for label in dict.fromkeys(self.nodes) if self.partial and label.startswith(prefix))
+
     def unified(self) -> FormulaTree:
         """Return the tree with types as labels: ``V!x`` becomes ``V!``, an operator without type stays."""
         nodes = tuple(label[:2] if label[1:2] == "!" else label for label in self.nodes)

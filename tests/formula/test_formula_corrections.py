@@ -132,6 +132,16 @@ LINES = [
         "[M!2x1,w[V!a[=[V!b[+]]],e[V!c]]]",
         "[U!eq,0[V!𝑎],1[U!plus,0[V!𝑏],1[V!𝑐]]]",
     ),
+    (
+        r"\begin{multline*} a\\+\begin{pmatrix}1\\2\end{pmatrix} \end{multline*}",
+        "[M!2x1,w[V!a,e[+[M!()2x1,w[N!1,e[N!2]]]]]]",
+        "[U!plus,0[V!𝑎],1[O!matrix,0[M!M-2x1,0[M!R!,0[N!1]],1[M!R!,0[N!2]]]]]",
+    ),
+    (
+        r"\begin{align} a&=1\tag{3}\label{x}\\[2pt] \intertext{so} b&=2 \end{align}",
+        "[M!3x2,w[V!a,e[=[N!1],e[T!so,e[V!b,e[=[N!2]]]]]]]",
+        f"[O!form-seq,0{EQ_A_1},1{EQ_B_2}]",
+    ),
     (r"\begin{align} a&=1 && \text{given} \end{align}", "[M!1x4,w[V!a,e[=[N!1],e[W!,e[T!given]]]]]", EQ_A_1),
 ]
 

@@ -22,6 +22,7 @@ from pyterrier_mathamr.formula.slt.symbols import Symbol
 from .atoms import Atom
 from .elements import RULES, Atoms, after_brace, cell, identifier_of, present, table, table_of
 from .rows import flat, read_row
+from .source import ARRAY
 from .symbols import Role
 
 _CONTINUING = frozenset({Role.RELATION, Role.ADD, Role.MUL, Role.COLON})
@@ -81,14 +82,26 @@ def _statements(element: etree._Element, atoms: Atoms) -> Atom:
     """``mtable``: a derivation is the sequence of its statements; after a brace these are cases without conditions."""
     if not _is_derivation(element):
         return table(element, atoms)
-    nodes = [read_row(line).node for line in _joined_lines([row.raw for row in present(atoms)])] or [Node("W!")]
+    rows = [row.raw for row in present(atoms)]
+    lines = [_broken(rows)] if _is_broken(rows) else _joined_lines(rows)
+    nodes = [read_row(line).node for line in lines] or [Node("W!")]
     if after_brace(element):
-        rows = [Node("M!R!", [node, Node("W!")]) for node in nodes]
-        return Atom(Role.ATOM, Symbol(""), Node(f"M!M-{len(rows)}x2", rows), "table")
+        cases = [Node("M!R!", [node, Node("W!")]) for node in nodes]
+        return Atom(Role.ATOM, Symbol(""), Node(f"M!M-{len(cases)}x2", cases), "table")
     sequence = nodes[-1]
     for node in reversed(nodes[:-1]):
         sequence = Node("O!form-seq", [node, sequence])
     return Atom(Role.ATOM, Symbol(""), sequence)
+
+
+def _is_broken(rows: list[list[Atom]]) -> bool:
+    """Whether the lines are those of a ``multline``: one formula, broken anywhere."""
+    return bool(rows and rows[0] and rows[0][0].raw) and rows[0][0].raw[0].text == ARRAY
+
+
+def _broken(rows: list[list[Atom]]) -> list[Atom]:
+    """Join all lines of a ``multline``, without its mark."""
+    return [atom for row in rows for part in row for atom in flat(part.raw) if atom.text != ARRAY]
 
 
 def _joined_lines(rows: list[list[Atom]]) -> list[list[Atom]]:

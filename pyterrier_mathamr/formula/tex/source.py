@@ -11,13 +11,14 @@ import html
 import re
 from collections.abc import Callable, Iterable
 
+from .dialects import known_commands
 from .symbols import AST, IFF, NOT_MID
 
 SUPER_FIRST = "\ue000"
 """Mark at the beginning of a superscript that was written before the subscript."""
 
 ARRAY = "\ue001"
-"""Mark in the first cell of an ``array``."""
+"""Mark in the first cell of an ``array``, and of a ``multline``."""
 
 _MOST_REPEATED = 100  # columns of an array
 
@@ -28,8 +29,11 @@ _FONT_SIZE = re.compile(r"\\(?:tiny|scriptsize|footnotesize|small|normalsize|lar
 _REPEATED = re.compile(r"\*\s*\{(\d+)\}\s*\{([^{}]*)\}")
 _DEFINITION = re.compile(
     r"\\(?:(?:re|provide)?newcommand\*?\s*(?:\{\s*)?\\[a-zA-Z]+\s*(?:\}\s*)?(?:\[\d\]\s*)?"
-    rf"|def\s*\\[a-zA-Z]+(?:#\d)*\s*){_GROUP}"
+    rf"|def\s*\\[a-zA-Z]+(?:#\d)*\s*|DeclareMathOperator\*?\s*\{{\s*\\[a-zA-Z]+\s*\}}\s*){_GROUP}"
 )
+
+
+_DEFINES = re.compile(r"\\def|command|\\DeclareMath")
 
 
 def _as_definition(match: re.Match[str]) -> str:
@@ -53,13 +57,15 @@ _DERIVATION = re.compile(
     r"(?(3)(?:\s*\{\d*\})?)(?:\s*\[[tcb]\])?"
 )
 _DERIVATIONS = {
-    "gather": "gather*", "multline": "gather*", "split": "aligned", "alignedat": "aligned", "aligned": "aligned",
+    "gather": "gather*", "split": "aligned", "alignedat": "aligned", "aligned": "aligned",
     "gathered": "gathered", "dcases": "cases",
 }  # fmt: skip
 
 
 def _derivation(match: re.Match[str]) -> str:
-    """Write a derivation in lines in an unnumbered form that math-core knows."""
+    """Write a derivation in lines in an unnumbered form that math-core knows; mark the one that is broken anywhere."""
+    if match[2] == "multline":
+        return r"\begin{gather*}" + ARRAY if match[1] == "begin" else r"\end{gather*}"
     return rf"\{match[1]}{{{_DERIVATIONS.get(match[2] or match[3], 'align*')}}}"
 
 
@@ -120,6 +126,7 @@ _FENCES = frozenset({"open", "mod"})  # the parenthesis of \pmod stays open wher
 
 def prepare(latex: str) -> str:
     """Remove what HTML, web pages and typing habits add to LaTeX."""
+    latex = known_commands(latex)
     for needle, pattern, replacement in _RULES:
         if needle in latex:
             latex = pattern.sub(replacement, latex)
@@ -150,4 +157,4 @@ def definitions(formulas: Iterable[str]) -> str:
     Returns:
         Their ``\newcommand`` and ``\def``: the ``macros`` of the post's other formulas.
     """
-    return "".join(match[0] for latex in formulas if "\\" in latex for match in _DEFINITION.finditer(latex))
+    return "".join(match[0] for latex in formulas if _DEFINES.search(latex) for match in _DEFINITION.finditer(latex))

@@ -1,0 +1,41 @@
+r"""Commands that the converter does not know give the trees of those that it does; others are named."""
+
+import pytest
+
+from pyterrier_mathamr._common.problems import gathered
+from pyterrier_mathamr.formula import definitions, tell_unknown_commands, trees_from_latex
+
+
+@pytest.mark.parametrize(
+    ("typed", "known"),
+    [
+        (r"A\smallsetminus B", r"A\setminus B"),
+        (r"P(\hbox{two girls}|x)", r"P(\text{two girls}|x)"),
+        (r"\root 3 \of{x}+\root{n}\of y", r"\sqrt[3]{x}+\sqrt[n] y"),
+        (r"\sum_{\substack{i<n\\j}} a", r"\sum_{\begin{matrix}i<n\\j\end{matrix}} a"),
+        (r"f=\cases{1,&x\cr 0,&y}", r"f=\begin{cases}1,&x\\ 0,&y\end{cases}"),
+        (r"\eqalign{a&=b\cr &=c}", r"\begin{aligned}a&=b\\ &=c\end{aligned}"),
+        (r"\bbox[5px,border:1px solid]{x}\smash[t]{y}\rlap{z}", "{x}{y}{z}"),
+        (r"\delta*\delta", r"\delta *\delta"),
+        ("a\\\nb\\", "a b"),
+        (r"\begin{pmatrix}a\\[2pt]b\\*c\\[-.5 em] [d]\end{pmatrix}", r"\begin{pmatrix}a\\b\\c\\{[d]}\end{pmatrix}"),
+        (r"\begin{smallmatrix}a\\b\end{smallmatrix}", r"\begin{matrix}a\\b\end{matrix}"),
+        (r"\DeclareMathOperator{\ran}{ran}\ran A", r"\operatorname{ran}A"),
+        (r"{\scr C}\mathds{1}\varinjlim", r"{\mathscr C}\mathbb{1}\injlim"),
+    ],
+)
+def test_a_command_of_another_dialect_gives_the_trees_of_the_known_one(typed: str, known: str) -> None:
+    assert trees_from_latex(typed, lines="all") == trees_from_latex(known, lines="all")
+    assert not trees_from_latex(typed, lines="all").opt.partial
+
+
+def test_unknown_commands_are_named_with_post_and_formula() -> None:
+    with gathered() as told:
+        for latex in (r"\foo x+\foo{y}", r"\text{\foo}", r"\alpha\setminus\beta", r"\frac{a"):
+            tell_unknown_commands("d", latex, trees_from_latex(latex))
+    assert [tuple(problem) for problem in told] == [("d", r"the command \foo is unknown", r"\foo x+\foo{y}")]
+
+
+def test_commands_that_a_post_defines_are_known_in_its_formulas() -> None:
+    macros = definitions([r"\DeclareMathOperator{\rk}{rk} x", r"\newcommand{\Q}[1]{#1^2}", "y"])
+    assert trees_from_latex(r"\rk A+\Q z", macros=macros) == trees_from_latex(r"\operatorname{rk}A+z^2")
