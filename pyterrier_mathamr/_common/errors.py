@@ -60,6 +60,10 @@ class MathAMRWarning(UserWarning):
     """Bad input that was skipped or repaired; the message says what, where and what was done with it."""
 
 
+class EmptyIndexWarning(MathAMRWarning):
+    """An index was given posts and holds nothing; the message says what was left out, and why."""
+
+
 class ConfigError(MathAMRError):
     """An argument or option has a value that is not accepted."""
 

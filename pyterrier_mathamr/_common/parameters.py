@@ -84,6 +84,9 @@ COUNT = at_least(1)
 FRACTION = between(0, 1)
 """A weight of two sides."""
 
+FLAG = one_of(True, False)
+"""Whether something is done."""
+
 
 class ByParameters:
     """Gives a class equality, hash and `repr` by the parameters of its ``__init__``, and checks them when they are set.

@@ -18,6 +18,7 @@ import pyterrier as pt
 
 from .frames import documents
 from .parameters import COUNT, ByParameters, Rule
+from .problems import told_once
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 """Where a drawn stage points."""
@@ -73,7 +74,8 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[Any, Any]], batch_size: int | None = None) -> Any:
         """Index documents, given as a DataFrame or as dictionaries; see ``pt.Compose.index``."""
-        return super().index(documents(iter), batch_size)
+        with told_once():
+            return super().index(documents(iter), batch_size)
 
     def compile(self, verbose: bool = False) -> pt.Transformer:
         """Return the pipeline with neighbouring stages fused."""

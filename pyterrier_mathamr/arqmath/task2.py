@@ -24,6 +24,7 @@ from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.posts import is_numbered
 
 VisualIds = Mapping[FormulaId, str] | FormulaStore
 """Formula id to visual id."""
@@ -63,7 +64,8 @@ class VisualIdDeduplication(Transformer):
 
         Returns:
             The best row of each visual id, ordered by query and score, with ``visual_id``, ``formula_id`` and a new
-            ``rank``. Formulas without a visual id are dropped with a warning; the organisers drop them, too.
+            ``rank``. Formulas without a visual id are dropped, as by the organisers: with a warning, but for formulas
+            that the collection gives no id.
         """
         needed = ["score"] if self.visual_ids is not None else ["score", "visual_id"]
         pt.validate.result_frame(inp, extra_columns=needed, context=self)
@@ -71,8 +73,8 @@ class VisualIdDeduplication(Transformer):
             return empty_output(inp, ["visual_id", "formula_id", "rank"])
         visual = self._visual_ids_of(inp)
         known = visual.notna() & (visual != "")
-        if not known.all():
-            lost = inp["docno"][~known]
+        lost = inp["docno"][~known & ~inp["docno"].map(is_numbered).astype(bool)]
+        if len(lost):
             text = f"{len(lost)} of {len(inp)} formulas have no visual id and are dropped, such as {lost.iloc[0]}"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
         found = inp.assign(visual_id=visual, formula_id=inp["docno"])[known]

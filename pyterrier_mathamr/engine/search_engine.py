@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.explain.rendering import text_of
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -47,6 +48,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         self._generations = Generations(self.path)
 
     @classmethod
+    @told_once()
     def build(
         cls,
         posts: Source,
@@ -188,6 +190,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
         return self._indexes.tangent.retriever(num_results=num_results)
 
+    @told_once()
     def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:
         """Add posts; those that cannot be read are named in a warning. A change that was stopped is completed first.
 
@@ -216,6 +219,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
             self._indexes.posts.delete(docnos)
             remove_strays(self._indexes)
 
+    @told_once()
     def complete(self, *, workers: int | None = 1, verbose: bool = False) -> None:
         """Bring every index into line with the posts, after an :meth:`add` or :meth:`delete` that was stopped."""
         with writer_lock(self.path.absolute()):

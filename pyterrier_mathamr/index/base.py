@@ -32,6 +32,7 @@ from .text_search import search_text
 from .transformers import IndexTransformer, MaxSimScorer, TextLoader, VectorLoader
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr.graph import GraphBuilder
     from pyterrier_mathamr.model import MathAMR
 
 
@@ -97,6 +98,7 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
         sort: bool = True,
         *,
         model: MathAMR | str | Path | None = None,
+        graphs: GraphBuilder | None = None,
         num_results: int = 1000,
     ) -> pd.DataFrame:
         r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``.
@@ -109,6 +111,7 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
             qid: its id in the result.
             sort: no effect: the result is sorted by rank; PyTerrier's method has the argument.
             model: the model of the index, or its name or folder; by default the bundled model that the index names.
+            graphs: the builder of the documents' graphs, where it has other options than ``GraphBuilder()``.
             num_results: results at most.
 
         Returns:
@@ -118,7 +121,7 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
             ConfigError: the model is not given, and the index names none that is bundled.
             ModelMismatchError: another model made the index.
         """
-        return search_text(self, query, qid, model, num_results)
+        return search_text(self, query, qid, model, graphs, num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what contributes to the score of a document: ``retriever().explain(query, docno)``.

@@ -12,15 +12,19 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr.graph import GraphBuilder
     from pyterrier_mathamr.model import MathAMR
 
 
-def search_text(index: Any, query: str, qid: str, model: MathAMR | str | Path | None, num_results: int) -> pd.DataFrame:
+def search_text(
+    index: Any, query: str, qid: str, model: MathAMR | str | Path | None, graphs: GraphBuilder | None, num_results: int
+) -> pd.DataFrame:
     """Search an index for one typed query; see ``VectorIndex.search``."""
     from pyterrier_mathamr.graph import GraphBuilder
 
     retriever = index.retriever(num_results=num_results)
-    encode = GraphBuilder(queries=index.QUERIES) >> _model_of(index, model).query_encoder()
+    builder = pt.inspect.transformer_apply_attributes(graphs or GraphBuilder(), side="auto", queries=index.QUERIES)
+    encode = builder >> _model_of(index, model).query_encoder()
     pipeline: pt.Transformer = encode >> retriever
     found = pipeline(pd.DataFrame({"qid": [qid], "query": [query]}))
     result: pd.DataFrame = found[["qid", "query", *retriever.gives, "score", "rank"]]

@@ -2,25 +2,23 @@
 
 ::
 
-    HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
-    text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
+    row ──rows──▶ HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
+                  text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
 
     dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──documents──▶ Document
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.lazy import lazy_names
 
-from .html import HtmlFlattener
 from .latex_document import text_from_latex
 from .markdown import html_from_markdown, title_of_markdown
-from .math_spans import clean, is_formula, strip_delimiters
-from .post import MathPost, PostFormula, assemble, placeholder, plain_text
+from .math_spans import is_formula, strip_delimiters
+from .post import MathPost, PostFormula, formula_id, is_numbered, placeholder, plain_text
+from .reading import PostError, post_from_any, post_from_html, post_from_latex, post_from_markdown, post_from_text
 from .sentences import PLACEHOLDER, TOKEN, split_sentences
 from .unicode_math import latex_of_unicode
 
@@ -35,6 +33,9 @@ if TYPE_CHECKING:  # needs pandas, which reading a single post does not
     from .documents import post_files as post_files
     from .documents import read_posts as read_posts
     from .documents import readable as readable
+    from .rows import DOCUMENT_COLUMNS as DOCUMENT_COLUMNS
+    from .rows import document_post as document_post
+    from .rows import query_post as query_post
 
 __getattr__, __dir__, _lazy = lazy_names(__name__)
 
@@ -44,8 +45,10 @@ __all__ = [
     "MathPost",
     "PostError",
     "PostFormula",
+    "formula_id",
     "html_from_markdown",
     "is_formula",
+    "is_numbered",
     "latex_of_unicode",
     "placeholder",
     "plain_text",
@@ -60,116 +63,3 @@ __all__ = [
     "title_of_markdown",
 ]
 __all__ += _lazy
-
-_LOOKS_LIKE_HTML = re.compile(
-    r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table)(?:\s[^<>]{0,500})?/?>"
-    r"|</[abi]>|&(?:lt|gt|amp|quot|nbsp|#\d{1,6});",
-    re.IGNORECASE,
-)
-_PARAGRAPH = re.compile(r"\n[^\S\n]*(?:\n\s*)+")
-
-
-class PostError(MathAMRError):
-    """The title or body of a post is not text but ``value``."""
-
-    value: object
-    template = "a post's title and body are text, not {value.__class__.__name__}: {shown!r}"
-
-    @property
-    def shown(self) -> str:
-        """The beginning of the value."""
-        return str(self.value)[:60]
-
-
-def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    r"""Read a post or topic as ARQMath stores it.
-
-    Args:
-        body: HTML; formulas are ``<span class="math-container" id="...">`` or between dollars, ``\(..\)`` or
-            ``\[..\]``. Malformed HTML and a bare ``<`` in LaTeX are read as far as possible.
-        title: HTML of the title, which becomes the first block.
-        bare_formulas: also read runs such as ``x^2+1=0`` outside delimiters and code as formulas.
-
-    Returns:
-        The post; each span with an id is one formula with that id.
-
-    Raises:
-        PostError: ``body`` or ``title`` is not text.
-    """
-    _check(body, title)
-    reader = HtmlFlattener(mark_code=bare_formulas)
-    reader.feed(title)
-    reader.feed(body)
-    return assemble(reader.text, reader.formulas, bare_formulas)
-
-
-def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    r"""Read plain text with formulas between dollars, ``\(..\)`` or ``\[..\]``; ``\$`` is a currency sign.
-
-    Args:
-        text: paragraphs separated by blank lines.
-        title: the title, which becomes the first block.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``text`` or ``title`` is not text.
-    """
-    _check(text, title)
-    blocks = (
-        _PARAGRAPH.sub("\x00", part.replace("\r\n", "\n").strip()).replace("\n", " ").replace("\x00", "\n")
-        for part in (clean(title), clean(text))
-    )
-    return assemble("\n".join(blocks), (), bare_formulas)
-
-
-def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    """Read a post as HTML if it has tags or entities of HTML, else as plain text.
-
-    Args:
-        text: HTML or text.
-        title: HTML or text.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``text`` or ``title`` is not text.
-    """
-    _check(text, title)
-    is_html = _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title)
-    read = post_from_html if is_html else post_from_text
-    return read(text, title, bare_formulas=bare_formulas)
-
-
-def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:
-    r"""Read Markdown (CommonMark with tables) in which formulas have delimiters as in :func:`post_from_html`.
-
-    Args:
-        text: Markdown. Code spans and blocks hold no formulas; links keep their text.
-        title: Markdown of one line, which becomes the first block.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``text`` or ``title`` is not text.
-    """
-    _check(text, title)
-    return post_from_html(html_from_markdown(text), html_from_markdown(title), bare_formulas=bare_formulas)
-
-
-def post_from_latex(source: str, *, bare_formulas: bool = False) -> MathPost:
-    r"""Read a LaTeX document, or a part of one; ``\title`` becomes the first block.
-
-    Args:
-        source: LaTeX; macros without arguments that it defines are written out in its formulas.
-        bare_formulas: see :func:`post_from_html`.
-
-    Raises:
-        PostError: ``source`` is not text.
-    """
-    _check(source)
-    title, text = text_from_latex(source)
-    return post_from_text(text, title, bare_formulas=bare_formulas)
-
-
-def _check(*texts: object) -> None:
-    for text in texts:
-        if not isinstance(text, str):
-            raise PostError(text)

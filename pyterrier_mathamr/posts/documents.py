@@ -15,6 +15,7 @@ from __future__ import annotations
 import gzip
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sized
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
@@ -31,6 +32,7 @@ from pyterrier_mathamr.posts import (
     MathPost,
     PostError,
     PostFormula,
+    formula_id,
     post_from_any,
     post_from_html,
     post_from_markdown,
@@ -39,6 +41,7 @@ from pyterrier_mathamr.posts import (
     title_of_markdown,
 )
 
+from .rows import tell_unclosed
 from .unicode_math import latex_of_unicode
 
 T = TypeVar("T")
@@ -250,7 +253,7 @@ def _document(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Doc
         found = ", ".join(sorted(map(str, record))) or "nothing"
         raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
     title = "" if is_missing(record.get("title")) else record["title"]
-    title_post, body = _read(kind, record[kind], title, bare_formulas)
+    title_post, body = (tell_unclosed(docno, post) for post in _read(kind, record[kind], title, bare_formulas))
     if not title_post.text and isinstance(record.get("title_or"), str):
         title_post = MathPost(record["title_or"], ())
     if not title_post.text and not body.text:
@@ -262,7 +265,7 @@ def _document(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Doc
 def in_latex(post: MathPost) -> MathPost:
     r"""Rewrite formulas typed in Unicode, so that ``√2`` and ``\sqrt{2}`` have the same symbols in every index."""
     formulas = (PostFormula(latex_of_unicode(formula.latex), formula.id) for formula in post.formulas)
-    return MathPost(post.text, tuple(formulas))
+    return replace(post, formulas=tuple(formulas))
 
 
 def _read(kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
@@ -293,7 +296,7 @@ def _html(docno: str, post: MathPost, first: int) -> str:
         parts, at = [], 0
         for match in PLACEHOLDER.finditer(line):
             formula = post.formulas[int(match[1])]
-            name = formula.id or f"{docno}#{first + int(match[1])}"
+            name = formula.id or formula_id(docno, first + int(match[1]))
             parts.append(_escaped(line[at : match.start()]))
             latex = escape(formula.latex, quote=False)
             parts.append(f'<span class="math-container" id="{escape(name)}">{latex}</span>')

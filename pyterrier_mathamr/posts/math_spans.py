@@ -22,12 +22,14 @@ LONGEST_DISPLAY = 20_000
 LONGEST_INLINE = 4_000
 
 _OPENER = re.compile(
-    r"\\\$|\$\$?|\\\(|\\\["
+    r"\\\\[(\[]?|\\\$|\$\$?|\\\(|\\\["
     r"|\\begin\{(?:(?:equation|align|alignat|gather|multline|eqnarray|flalign)\*?)\}"
 )
-_CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]"}
+_CLOSER = {"$$": "$$", "\\(": "\\)", "\\[": "\\]", "\\\\(": "\\\\)", "\\\\[": "\\\\]"}  # two backslashes: for kramdown
 _INLINE_STOP = re.compile(rf"\\.|[{{}}$\n{MARK}]", re.DOTALL)
 _AMOUNT_AND_WORDS = re.compile(r"\d[\d.,]*(?![\d.,])(?:(?<=[.,])[\s,;.)]*|\w?[\s,;.)]+)[A-Za-z]{2}")
+_AMOUNT_AND_SPACE = re.compile(r"\d[\d.,]*\s+")
+_OPENED = re.compile(r"[A-Za-z\\({\[|]|[^\s$]{0,40}[\\^_=]")  # what may follow a dollar that is no currency
 _TEX = re.compile(r"[\\^_={}<>+*/|]")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _PROSE = re.compile(r"(?:[^\W\d_]|[\s.,;:?!'’\"-])*")
@@ -77,11 +79,12 @@ def is_formula(latex: str) -> bool:
     return len(words) < 3 and not any(len(word) > 3 and word[1:].islower() for word in words)
 
 
-def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
+def math_spans(text: str, unclosed: list[int] | None = None) -> Iterator[tuple[int, int, str]]:
     """Find the formulas of a text.
 
     Args:
         text: blocks separated by line ends, which only display formulas may span. No formula spans a `MARK`.
+        unclosed: is given the places of delimiters that open a formula which nothing closes.
 
     Yields:
         Start, end (delimiters included) and LaTeX (without them) of each, in order and without overlap.
@@ -90,10 +93,12 @@ def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
     while opener := _OPENER.search(text, at):
         at = opener.end()
         delimiter = opener[0]
-        if delimiter == "\\$":
+        if delimiter in ("\\$", "\\\\"):
             continue
         if delimiter == "$":
             end = _inline_end(text, at)
+            if end < 0 and unclosed is not None and _OPENED.match(text, at):
+                unclosed.append(opener.start())
             if end < 0 or _is_prose(text[at:end], text[end + 1 : end + 2]):
                 continue
             latex, after = text[at:end], end + 1
@@ -101,6 +106,8 @@ def math_spans(text: str) -> Iterator[tuple[int, int, str]]:
             closer = _CLOSER.get(delimiter) or delimiter.replace("begin", "end")
             end = _display_end(text, at, delimiter, closer)
             if end < 0:
+                if unclosed is not None and text[at : at + 1].strip() and not delimiter.startswith("\\\\"):
+                    unclosed.append(opener.start())
                 continue
             after = end + len(closer)
             latex = text[opener.start() : after] if delimiter.startswith("\\b") else text[at:end]
@@ -144,7 +151,7 @@ def _is_prose(content: str, following: str) -> bool:
     if not content.strip():
         return True
     spaced = content[0].isspace() or content[-1].isspace()
-    if spaced and following.isdigit():
+    if spaced and (following.isdigit() or _AMOUNT_AND_SPACE.fullmatch(content)):
         return True
     if _TEX.search(content):
         return False

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr._common.types import DocNo, FormulaId
 
 from .bare_formulas import bare_spans
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
 from .sentences import PLACEHOLDER, split_sentences
 
 _TYPED_PLACEHOLDER = re.compile(r"FORMULA_(?=\d)")
+_NUMBERED = re.compile(r"#\d+$")
 _BLANKS = re.compile(r"[^\S\n]+")
+_MARKS = re.compile(f"[{MARK}{CODE_DOLLAR}{CODE_BACKSLASH}{CODE_START}{CODE_END}]")
+_EXCERPT = 60
 _CODE = re.compile(f"{CODE_START}([^{CODE_END}]*){CODE_END}?")
 
 
@@ -43,15 +46,38 @@ class MathPost:
     Attributes:
         text: the blocks, one on each line; formula ``i`` is the word ``FORMULA_i``, in order.
         formulas: the formulas.
+        unclosed: what follows each delimiter that opens a formula which nothing closes; such delimiters are text.
     """
 
     text: str
     formulas: tuple[PostFormula, ...]
+    unclosed: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The sentences of the text, see `split_sentences`."""
         return split_sentences(self.text)
+
+    def with_formula_ids(self, docno: DocNo) -> MathPost:
+        """Return the post of a document, in which each formula has an id: its own, else that of `formula_id`.
+
+        Args:
+            docno: the document; without a docno nothing changes.
+        """
+        if not docno or all(formula.id for formula in self.formulas):
+            return self
+        named = (PostFormula(of.latex, of.id or formula_id(docno, i)) for i, of in enumerate(self.formulas))
+        return replace(self, formulas=tuple(named))
+
+
+def formula_id(docno: DocNo, i: int) -> FormulaId:
+    """Return the id of formula ``i`` of a document where the collection gives it none: ``docno#i``."""
+    return f"{docno}#{i}"
+
+
+def is_numbered(id: FormulaId) -> bool:
+    """Tell whether an id is one of `formula_id`, not of the collection."""
+    return _NUMBERED.search(id) is not None
 
 
 def placeholder(i: int) -> str:
@@ -76,14 +102,20 @@ def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = Fal
         The post, its white space normalised.
     """
     writer = _Writer(iter(marked), bare_formulas)
-    at = 0
-    for start, end, latex in math_spans(flat):
+    at, unclosed = 0, list[int]()
+    for start, end, latex in math_spans(flat, unclosed):
         writer.add_text(flat[at:start])
         writer.add_formula(PostFormula(latex))
         at = end
     writer.add_text(flat[at:])
     lines = (_BLANKS.sub(" ", line).strip() for line in "".join(writer.pieces).split("\n"))
-    return MathPost("\n".join(line for line in lines if line), tuple(writer.formulas))
+    text = "\n".join(line for line in lines if line)
+    return MathPost(text, tuple(writer.formulas), tuple(_excerpt(flat, start) for start in unclosed))
+
+
+def _excerpt(flat: str, start: int) -> str:
+    """Return the text from a place on, in one line and without marks."""
+    return _BLANKS.sub(" ", _MARKS.sub("…", flat[start : start + _EXCERPT])).replace("\n", " ").strip()
 
 
 class _Writer:

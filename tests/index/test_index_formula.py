@@ -1,10 +1,12 @@
 """The index of formulas."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.index import (
     EmbeddingError,
@@ -54,11 +56,11 @@ def test_a_fused_cutoff_is_the_cutoff(formulas, topic):
     pd.testing.assert_frame_equal(pipeline.compile()(topic), pipeline(topic))
 
 
-def test_formulas_without_id_are_skipped_and_the_first_of_two_alike_is_kept(tmp_path):
+def test_formulas_without_id_get_one_and_the_first_of_two_alike_is_kept(tmp_path):
     post = {"docno": "p1", "doc_embs": ROWS, "formula_ids": ["", "f1", "f1", "f2"]}
     found = list(MathAMRFormulaIndex(tmp_path / "x").index([post]).get_corpus_iter())
-    assert [row["docno"] for row in found] == ["f1", "f2"]
-    np.testing.assert_array_equal(found[0]["formula_vec"], ROWS[1])
+    assert [row["docno"] for row in found] == ["p1#0", "f1", "f2"]
+    np.testing.assert_array_equal(found[1]["formula_vec"], ROWS[1])
 
 
 @pytest.mark.parametrize("shard_rows", [1, 2, 1 << 19])
@@ -116,3 +118,15 @@ def test_formula_indexes_are_merged(tmp_path, formulas):
     merged = MathAMRFormulaIndex.merge(tmp_path / "z", formulas, other)
     assert [row["docno"] for row in merged.get_corpus_iter()] == ["f1", "f2", "f3", "f8", "f9"]
     assert [row["visual_id"] for row in merged.get_corpus_iter()] == ["v1", "", "v3", "", ""]
+
+
+def test_formulas_without_an_id_get_one_and_an_index_without_formulas_says_so(tmp_path: Path) -> None:
+    rows = np.eye(3, dtype=np.float32)
+    post = {"docno": "p", "doc_embs": rows, "formula_ids": ["", "77"]}
+    index = MathAMRFormulaIndex(tmp_path / "a").index([post])
+    assert list(index.snapshot()) == ["p#0", "77"]
+    with pytest.warns(EmptyIndexWarning, match="the index is empty: none of 1 posts has formula_ids"):
+        index = MathAMRFormulaIndex(tmp_path / "b").index([{**post, "formula_ids": []}])
+    assert len(index) == 0
+    index = MathAMRFormulaIndex(tmp_path / "a")
+    assert len(index.indexer("append").index([{**post, "docno": "q", "formula_ids": []}])) == 2  # and no warning

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.problems import gathered
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -186,7 +187,8 @@ async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Q
         error = {"error": "The server is busy; try again in a moment."}
         return JSONResponse(error, 503, headers={**fresh, "Retry-After": "2"})
     try:
-        made = await queue.compute(request, answer)
+        with gathered():  # what is wrong with a typed query is nothing for a server's log
+            made = await queue.compute(request, answer)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
     except UnknownIdError:

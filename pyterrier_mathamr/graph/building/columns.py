@@ -1,15 +1,16 @@
-"""From the row of a document or query to its post: which columns hold the text."""
+"""The queries of a graph builder: what they are, where their text is, and which of them it warns of."""
 
 from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.frames import is_missing, listed
-from pyterrier_mathamr.posts import MathPost, PostFormula, placeholder, post_from_any, post_from_html, strip_delimiters
+from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr.posts import MathPost, PostFormula, placeholder, strip_delimiters
+from pyterrier_mathamr.posts.rows import Row, is_blank, text_of
 
 Side = Literal["auto", "query", "document", "both"]
 """Whose graphs are built: with ``auto`` those of the queries where the frame has any, else of the documents."""
@@ -17,42 +18,10 @@ Side = Literal["auto", "query", "document", "both"]
 Queries = Literal["post", "formula"]
 """What a query is: a text with formulas, or one formula in LaTeX."""
 
-Row = Mapping[str, Any]
-"""The columns of one row by name."""
-
 TOPIC_COLUMNS = ("title", "body", "query", "latex")
 """Where the text of a topic is."""
 
-DOCUMENT_COLUMNS = ("html", "body", "text")
-"""Where the text of a document is, in order of preference."""
-
 EMPTY_POST = MathPost(text="", formulas=())
-
-
-def document_post(row: Row) -> MathPost:
-    """Read a document: its ``title`` and the first of ``html``, ``body`` and ``text`` that is not missing.
-
-    Raises:
-        PostError: the value is not text.
-    """
-    title = _text(row, "title")
-    if not is_missing(row.get("html")):
-        return post_from_html(row["html"], title)
-    name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
-    return post_from_any(row[name] if name else "", title)
-
-
-def query_post(row: Row) -> MathPost:
-    """Read a query: ``title`` and ``body`` where there is a body, else ``query``, else the title alone.
-
-    Raises:
-        PostError: the value is not text.
-    """
-    if not _is_blank(row.get("body")):
-        return post_from_any(row["body"], _text(row, "title"))
-    if not _is_blank(row.get("query")):
-        return post_from_any(row["query"])
-    return post_from_any(_text(row, "title"))
 
 
 def formula_post(row: Row) -> MathPost:
@@ -68,18 +37,9 @@ def formula_post(row: Row) -> MathPost:
     Returns:
         The post; empty where the formula has neither LaTeX nor an id.
     """
-    latex = strip_delimiters(_text(row, "query" if _is_blank(row.get("latex")) else "latex"))
-    formula = PostFormula(latex, _text(row, "formula_id"))
+    latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
+    formula = PostFormula(latex, text_of(row, "formula_id"))
     return MathPost(placeholder(0), (formula,)) if latex or formula.id else EMPTY_POST
-
-
-def _is_blank(value: object) -> bool:
-    return is_missing(value) or (isinstance(value, str) and not value.strip())
-
-
-def _text(row: Row, name: str) -> str:
-    value = row.get(name)
-    return "" if is_missing(value) else str(value)
 
 
 def warn_of_second_texts(rows: Iterable[Row], columns: Sequence[str]) -> None:
@@ -92,7 +52,7 @@ def warn_of_second_texts(rows: Iterable[Row], columns: Sequence[str]) -> None:
     found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
     for row in rows:
         text = tuple(row[name] for name in columns)
-        if not any(map(_is_blank, text)):
+        if not any(map(is_blank, text)):
             found[row["qid"]].add(text)
     several = [qid for qid, texts in found.items() if len(texts) > 1]
     if several:

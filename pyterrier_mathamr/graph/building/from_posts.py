@@ -13,7 +13,13 @@ from functools import lru_cache, partial
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
+from pyterrier_mathamr.formula import (
+    FormulaPair,
+    FormulaStore,
+    definitions,
+    tell_unknown_commands,
+    trees_from_latex,
+)
 from pyterrier_mathamr.graph.formula_trees import attach_formulas
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.graph.texts import sentence_texts
@@ -93,7 +99,8 @@ def _graph(
     name: str, post: MathPost, amr: AmrGraph, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
 ) -> MathAMRGraph:
     """Attach the formulas of one post."""
-    trees = [_trees(name, formula, formulas, official) for formula in post.formulas]
+    macros = definitions(formula.latex for formula in post.formulas)
+    trees = [_trees(name, formula, formulas, official, macros) for formula in post.formulas]
     try:
         whole = attach_formulas(amr, trees, formulas)
     except Exception as error:
@@ -111,15 +118,16 @@ def _graph(
 
 
 def _trees(
-    name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair]
+    name: str, formula: PostFormula, formulas: FormulaMode, official: dict[FormulaId, FormulaPair], macros: str
 ) -> FormulaPair:
     """Return the official trees of a formula; make missing ones from its LaTeX."""
     trees = official.get(formula.id, _NO_TREES)
     if formulas == "none" or (trees.slt is not None and trees.opt is not None):
         return trees
     try:
-        made = _trees_of(formula.latex)
+        made = _trees_of(formula.latex, macros=macros)
     except Exception as error:
         warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
         return trees
+    tell_unknown_commands(name, formula.latex, made)
     return FormulaPair(slt=trees.slt or made.slt, opt=trees.opt or made.opt)

@@ -18,6 +18,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
+from pyterrier_mathamr._common.problems import Problem, gathered, tell_all, told_once
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
@@ -32,10 +33,11 @@ Batch = list[dict[str, Any]]
 
 
 class Built(NamedTuple):
-    """The packed graphs of a batch, and the warnings (text and category) about its posts."""
+    """The packed graphs of a batch, the warnings (text and category) about its posts, and the problems of these."""
 
     records: list[Record]
     warnings: list[tuple[str, type[Warning]]]
+    problems: dict[Problem, None]
 
 
 def build_store(
@@ -91,7 +93,7 @@ def build_store(
     if sources is None:
         sources = {"trees": _trees(builder)}
     indexer = store.indexer(mode, shard_size=shard_size, verbose=verbose, total=total)
-    with store.job(mode, {**_made_by(builder, parser), **sources}) as job:
+    with told_once(), store.job(mode, {**_made_by(builder, parser), **sources}) as job:
         batches = _batches(iter(indexer.shown(rows_of(documents), "building graphs")), builder.batch_size)
         with closing(map_in_processes(partial(_build_batch, builder), _pending(job, batches), workers)) as built:
             indexer.write(job, _unpacked(built))
@@ -108,6 +110,7 @@ def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
         "formulas": builder.formulas,
         "side": builder.side,
         "queries": builder.queries,
+        "bare_formulas": builder.bare_formulas,
     }
 
 
@@ -121,11 +124,11 @@ def _trees(builder: GraphBuilder) -> object:
 
 def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
     """Build and pack the graphs of a batch in a worker process; warnings are collected for the caller."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, gathered() as problems:
         warnings.simplefilter("always")
         rows = zip(builder.build_rows(batch), batch, strict=True)
         records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
-    return Built(records, [(str(warning.message), warning.category) for warning in caught])
+    return Built(records, [(str(warning.message), warning.category) for warning in caught], problems)
 
 
 def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
@@ -158,4 +161,5 @@ def _unpacked(batches: Iterable[Built]) -> Iterator[Record]:
     for built in batches:
         for text, category in built.warnings:
             warnings.warn(text, category, stacklevel=2)
+        tell_all(built.problems)
         yield from built.records

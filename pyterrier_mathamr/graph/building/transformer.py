@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, get_args
 
@@ -11,25 +12,23 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
 from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
-from pyterrier_mathamr._common.parameters import COUNT, one_of
+from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
+from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore, trees_from_latex
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
-from pyterrier_mathamr.posts import MathPost, is_formula
+from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost, document_post, is_formula, query_post
+from pyterrier_mathamr.posts.rows import Row
 
 from .columns import (
-    DOCUMENT_COLUMNS,
     EMPTY_POST,
     TOPIC_COLUMNS,
     Queries,
-    Row,
     Side,
-    document_post,
     formula_post,
-    query_post,
     warn_of_blank_queries,
     warn_of_second_texts,
 )
@@ -39,9 +38,10 @@ from .from_posts import build_graphs, warn
 class GraphBuilder(Transformer):
     """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
 
-    Documents (no ``qid``) get ``graph`` from ``html``, ``body`` or ``text``, and ``title``; queries get ``query_graph``
-    from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct query is built
-    once from ``query`` and joined back. A query frame with ``formula_id`` gets ``query_formula_id`` from it.
+    Documents (no ``qid``) get ``graph`` from ``html``, ``body``, ``text`` or ``markdown``, and ``title``; queries get
+    ``query_graph`` from ``title`` and ``body`` where there is a body, else from ``query``; in a ranking each distinct
+    query is built once from ``query`` and joined back. A formula of a document that has no id gets ``docno#0``,
+    ``docno#1``, …; a query frame with ``formula_id`` gets ``query_formula_id`` from it.
 
     A warning names each post that cannot be parsed, whose graph has its formulas only; each ``qid`` with several texts,
     of which the first is built; and each query without text, or without a formula, which gets an empty graph.
@@ -57,9 +57,10 @@ class GraphBuilder(Transformer):
         formulas: the trees put into the graphs (section 4.3.1).
         store: official formula trees by id; other formulas get their trees from LaTeX.
         side: whose graphs are built; ``auto``: of queries where the frame has a ``qid``, else of documents; ``both``
-            needs a ranking with ``query`` and one of ``html``, ``body`` and ``text``.
+            needs a ranking with ``query`` and the text of documents.
         queries: ``post``: a query is a text with formulas; ``formula``: it is one formula in LaTeX, in ``latex`` or
             ``query``, and also gets ``query_formula_id`` (its ``formula_id``, else the empty id).
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in documents and queries.
         batch_size: posts that are parsed together.
         verbose: show progress.
 
@@ -72,6 +73,7 @@ class GraphBuilder(Transformer):
         "formulas": one_of(*FORMULA_MODES),
         "side": one_of(*get_args(Side)),
         "queries": one_of(*get_args(Queries)),
+        "bare_formulas": FLAG,
         "batch_size": COUNT,
     }
 
@@ -83,6 +85,7 @@ class GraphBuilder(Transformer):
         *,
         side: Side = "auto",
         queries: Queries = "post",
+        bare_formulas: bool = False,
         batch_size: int = 64,
         verbose: bool = False,
     ) -> None:
@@ -92,6 +95,7 @@ class GraphBuilder(Transformer):
         self.store = store
         self.side: Side = side
         self.queries: Queries = queries
+        self.bare_formulas = bare_formulas
         self.batch_size = batch_size
         self.verbose = verbose
 
@@ -112,6 +116,10 @@ class GraphBuilder(Transformer):
         Raises:
             pt.validate.InputValidationError: there is no column to read.
         """
+        with told_once():
+            return self._transformed(inp)
+
+    def _transformed(self, inp: pd.DataFrame) -> pd.DataFrame:
         queries, documents = self._sides(inp.columns)
         if queries and "query_formula_id" not in inp.columns:
             if frame_kind(inp.columns) is FrameKind.QUERIES and "formula_id" in inp.columns:
@@ -139,8 +147,8 @@ class GraphBuilder(Transformer):
         Returns:
             One graph for each post, in order.
         """
-        ids, read = [*map(str, posts)], list(posts.values())
-        return self._build(ids, read)
+        with told_once():
+            return self._build([*map(str, posts)], list(posts.values()))
 
     def build_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Build the graphs of an indexing pipeline, without a DataFrame.
@@ -151,6 +159,10 @@ class GraphBuilder(Transformer):
         Returns:
             Each row with its ``graph`` or ``query_graph``, as :meth:`transform` adds them.
         """
+        with told_once():
+            return self._built_rows(rows)
+
+    def _built_rows(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
         columns = list(dict.fromkeys(chain.from_iterable(rows)))
         if self._sides(columns)[1]:
             return [{**row, "graph": graph} for row, graph in zip(rows, self._document_graphs(rows), strict=True)]
@@ -190,7 +202,7 @@ class GraphBuilder(Transformer):
                 text, but the graph that was built from it.
         """
         warn_of_second_texts(rows, [name for name in TOPIC_COLUMNS if rows and name in rows[0]])
-        reader = formula_post if self.queries == "formula" else query_post
+        reader = formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
         posts: dict[str, MathPost] = {}
         for row in rows:
             if not posts.get(row["qid"], EMPTY_POST).text:
@@ -220,7 +232,8 @@ class GraphBuilder(Transformer):
 
     def _document_graphs(self, rows: Sequence[Row]) -> list[MathAMRGraph]:
         ids = [str(row.get("docno", "")) for row in rows]
-        return self._build(ids, [_read(name, row, document_post) for name, row in zip(ids, rows, strict=True)])
+        reader = partial(document_post, bare_formulas=self.bare_formulas)
+        return self._build(ids, [_read(name, row, reader) for name, row in zip(ids, rows, strict=True)])
 
     def _build(self, ids: Sequence[str], posts: Sequence[MathPost]) -> list[MathAMRGraph]:
         """Build the graphs batch by batch."""

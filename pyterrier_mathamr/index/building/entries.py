@@ -13,6 +13,7 @@ import numpy as np
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.errors import EmbeddingError
 from pyterrier_mathamr.index.protocols import Rows
+from pyterrier_mathamr.posts import formula_id
 from pyterrier_mathamr.store import DamagedError
 
 DType = Literal["float32", "float16"]
@@ -101,7 +102,8 @@ def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
 def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
     """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
 
-    Formulas without an id are skipped; of an id that occurs twice in one post the first row is indexed.
+    A formula without an id gets that of :func:`~pyterrier_mathamr.posts.formula_id`; of an id that occurs twice in one
+    post the first row is indexed.
 
     Args:
         stream: the posts.
@@ -116,7 +118,8 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
         ids = _formula_ids(docno, record, len(rows))
         if ids is None:
             raise EmbeddingError(docno, "it has no formula_ids, the ids of its first rows")
-        first = {formula: row for row, formula in reversed(list(enumerate(ids))) if formula}
+        named = [formula or formula_id(docno, row) for row, formula in enumerate(ids)]
+        first = {formula: row for row, formula in reversed(list(enumerate(named)))}
         visual = visual_ids.visual_ids(first) if isinstance(visual_ids, FormulaStore) else visual_ids
         places = sorted((row, formula) for formula, row in first.items())
         texts = [(formula, docno, str(visual.get(formula, ""))) for _, formula in places]

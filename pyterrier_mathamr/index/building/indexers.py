@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyterrier as pt
 
+from pyterrier_mathamr._common.errors import EmptyIndexWarning
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.progress import progress
@@ -176,7 +178,7 @@ class DocumentIndexer(ArtifactIndexer):
 
 
 class FormulaIndexer(ArtifactIndexer):
-    """Indexes ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own row.
+    """Indexes ``{docno, doc_embs, formula_ids}``: each formula with its own row.
 
     ``formula_index.indexer()`` constructs one.
 
@@ -206,14 +208,32 @@ class FormulaIndexer(ArtifactIndexer):
         options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
         super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
         self.visual_ids = visual_ids
+        self._posts = self._formulas = 0  # of the last call of index
 
     def index_inputs(self) -> list[list[str]]:
         """Return ``docno``, ``doc_embs`` and ``formula_ids``, of which number ``i`` is the id of row ``i``."""
         return [["docno", "doc_embs", "formula_ids"]]
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
-        """Convert each formula that has an id to one entry."""
-        return formula_posts(stream, self.visual_ids or {})
+        """Convert each formula to one entry."""
+        self._posts = self._formulas = 0
+        for post in formula_posts(stream, self.visual_ids or {}):
+            self._posts += 1
+            self._formulas += len(post.entries)
+            yield post
+
+    def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
+        """Write a stream of posts, as :meth:`ArtifactIndexer.index`.
+
+        Warns:
+            EmptyIndexWarning: none of the posts has a formula, and the index is empty.
+        """
+        index = super().index(iter, **kwargs)
+        if self._posts and not self._formulas and not len(index):
+            text = f"the index is empty: none of {self._posts:,} posts has formula_ids: no formula stands between "
+            advice = "delimiters (GraphBuilder(bare_formulas=True) reads others, too) or the model takes no formulas."
+            warnings.warn(EmptyIndexWarning(f"{self._index!r}: {text}{advice}"), stacklevel=2)
+        return index
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what determines the vectors and their visual ids."""

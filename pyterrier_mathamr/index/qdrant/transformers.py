@@ -220,7 +220,7 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
-    """Stores ``{docno, doc_embs, formula_ids}``: each formula that has an id with its own vector.
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector.
 
     Args:
         index: the index.
@@ -242,6 +242,7 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
     ) -> None:
         super().__init__(index, mode, options=options, model=model, resume=resume, verbose=verbose, total=total)
         self.visual_ids = visual_ids
+        self._posts = self._formulas = 0
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Return the whole corpus: which posts are stored completely is not known from their formulas."""

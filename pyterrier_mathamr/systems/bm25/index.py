@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -12,10 +12,12 @@ import numpy as np
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import Content, Field, Kind, Part, Rows, Snapshot, live_ids
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options
+from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options, reads_bare_formulas
 from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
+from pyterrier_mathamr.systems.sparse.reading import query_post
 
 from .indexer import BM25Indexer
 from .retriever import BM25Retriever
@@ -117,6 +119,10 @@ class BM25Snapshot(Snapshot):
     def tokens(self) -> TokenOptions:
         """How the documents were cut into tokens."""
         return read_options(self, "tokens", TokenOptions.from_dict)
+
+    def read_query(self, query: Mapping[Any, Any]) -> MathPost:
+        """Read a query as the documents were read; one that cannot be read is empty, with a warning."""
+        return query_post(query, bare_formulas=reads_bare_formulas(self))
 
     @cached_property
     def postings(self) -> Postings:

@@ -33,6 +33,7 @@ class BM25Indexer(sparse.SparseIndexer):
         bm25_index: the index.
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
         tokens: how posts, and later queries, are cut into tokens.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``, in posts and later in queries.
         resume: continue an earlier call that was interrupted.
         verbose: show a progress bar.
 
@@ -48,12 +49,13 @@ class BM25Indexer(sparse.SparseIndexer):
         mode: Mode = "create",
         *,
         tokens: TokenOptions = STRONG_TOKENS,
+        bare_formulas: bool = False,
         resume: bool = False,
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.bm25_index, self.mode, self.tokens = bm25_index, mode, tokens
-        self.resume, self.verbose = resume, verbose
+        self.bare_formulas, self.resume, self.verbose = bare_formulas, resume, verbose
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> BM25Index:
         """Build the index, or add to it.
@@ -72,15 +74,15 @@ class BM25Indexer(sparse.SparseIndexer):
         """
         require("bm25s", "bm25")
         details = {"tokens": self.tokens.to_dict()}
-        self.build(self.bm25_index, iter, details, {}, lambda job: _Part(job, self.tokens))
+        self.build(self.bm25_index, iter, details, {}, lambda job: _Part(job, self.tokens, self.bare_formulas))
         return self.bm25_index
 
 
 class _Part:
     """Documents whose tokens are counted, and which are not written yet."""
 
-    def __init__(self, job: Job, tokens: TokenOptions) -> None:
-        self._job, self._tokens = job, tokens
+    def __init__(self, job: Job, tokens: TokenOptions, bare_formulas: bool) -> None:
+        self._job, self._tokens, self._bare_formulas = job, tokens, bare_formulas
         self._done = sparse.sources_of(job.done)  # of the documents that an earlier run of the job has counted
         self._begin()
 
@@ -102,7 +104,8 @@ class _Part:
             if old >= 0 or docno in self._sources:
                 raise DuplicateIdError(self._job.path, [docno])
             self._sources[docno] = source
-            self._builder.add(post_tokens(document_post(document), self._tokens))
+            post = document_post(document, bare_formulas=self._bare_formulas)
+            self._builder.add(post_tokens(post, self._tokens))
             if self._builder.nbytes >= sparse.PART_BYTES:
                 self.write()
 

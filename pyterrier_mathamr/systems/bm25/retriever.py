@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
-from pyterrier_mathamr.systems.sparse.reading import query_post, warn_of_queries
+from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .scorer import QueryWeights, query_terms
 
@@ -74,7 +74,7 @@ class BM25Retriever(SparseRetriever):
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
         snapshot = self.bm25_index.snapshot()
-        posts = [query_post(row) for row in queries.to_dict("records")]
+        posts = [snapshot.read_query(row) for row in queries.to_dict("records")]
         blank = [qid for qid, post in zip(queries["qid"], posts, strict=True) if not post.text.strip()]
         warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
         found = []

@@ -16,7 +16,6 @@ from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, read_asked
-from pyterrier_mathamr.systems.sparse.reading import query_post
 
 from .explanation import explain_tokens
 from .tokens import post_tokens
@@ -81,7 +80,7 @@ class BM25Scorer(Transformer):
         scores = np.empty(len(inp))
         for number, query in enumerate(distinct_queries(inp).to_dict("records")):
             rows = np.flatnonzero(codes == number)
-            terms = query_terms(snapshot, query_post(query), self.query_weights)
+            terms = query_terms(snapshot, snapshot.read_query(query), self.query_weights)
             numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
             scores[rows] = contributions(snapshot, terms, numbers, self.k1, self.b).sum(axis=1)
         return ordered_by_score(inp, scores)
@@ -101,7 +100,8 @@ class BM25Scorer(Transformer):
         asked = read_asked(query, docno, self.label)
         if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
-        post, options = query_post(asked.row), self.bm25_index.token_options()
+        snapshot = self.bm25_index.snapshot()
+        post, options = snapshot.read_query(asked.row), snapshot.tokens
         return explain_tokens(asked.docno, self.shares(post, asked.docno), post, asked.document_reading(), options)
 
     def shares(self, query: MathPost, docno: str) -> dict[str, float]:

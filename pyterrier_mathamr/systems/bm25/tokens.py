@@ -22,7 +22,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
+from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
 
 from .symbols import COMMAND_ALIASES, LAYOUT, PAIRS_ONLY, STOP_WORDS, SYMBOL_NAMES
 
@@ -137,6 +137,7 @@ def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[st
     Returns:
         The names in order, then the pairs in order, then the words of ``\text``.
     """
+    latex = latex_of_unicode(latex)
     words = [token for match in _TEXT.finditer(latex) for token in word_tokens(match.group(1), options)]
     symbols = _symbols(_TEXT.sub(" ", latex))
     if not options.bigrams:

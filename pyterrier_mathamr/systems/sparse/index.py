@@ -13,7 +13,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
+from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.explain import Explanation, QueryRow
@@ -23,7 +24,7 @@ from .ranking import SparseRetriever
 from .reading import DOCUMENT_COLUMNS, checked_documents
 
 Options = TypeVar("Options")
-Details = Mapping[str, Mapping[str, Any]]
+Details = Mapping[str, Any]
 """The options of an index by their name, as its manifest keeps them."""
 
 PART_BYTES = 64 << 20
@@ -45,6 +46,11 @@ def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]],
         return read(values)
     except (ConfigError, TypeError) as error:
         raise DamagedError(snapshot.path / META, f"its {name} are wrong ({error!s:.200})") from error
+
+
+def reads_bare_formulas(snapshot: Snapshot) -> bool:
+    """Tell whether an index was built of formulas without delimiters, too; its queries are read likewise."""
+    return bool(snapshot.manifest.details.get("bare_formulas"))
 
 
 def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
@@ -70,9 +76,13 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         Raises:
             ConfigError: they differ.
         """
-        for name, values in wanted.items():
-            if found.get(name) != values:
-                raise ConfigError(name, values, f"those of the index {self.path}: {found.get(name)}")
+        for name in dict.fromkeys([*wanted, *found]):
+            ours, theirs = (
+                found.get(name, False),
+                wanted.get(name, False),
+            )  # absent in an earlier release
+            if ours != theirs:
+                raise ConfigError(name, theirs, f"that of the index {self.path}: {ours}")
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
@@ -145,8 +155,9 @@ Part = TypeVar("Part", bound=Growing)
 class SparseIndexer(Indexer):
     """Builds a sparse index, or adds to one, in one step at the end."""
 
-    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode))}
+    checks: ClassVar[Mapping[str, Rule]] = {"mode": one_of(*get_args(Mode)), "bare_formulas": FLAG}
     mode: Mode
+    bare_formulas: bool
     resume: bool
     verbose: bool
 
@@ -167,12 +178,13 @@ class SparseIndexer(Indexer):
         Args:
             index: the index.
             stream: a DataFrame or dictionaries.
-            details: the options; an index that is appended to must have the same.
+            details: the options, beside ``bare_formulas``; an index that is appended to must have the same.
             sources: what else determines the rows.
             begin: returns the part that counts, for a job.
         """
+        details = {**details, "bare_formulas": bool(self.bare_formulas)}
         total = getattr(stream, "__len__", lambda: None)()
-        with index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
+        with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:
                 index.check_same(job.base.details, details)
             shown = progress(

@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr import posts
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.frames import documents, is_missing, listed
-from pyterrier_mathamr.posts import MathPost, PostError, post_from_any, post_from_html
+from pyterrier_mathamr._common.frames import documents, listed
+from pyterrier_mathamr.posts import MathPost, PostError
 
-DOCUMENT_COLUMNS = (("docno", "html"), ("docno", "body"), ("docno", "text"))
+DOCUMENT_COLUMNS = tuple(("docno", name) for name in posts.DOCUMENT_COLUMNS)
 """The columns of a document, one tuple for each way."""
 
 
@@ -44,35 +45,14 @@ def checked_documents(
     return checked
 
 
-def document_post(document: Mapping[Any, Any]) -> MathPost:
-    """Read a document: ``html``, else ``body``, else ``text``, after its ``title`` where it has one.
-
-    Args:
-        document: column to value; ``docno`` names it in a warning.
-
-    Returns:
-        The post; an empty one where the document is blank or cannot be read.
-    """
-    title = _string(document, "title")
-    for column in ("html", "body"):
-        if column in document:
-            return _read(post_from_html, _string(document, column), title, f"document {document.get('docno')!r}")
-    return _read(post_from_any, _string(document, "text"), title, f"document {document.get('docno')!r}")
+def document_post(document: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+    """Read a document as :func:`~pyterrier_mathamr.posts.document_post`; one that cannot be read is empty."""
+    return _read(posts.document_post, document, bare_formulas, f"document {document.get('docno')!r}")
 
 
-def query_post(query: Mapping[Any, Any]) -> MathPost:
-    """Read a query: ``title`` and ``body`` where one of them has text, else ``query``.
-
-    Args:
-        query: column to value; ``qid`` names it in a warning.
-
-    Returns:
-        The post; an empty one where the query is blank or cannot be read.
-    """
-    title, body = _string(query, "title"), _string(query, "body")
-    if "body" in query and (title or body):
-        return _read(post_from_any, body, title, f"query {query.get('qid')!r}")
-    return _read(post_from_any, _string(query, "query"), "", f"query {query.get('qid')!r}")
+def query_post(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> MathPost:
+    """Read a query as :func:`~pyterrier_mathamr.posts.query_post`; one that cannot be read is empty."""
+    return _read(posts.query_post, query, bare_formulas, f"query {query.get('qid')!r}")
 
 
 def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
@@ -88,15 +68,9 @@ def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
         warnings.warn(text, MathAMRWarning, stacklevel=4)
 
 
-def _string(row: Mapping[Any, Any], column: str) -> str:
-    """Return a cell as text; an empty cell is the empty text."""
-    value = row.get(column)
-    return "" if is_missing(value) else str(value)
-
-
-def _read(reader: Callable[[str, str], MathPost], text: str, title: str, name: str) -> MathPost:
+def _read(reader: Callable[..., MathPost], row: Mapping[Any, Any], bare_formulas: bool, name: str) -> MathPost:
     try:
-        return reader(text, title)
+        return reader(row, bare_formulas=bare_formulas)
     except PostError as error:
         warnings.warn(f"{name} cannot be read; it is used without text: {error}", MathAMRWarning, stacklevel=3)
         return MathPost("", ())

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
 from pyterrier_mathamr._common.types import DocNo, FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, definitions, tell_unknown_commands
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
@@ -31,7 +31,7 @@ _FORMULA_BYTES = 400  # of memory for a formula, beside the symbol pairs of its 
 
 
 class TangentIndexer(sparse.SparseIndexer):
-    """Builds a :class:`TangentIndex` of the formulas of posts that have ids, or adds to one, in one step at the end.
+    """Builds a :class:`TangentIndex` of the formulas of posts, or adds to one, in one step at the end.
 
     Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
     tables. Building takes about 0.2 ms for each formula.
@@ -44,6 +44,7 @@ class TangentIndexer(sparse.SparseIndexer):
         mode: ``create`` refuses an index that exists, ``overwrite`` replaces it, ``append`` adds to it.
         pairs: which symbol pairs are taken of formulas, and later of queries.
         store: official trees by formula id; formulas that it does not have get theirs from LaTeX.
+        bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         visual_ids: formula id to visual id; formulas that are not in it get the empty string. By default the store's.
         resume: continue an earlier call that was interrupted.
         verbose: show a progress bar.
@@ -62,13 +63,14 @@ class TangentIndexer(sparse.SparseIndexer):
         pairs: PairOptions = PairOptions(),  # noqa: B008 - frozen
         store: FormulaStore | None = None,
         visual_ids: Mapping[str, str] | None = None,
+        bare_formulas: bool = False,
         resume: bool = False,
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.tangent_index, self.mode, self.pairs = tangent_index, mode, pairs
         self.store, self.visual_ids = store, visual_ids
-        self.resume, self.verbose = resume, verbose
+        self.bare_formulas, self.resume, self.verbose = bare_formulas, resume, verbose
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> TangentIndex:
         """Build the index, or add to it.
@@ -88,12 +90,25 @@ class TangentIndexer(sparse.SparseIndexer):
             iter,
             {"pairs": self.pairs.to_dict()},
             self._sources(),
-            lambda job: _Part(job, self.pairs, self.store, self.visual_ids),
+            lambda job: _Part(job, self),
         )
         if part.without:
-            text = f"{part.without} formulas have no trees and cannot be found: their LaTeX cannot be read."
-            warnings.warn(MathAMRWarning(text), stacklevel=2)
+            shown = ", ".join(f"{name} “{latex[:60]}”" for name, latex in part.without[:5])
+            text = f"{len(part.without)} of {part.seen} formulas have no trees and cannot be found, since their LaTeX "
+            more = ", …" if len(part.without) > 5 else ""
+            self._warn_of_formulas(f"{text}cannot be read: {shown}{more}")
+        elif part.posts and not part.seen and not len(self.tangent_index):
+            self._warn_of_formulas(
+                f"none of {part.posts:,} posts has a formula between delimiters; bare_formulas=True reads others, too"
+            )
         return self.tangent_index
+
+    def _warn_of_formulas(self, text: str) -> None:
+        """Warn of formulas that were left out, or not there; say where the index is empty for that."""
+        if len(self.tangent_index):
+            warnings.warn(MathAMRWarning(f"{self.tangent_index.path}: {text}."), stacklevel=3)
+        else:
+            warnings.warn(EmptyIndexWarning(f"{self.tangent_index.path}: the index is empty: {text}."), stacklevel=3)
 
     def _sources(self) -> dict[str, Any]:
         """Return what determines the formulas beside their posts."""
@@ -111,17 +126,23 @@ class _Found(NamedTuple):
     formula: PostFormula
     post_id: DocNo
     source: int
+    macros: str
 
 
 class _Part:
-    """Formulas whose symbol pairs are counted and not written yet; ``without`` counts those without trees."""
+    """Formulas whose symbol pairs are counted and not written yet.
 
-    def __init__(
-        self, job: Job, options: PairOptions, store: FormulaStore | None, visual_ids: Mapping[str, str] | None
-    ) -> None:
-        self._job, self._options, self._store, self._visual_ids = job, options, store, visual_ids
+    Attributes:
+        posts: the number of posts so far.
+        seen: that of their formulas.
+        without: the ids and LaTeX of those without trees.
+    """
+
+    def __init__(self, job: Job, indexer: TangentIndexer) -> None:
+        self._job, self._by = job, indexer
         self._earlier = _Earlier(job)
-        self.without = 0
+        self.posts = self.seen = 0
+        self.without: list[tuple[FormulaId, str]] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -134,34 +155,41 @@ class _Part:
 
         A part ends with a post, so that an earlier run has stored all of a post or nothing.
         """
-        found = [
-            _Found(formula, str(post["docno"]), source)
-            for post, source in zip(posts, map(row_fingerprint, posts), strict=True)
-            if not self._earlier.has(source)
-            for formula in document_post(post).formulas
-            if formula.id
-        ]
+        found = [of for post in posts for of in self._formulas(post)]
+        self.posts += len(posts)
+        self.seen += len(found)
         ids = [of.formula.id for of in found]
         self._earlier.check(ids)
         stored = self._job.look_up(ids).tolist()
         new = [of for of, row in zip(found, stored, strict=True) if row < 0 and of.formula.id not in self._rows]
-        trees = formula_trees((of.formula for of in new), self._store)
+        trees = formula_trees((of.formula for of in new), self._by.store, (of.macros for of in new))
         visual = self._visual([of.formula.id for of in new])
         for of, pair in zip(new, trees, strict=True):
             self._take(of, pair, str(visual.get(of.formula.id, "")))
         if self._nbytes >= sparse.PART_BYTES:
             self.write()
 
+    def _formulas(self, row: Mapping[str, Any]) -> list[_Found]:
+        """Read the formulas of a post, unless an earlier run has stored them."""
+        source = row_fingerprint(row)
+        if self._earlier.has(source):
+            return []
+        docno = str(row["docno"])
+        formulas = document_post(row, bare_formulas=self._by.bare_formulas).formulas
+        macros = definitions(formula.latex for formula in formulas)
+        return [_Found(formula, docno, source, macros) for formula in formulas]
+
     def _take(self, of: _Found, pair: FormulaPair, visual_id: str) -> None:
         """Add one formula, unless it came before in its batch or has no tree."""
         if pair.slt is None and pair.opt is None:
-            self.without += 1
+            self.without.append((of.formula.id, of.formula.latex))
         elif of.formula.id not in self._rows:
+            tell_unknown_commands(of.post_id, of.formula.latex, pair)
             key = (_digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else "")
             number = self._numbers.setdefault(key, len(self._numbers))
             if number == len(self._slt):
-                self._slt.add(pair_terms(pair.slt, self._options))
-                self._opt.add(pair_terms(pair.opt, self._options))
+                self._slt.add(pair_terms(pair.slt, self._by.pairs))
+                self._opt.add(pair_terms(pair.opt, self._by.pairs))
             self._rows[of.formula.id] = (number, of.post_id, visual_id, of.source)
 
     @property
@@ -186,9 +214,9 @@ class _Part:
         self._begin()
 
     def _visual(self, ids: list[FormulaId]) -> Mapping[str, str]:
-        if self._visual_ids is not None:
-            return self._visual_ids
-        return self._store.visual_ids(ids) if self._store is not None else {}
+        if self._by.visual_ids is not None:
+            return self._by.visual_ids
+        return self._by.store.visual_ids(ids) if self._by.store is not None else {}
 
 
 class _Earlier:

@@ -75,12 +75,15 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
     return ["\t".join((above, path, below)).replace("\n", " ") for above, below, path, _ in pairs]
 
 
-def formula_trees(formulas: Iterable[PostFormula], store: FormulaStore | None) -> list[FormulaPair]:
+def formula_trees(
+    formulas: Iterable[PostFormula], store: FormulaStore | None, macros: Iterable[str] | None = None
+) -> list[FormulaPair]:
     """Read the official trees of formulas, and make missing ones from LaTeX.
 
     Args:
         formulas: with ids, where the store has them.
         store: the official trees.
+        macros: the commands that the post of each formula defines; see :func:`~pyterrier_mathamr.formula.definitions`.
 
     Returns:
         The two trees of each formula; a tree is ``None`` where the LaTeX cannot be read either.
@@ -88,12 +91,13 @@ def formula_trees(formulas: Iterable[PostFormula], store: FormulaStore | None) -
     formulas = list(formulas)
     ids = sorted({formula.id for formula in formulas if formula.id})
     official = store.get_many(ids) if store is not None else {}
-    return [_completed(formula, official) for formula in formulas]
+    of_posts = [""] * len(formulas) if macros is None else macros
+    return [_completed(formula, official, defined) for formula, defined in zip(formulas, of_posts, strict=True)]
 
 
-def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair]) -> FormulaPair:
+def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair], macros: str) -> FormulaPair:
     pair = official.get(formula.id, FormulaPair(None, None))
     if pair.slt is not None and pair.opt is not None:
         return pair
-    made = _from_latex(formula.latex)
+    made = _from_latex(formula.latex, macros=macros)
     return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)

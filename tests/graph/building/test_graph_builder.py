@@ -68,7 +68,7 @@ def build(frame, **options):
 
 def test_documents_get_graphs_with_their_formulas_and_ids():
     [graph] = build([{"docno": "5", "html": HTML}])["graph"]
-    assert (graph.id, graph.formula_ids, graph.amr.labels[0]) == ("5", ("77", ""), "solve")
+    assert (graph.id, graph.formula_ids, graph.amr.labels[0]) == ("5", ("77", "5#1"), "solve")
     _, pairs = detach_formulas(graph.amr, 2)
     for pair, latex in zip(pairs, ("x^2", "y"), strict=True):
         made = trees_from_latex(latex)

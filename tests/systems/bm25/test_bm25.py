@@ -14,6 +14,7 @@ from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.posts import post_from_any
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError
 from pyterrier_mathamr.systems import PLAIN_TOKENS, BM25Index, post_tokens
+from pyterrier_mathamr.systems.bm25.tokens import formula_tokens
 
 DOCUMENTS = [
     {"docno": "d2", "text": r"The harmonic series $\sum \frac{1}{n}$ diverges."},
@@ -256,16 +257,9 @@ def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
     assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["None nan"]})).empty
 
 
-def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.posts import PostError
-    from pyterrier_mathamr.systems.sparse import reading as _posts
-
-    def unreadable(text: str, title: str = "") -> None:
-        raise PostError("no post")
-
-    monkeypatch.setattr(_posts, "post_from_any", unreadable)
+def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path) -> None:
     with pytest.warns(MathAMRWarning, match="'bad'"):
-        index = BM25Index(tmp_path / "i").index([{"docno": "bad", "text": "x"}])
+        index = BM25Index(tmp_path / "i").index([{"docno": "bad", "text": 5}])
     assert len(index) == 1
 
 
@@ -277,8 +271,22 @@ def test_an_experiment_runs_without_java(index: BM25Index) -> None:
 
 
 def test_the_indexer_says_what_documents_bring() -> None:
-    wanted = [["docno", "html"], ["docno", "body"], ["docno", "text"]]
+    wanted = [["docno", "html"], ["docno", "body"], ["docno", "text"], ["docno", "markdown"]]
     assert pt.inspect.indexer_inputs(BM25Index.example().indexer()) == wanted
+
+
+def test_an_index_reads_its_queries_as_its_posts(tmp_path: Path) -> None:
+    posts = [{"docno": "a", "text": "so x^2 + y^2 = 1"}, {"docno": "b", "text": "so x and y"}]
+    index = BM25Index(tmp_path / "i").indexer(bare_formulas=True).index(posts)
+    assert index.snapshot().read_query({"qid": "1", "query": "x^2"}).formulas != ()
+    assert index(queries("y^2 + x^2")).docno.tolist() == ["a"]
+    assert index.scorer()(queries("y^2 + x^2").merge(pd.DataFrame({"docno": ["a", "b"]}), how="cross")).score[0] > 0
+    with pytest.raises(ConfigError, match="bare_formulas"):
+        BM25Index.merge(tmp_path / "m", BM25Index(tmp_path / "j").index(posts), index)
+
+
+def test_unicode_in_formulas_gives_the_tokens_of_its_latex() -> None:
+    assert formula_tokens("√2 + x² ≤ ½") == formula_tokens(r"\sqrt{2} + x^{2} \le \frac{1}{2}")
 
 
 def test_the_index_called_directly_searches(index: BM25Index) -> None:

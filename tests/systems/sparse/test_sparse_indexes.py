@@ -265,9 +265,9 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for module in (bm25_indexer, tangent_indexer):
         whole = module.document_post
 
-        def reading(row: Any, whole: Callable[..., Any] = whole) -> Any:
+        def reading(row: Any, *, whole: Callable[..., Any] = whole, **options: Any) -> Any:
             read.append(row["docno"])
-            return whole(row)
+            return whole(row, **options)
 
         monkeypatch.setattr(module, "document_post", reading)
     return read

@@ -10,7 +10,8 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.problems import PostWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.store import ExistsError
@@ -81,8 +82,8 @@ def test_every_formula_of_an_expression_is_found_in_order_of_ids_with_post_and_v
     assert found.visual_id.tolist()[:2] == ["v1", "v1"]
     assert found.score.tolist()[:2] == [1.0, 1.0]
     assert found["rank"].tolist() == list(range(len(found)))
-    assert len(index) == 7
-    assert len(index.content().owned) - 1 == 6  # expressions
+    assert len(index) == 8
+    assert len(index.content().owned) - 1 == 7  # expressions
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 100])
@@ -117,17 +118,47 @@ def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex)
     assert len(caught) == 1
 
 
-def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_are_left_out(index: TangentIndex) -> None:
+def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_get_one(index: TangentIndex) -> None:
     formulas = {row["docno"]: row for row in index.get_corpus_iter()}
-    assert set(formulas) == set(map(str, LATEX))
+    assert set(formulas) == {*map(str, LATEX), "p2#2"}
+    assert formulas["p2#2"] == {"docno": "p2#2", "post_id": "p2", "visual_id": ""}
     assert formulas["2"] == {"docno": "2", "post_id": "p1", "visual_id": "v2"}
 
 
 def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None:
     posts = [{"docno": "p", "html": span(1, " ") + span(2, "x")}]
-    with pytest.warns(MathAMRWarning, match="1 formulas have no trees"):
+    with pytest.warns(MathAMRWarning, match="f: 1 of 2 formulas have no trees and cannot be found.*: 1 “”[.]$"):
         index = TangentIndex(tmp_path / "f").index(posts)
     assert len(index) == 1
+
+
+def test_an_index_without_formulas_says_which_were_left_out_and_why(tmp_path: Path) -> None:
+    with pytest.warns(EmptyIndexWarning, match="a: the index is empty: none of 2 posts has a formula between delim"):
+        TangentIndex(tmp_path / "a").index([{"docno": "p", "text": "x^2=1"}, {"docno": "q", "text": "words"}])
+    with pytest.warns(EmptyIndexWarning, match=r"is empty: 2 of 2 formulas have no trees.*: 1 “”, 2 “”"):
+        TangentIndex(tmp_path / "b").index([{"docno": "p", "html": span(1, " ") + span(2, "")}])
+    assert len(TangentIndex(tmp_path / "c").index([])) == 0  # no post, no warning
+
+
+def test_formulas_without_delimiters_are_indexed_on_request(tmp_path: Path) -> None:
+    post = {"docno": "p", "text": "Solve x^2 = 2 for $x$."}
+    index = TangentIndex(tmp_path / "f").indexer(bare_formulas=True).index([post])
+    assert [row["docno"] for row in index.get_corpus_iter()] == ["p#1", "p#0"]
+    assert index.search("x^2=2").docno.tolist()[:1] == ["p#0"]
+    with pytest.raises(ConfigError, match=r"bare_formulas=False is not accepted; give that of the index .*: True"):
+        index.indexer("append").index([{"docno": "q", "text": "$y$"}])
+
+
+def test_commands_are_known_where_their_post_defines_them(tmp_path: Path) -> None:
+    posts = [
+        {"docno": "p", "text": r"$\newcommand{\Rls}{\mathbb{R}}$ $x\in\Rls$"},
+        {"docno": "q", "text": r"$x\in\Rls$"},
+    ]
+    with pytest.warns() as caught:
+        index = TangentIndex(tmp_path / "f").index(posts)
+    [problems] = [warning.message for warning in caught if isinstance(warning.message, PostWarning)]
+    assert [(of.post, of.what) for of in problems.problems] == [("q", r"the command \Rls is unknown")]
+    assert index.search(r"x\in\mathbb{R}").score[0] == 1.0
 
 
 def test_official_trees_go_before_latex(tmp_path: Path) -> None:
@@ -183,7 +214,7 @@ def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index
 
     with pytest.raises(RuntimeError):
         index.indexer("overwrite").index(broken())
-    assert len(index) == 7
+    assert len(index) == 8
     assert len(index.indexer("overwrite").index(POSTS[:1])) == 3
 
 
@@ -229,6 +260,7 @@ def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value:
         PairOptions(window=-1)
 
 
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.problems.PostWarning")
 def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
     posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
     index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)

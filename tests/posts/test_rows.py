@@ -1,0 +1,86 @@
+"""Rows as posts: which column is read, which ids formulas have, and what is told about delimiters."""
+
+import pickle
+import warnings
+
+import pytest
+
+from pyterrier_mathamr._common.problems import PostWarning, gathered, tell, told_once
+from pyterrier_mathamr.posts import MathPost, PostFormula, document_post, formula_id, post_from_text, query_post
+
+
+def test_the_first_column_with_a_text_is_read_after_the_title() -> None:
+    assert document_post({"html": None, "text": "b &amp; c", "title": "a"}).text == "a\nb & c"
+    assert document_post({"markdown": "*b*", "title": float("nan")}).text == "b"
+    assert document_post({"docno": "1"}) == MathPost("", ())
+    assert query_post({"qid": "1", "title": "t", "body": " ", "query": "q"}).text == "q"
+    assert query_post({"qid": "1", "title": "t", "body": "b", "query": "q"}).text == "t\nb"
+
+
+def test_formulas_of_a_document_keep_their_id_or_get_one_by_their_number() -> None:
+    html = '<span class="math-container" id="77">a</span> and $b$'
+    assert [formula.id for formula in document_post({"docno": "d", "html": html, "title": "$t$"}).formulas] == [
+        formula_id("d", 0), "77", "d#2",
+    ]  # fmt: skip
+    assert document_post({"html": "$b$"}).formulas == (PostFormula("b"),)  # no docno, no id
+    assert query_post({"qid": "d", "query": "$b$"}).formulas == (PostFormula("b"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("so $x^2 is open", ["$ is never closed: $x^2 is open"]),
+        (r"so \(x and", [r"\( is never closed: \(x and"]),
+        (r"\begin{align}a&=b", [r"\begin{align} is never closed: \begin{align}a&=b"]),
+        ("it costs $5 and $10, $y broken", ["$ is never closed: $y broken"]),
+        ("it costs $5. US$7, 3$ or $", []),
+        (r"a \$x and `$`", []),
+        (r"$$\begin{align}a\\[7pt]b\end{align}$$ then $x$", []),
+        (r"after a break \\[2pt] text", []),
+    ],
+)
+def test_delimiters_that_nothing_closes_are_told_with_their_place(text: str, told: list[str]) -> None:
+    with gathered() as problems:
+        document_post({"docno": "d", "text": text})
+    assert [f"{of.what}: {of.where}" for of in problems] == told
+    assert all(of.post == "d" for of in problems)
+
+
+def build_of(posts: int, error: Exception | None = None) -> None:
+    with told_once():
+        for number in range(posts):
+            with told_once():
+                tell(str(number), "wrong", "x" * 100)
+                tell(str(number), "wrong", "x" * 100)
+        if error:
+            raise error
+
+
+def test_a_build_tells_of_each_problem_once_and_of_the_first_by_name() -> None:
+    with pytest.warns(PostWarning) as caught:
+        build_of(7)
+    [warning] = [one.message for one in caught]
+    assert isinstance(warning, PostWarning)
+    assert (warning.count, warning.posts, len(warning.problems)) == (7, 7, 5)
+    assert str(warning).startswith("7 problems in 7 posts: '0': wrong, in “xxx")
+    assert str(warning).endswith("”; …")
+    assert str(pickle.loads(pickle.dumps(warning))) == str(warning)
+
+
+def test_an_error_does_not_swallow_what_was_told_and_nothing_is_no_warning() -> None:
+    with pytest.warns(PostWarning, match="1 problem in 1 post: '0': wrong"), pytest.raises(KeyError):
+        build_of(1, KeyError())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_of(0)
+        tell("a", "wrong", "x")  # without a build nobody is told
+    with gathered() as problems:
+        pass
+    assert problems == {}
+
+
+def test_amounts_are_no_formulas() -> None:
+    for text in (r"a \\[2pt] b", "$5 and $10", "from $5 to $10, $20", r"\$x\$", "$10, $"):
+        assert post_from_text(text).formulas == (), text
+    assert post_from_text(r"\\(x\\) and \\[y\\]").formulas == (PostFormula("x"), PostFormula("y"))
+    assert post_from_text("$5$ and $ x $ and $2x$").formulas != ()
