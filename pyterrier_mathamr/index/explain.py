@@ -16,7 +16,7 @@ from .search.queries import QueryBatch
 
 
 class Explainable(Protocol):
-    """A retriever or scorer over an index."""
+    """What an explanation needs of a transformer over an index."""
 
     index: Any
     label: ClassVar[str]
@@ -30,26 +30,37 @@ class Explainable(Protocol):
         """Read the vectors and weights of queries."""
 
 
-def explain(system: Explainable, query: QueryRow, docno: str | None) -> Explanation:
-    """Split the score that a retriever or scorer gives a document into its terms (eq. 3.4).
+class Explaining:
+    """A retriever or scorer that explains its scores."""
 
-    Args:
-        system: the retriever or scorer.
-        query: the row of an encoded query, see :mod:`pyterrier_mathamr.explain.scores.asking`.
-        docno: the document; by default that of the row.
-    """
-    asked = read_asked(query, docno, system.label, system.needs)
-    snapshot = system.index.snapshot()
-    numbers = snapshot.find([asked.docno])
-    batch = system.read(asked.frame(), snapshot)
-    readings = asked.query_reading(), asked.document_reading()
-    if not len(batch):  # a blank query
-        return Explanation.of(asked.docno, [], *readings)
-    compared = batch.last_rows() if system.field == "doc" else batch
-    rows, _ = snapshot.rows(numbers, system.field)
-    sides = _query_side(compared, asked, system), _document_side(rows, asked, snapshot, system)
-    blend = None if compared.document_weights is None else float(compared.document_weights[0])
-    return Explanation.of(asked.docno, maxsim_parts(system.label, *sides, compared.weights, blend), *readings)
+    def explain(self: Explainable, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each virtual node of a query contributes to the score of a document (eq. 3.4).
+
+        Args:
+            query: the row of an encoded query, or of a result: a dictionary, a series, or a frame of one query. Its
+                weights count as in a search; with ``query_graph`` and the document's ``graph`` the parts have texts.
+            docno: any document of the index; by default that of the row.
+
+        Returns:
+            The explanation; its score is the one that this transformer gives the document.
+
+        Raises:
+            AskedError: the query is not encoded, or no document is named.
+            UnknownIdError: the index does not contain the document.
+            QueryError: the query's vectors or weights do not fit the index.
+        """
+        asked = read_asked(query, docno, self.label, self.needs)
+        snapshot = self.index.snapshot()
+        numbers = snapshot.find([asked.docno])
+        batch = self.read(asked.frame(), snapshot)
+        readings = asked.query_reading(), asked.document_reading()
+        if not len(batch):  # a blank query
+            return Explanation.of(asked.docno, [], *readings)
+        compared = batch.last_rows() if self.field == "doc" else batch
+        rows, _ = snapshot.rows(numbers, self.field)
+        sides = _query_side(compared, asked, self), _document_side(rows, asked, snapshot, self)
+        blend = None if compared.document_weights is None else float(compared.document_weights[0])
+        return Explanation.of(asked.docno, maxsim_parts(self.label, *sides, compared.weights, blend), *readings)
 
 
 def _query_side(compared: QueryBatch, asked: Asked, system: Explainable) -> Side:

@@ -37,5 +37,5 @@ def explain_standard(
         lowest = weight * (float(scores.min()) - mean) / spread
         return Explanation.of(docno, [Part(system, "not found: lowest score", contribution=lowest)])
     shift = Part(system, f"mean of {len(scores)} scores", contribution=-weight * mean / spread)
-    single = found.parts["system"].nunique() <= 1  # the parts of a fusion keep the names of its systems
+    single = len({part.system for part in found.rows}) == 1  # the parts of a fusion keep the names of its systems
     return found.scaled(weight / spread, system if single else None).plus(shift)

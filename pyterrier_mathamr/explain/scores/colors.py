@@ -25,7 +25,8 @@ from .explanation import Explanation, Part, Reading
 HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A800")
 """Of Okabe and Ito, distinct with every color vision; parts have numbers, too."""
 
-_FORMULAS = ("formula", "symbols")
+FORMULAS = ("formula", "symbols", "layout tree", "operator tree")
+"""Kinds of parts that are about a formula; their texts are LaTeX."""
 
 
 class Group(NamedTuple):
@@ -61,7 +62,7 @@ class Marks:
 
     def add(self, kind: str, row: int, text: str, group: Group) -> None:
         """Mark what a part is about."""
-        if kind in (*_FORMULAS, "sentence") and row >= 0:
+        if kind in (*FORMULAS, "sentence") and row >= 0:
             marked = self.rows[row]
         elif kind == "word" and text:
             marked = self.words[text.lower()]
@@ -75,7 +76,7 @@ class Marks:
 
 def key_of(part: Part) -> tuple[str, int | str] | None:
     """Return what in the query a part comes from; ``None`` for a part that comes from no place in it."""
-    if part.part in (*_FORMULAS, "sentence") and part.query_row >= 0:
+    if part.part in (*FORMULAS, "sentence") and part.query_row >= 0:
         return "row", part.query_row
     if part.part == "word":
         return "word", part.query.lower()
@@ -98,8 +99,8 @@ def texts_of(explanation: Explanation) -> tuple[str, str]:
     Returns:
         The query and the document as HTML of inline styles, empty where the text is not known.
     """
-    groups, query, document = groups_of(explanation.rows()), Marks(), Marks()
-    by_number = sorted(explanation.rows(), key=lambda part: groups.get(key_of(part) or ("", 0), (99,))[0])
+    groups, query, document = groups_of(explanation.rows), Marks(), Marks()
+    by_number = sorted(explanation.rows, key=lambda part: groups.get(key_of(part) or ("", 0), (99,))[0])
     for part in by_number:
         if (group := groups.get(key_of(part) or ("", 0))) is not None:
             query.add(part.part, part.query_row, part.query, group)

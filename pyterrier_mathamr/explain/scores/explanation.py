@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
@@ -78,16 +79,13 @@ class Explanation:
 
     Attributes:
         docno: the document.
-        score: as in the ranking of the system that is explained.
-        parts: a row for each part of the score, with the columns of :class:`Part`, the greatest contribution first.
-            The column ``contribution`` sums to ``score``.
+        rows: the parts, the greatest contribution first.
         query: the text of the query, where known.
         document: the text of the document, where known.
     """
 
     docno: str
-    score: float
-    parts: pd.DataFrame
+    rows: tuple[Part, ...]
     query: Reading | None = None
     document: Reading | None = None
 
@@ -95,7 +93,7 @@ class Explanation:
     def of(
         cls, docno: str, parts: Iterable[Part], query: Reading | None = None, document: Reading | None = None
     ) -> Explanation:
-        """Order the parts of a score and sum them up.
+        """Order the parts of a score.
 
         Args:
             docno: the document.
@@ -103,15 +101,20 @@ class Explanation:
             query: the text of the query.
             document: the text of the document.
         """
-        table = pd.DataFrame(list(parts), columns=Part._fields)
-        table = table.sort_values("contribution", ascending=False, kind="stable", ignore_index=True)
-        floats = dict.fromkeys(("similarity", "weight", "contribution"), "float64")
-        table = table.astype({**floats, "query_row": "int64", "document_row": "int64"})
-        return cls(docno, math.fsum(table["contribution"]), table, query, document)
+        ordered = sorted(parts, key=lambda part: -part.contribution)
+        return cls(docno, tuple(ordered), query, document)
 
-    def rows(self) -> list[Part]:
-        """List the parts."""
-        return [Part(*row) for row in self.parts[list(Part._fields)].itertuples(index=False, name=None)]
+    @cached_property
+    def score(self) -> float:
+        """The score, as in the ranking of the system that is explained: the sum of all contributions."""
+        return math.fsum(part.contribution for part in self.rows)
+
+    @cached_property
+    def parts(self) -> pd.DataFrame:
+        """A row for each part of the score, with the columns of :class:`Part`; ``contribution`` sums to the score."""
+        table = pd.DataFrame(self.rows, columns=Part._fields)
+        floats = dict.fromkeys(("similarity", "weight", "contribution"), "float64")
+        return table.astype({**floats, "query_row": "int64", "document_row": "int64"})
 
     def scaled(self, factor: float, system: str | None = None) -> Explanation:
         """Explain the score times a factor.
@@ -120,18 +123,18 @@ class Explanation:
             factor: any number.
             system: the name of the system in all parts, in place of their own.
         """
-        parts = (part.scaled(factor) for part in self.rows())
+        parts = (part.scaled(factor) for part in self.rows)
         named = (part if system is None else part._replace(system=system) for part in parts)
         return Explanation.of(self.docno, named, self.query, self.document)
 
     def __add__(self, other: Explanation) -> Explanation:
         """Explain the sum of two scores of one document for one query."""
         texts = _better(self.query, other.query), _better(self.document, other.document)
-        return Explanation.of(self.docno, [*self.rows(), *other.rows()], *texts)
+        return Explanation.of(self.docno, [*self.rows, *other.rows], *texts)
 
     def plus(self, *parts: Part) -> Explanation:
         """Explain the score with further parts."""
-        return Explanation.of(self.docno, [*self.rows(), *parts], self.query, self.document)
+        return Explanation.of(self.docno, [*self.rows, *parts], self.query, self.document)
 
     def __repr__(self) -> str:
         from .terminal import table_of

@@ -22,7 +22,7 @@ def table_of(explanation: Explanation, shown: int = SHOWN) -> str:
         explanation: the explanation.
         shown: lines of parts; all others are one line, so that the numbers still sum to the score.
     """
-    parts = explanation.rows()
+    parts = explanation.rows
     digits = decimals([explanation.score, *(part.contribution for part in parts)])
     lines = [f"score of {explanation.docno!r}: {explanation.score:.{digits}f}"]
     kept, rest = split(parts, shown)

@@ -19,8 +19,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.index.explain import explain
+from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.approximate import document_candidates, token_candidates
 from pyterrier_mathamr.index.search.exact import select
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.index.snapshot import Snapshot
 
 
-class IndexRetriever(IndexTransformer):
+class IndexRetriever(Explaining, IndexTransformer):
     """Queries in, a ranking out; subclasses select candidates and say by which vectors these are ranked.
 
     The ranking keeps the columns of the queries and is ordered by query (in order of appearance), then by score
@@ -95,24 +94,6 @@ class IndexRetriever(IndexTransformer):
     def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
         """Read the vectors of all distinct queries."""
         return query_batch(queries, snapshot, normalise=getattr(self, "normalise", False))
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each virtual node of a query contributes to the score of a document.
-
-        Args:
-            query: the row of an encoded query, or of a result: a dictionary, a series, or a frame of one query. Its
-                weights count as in a search; with ``query_graph`` and the document's ``graph`` the parts have texts.
-            docno: any document of the index; by default that of the row.
-
-        Returns:
-            The explanation; its score is the one that this retriever gives the document.
-
-        Raises:
-            AskedError: the query is not encoded, or no document is named.
-            UnknownIdError: the index does not contain the document.
-            QueryError: the query's vectors or weights do not fit the index.
-        """
-        return explain(self, query, docno)
 
     def find(self, queries: QueryBatch, snapshot: Any) -> list[Hits]:
         """Find the best documents of each query."""

@@ -12,8 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explain import Explanation, QueryRow
-from pyterrier_mathamr.index.explain import explain
+from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import ExactScores, Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch
 from pyterrier_mathamr.index.search.ranking import exact_scores
@@ -24,7 +23,7 @@ Vectors = Literal["all", "document"]
 """What a scorer compares: all rows by MaxSim, or the two VIRTUAL_DOCUMENTs."""
 
 
-class MaxSimScorer(IndexTransformer):
+class MaxSimScorer(Explaining, IndexTransformer):
     """Scores each document of a ranking by exact MaxSim (eq. 3.4) with the vectors of the index.
 
     ``index.scorer()`` constructs one.
@@ -114,24 +113,6 @@ class MaxSimScorer(IndexTransformer):
     def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
         """Read the vectors of all distinct queries."""
         return query_batch(queries, snapshot, normalise=self.normalise)
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each virtual node of a query contributes to the score of a document.
-
-        Args:
-            query: the row of an encoded query, or of a result: a dictionary, a series, or a frame of one query. Its
-                weights count as in a search; with ``query_graph`` and the document's ``graph`` the parts have texts.
-            docno: any document of the index; by default that of the row.
-
-        Returns:
-            The explanation; its score is the one that this scorer gives the document.
-
-        Raises:
-            AskedError: the query is not encoded, or no document is named.
-            UnknownIdError: the index does not contain the document.
-            QueryError: the query's vectors or weights do not fit the index.
-        """
-        return explain(self, query, docno)
 
     def _scores(self, inp: pd.DataFrame, numbers: Numbers, snapshot: SearchableSnapshot) -> ExactScores:
         """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""

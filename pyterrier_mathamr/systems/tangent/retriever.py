@@ -118,7 +118,7 @@ class TangentRetriever(SparseRetriever):
         expression = snapshot.expression(asked.docno)
         row, latex = asked.formula()
         parts = [
-            Part(self.label, tree, formula.latex, tree, latex, similarity, weight, weight * similarity, 0, row)
+            Part(self.label, tree, formula.latex, "formula", latex, similarity, weight, weight * similarity, 0, row)
             for tree, weight, similarities in self._terms(snapshot, formula_trees([formula], self.store)[0])
             for similarity in [float(similarities[expression])]
         ]

@@ -29,7 +29,7 @@ def test_the_parts_are_ordered_and_sum_to_the_score(explanation: Explanation) ->
     assert explanation.score == pytest.approx(2.9)
     assert explanation.parts["contribution"].tolist() == [1.8, 0.7, 0.5, -0.1]
     assert list(explanation.parts.columns) == list(Part._fields)
-    assert explanation.rows()[0] == PARTS[1]
+    assert explanation.rows[0] == PARTS[1]
 
 
 def test_scores_of_several_systems_are_weighted_and_added(explanation: Explanation) -> None:
