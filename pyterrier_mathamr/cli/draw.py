@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,17 +67,22 @@ def formula_command(latex: str, theme: Theme, output: Path) -> None:
 @click.argument("model")
 @click.argument("query_id")
 @click.argument("doc_id")
-@_drawn(".png, .svg or .pdf")
-def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, output: Path) -> None:
-    """Draw the cosines of the virtual nodes of post QUERY_ID with those of post DOC_ID as MODEL sees them."""
-    from pyterrier_mathamr.explain import draw_similarities, save, similarities
+@_theme
+@_drawn(_FORMS)
+def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, theme: Theme, output: Path) -> None:
+    """Draw why post DOC_ID has its score for post QUERY_ID: both texts, their matches, and MODEL's weighted cosines."""
+    from pyterrier_mathamr.explain import draw_maxsim
     from pyterrier_mathamr.graph import GraphStore
     from pyterrier_mathamr.model import MathAMR
 
     graphs = GraphStore(graph_store).get_many([query_id, doc_id])
-    query, document = MathAMR.from_pretrained(model).encode(graphs)
-    table = similarities(graphs[0], query, graphs[1], document)
-    click.echo(f"{save(draw_similarities(table, title=f'{query_id} and {doc_id}'), output)}")
+    encoder = MathAMR.from_pretrained(model)
+    query, document = encoder.encode(graphs)
+    weights = encoder.score_weights
+    options: dict[str, Any] = {} if weights is None else {"query_document_weight": weights.blend}
+    if weights is not None:
+        options["query_weights"] = weights.of_rows(len(query), graphs[0].n_formulas)
+    click.echo(f"{draw_maxsim(graphs[0], query, graphs[1], document, theme=theme, **options).save(output)}")
 
 
 @draw.command("topics")

@@ -3,8 +3,8 @@
 ::
 
     graphs, vectors ──▶ alignment      MaxSim: the best match of each virtual node of the query
-                    ──▶ heatmap        all cosines of two posts                    ┐ figures: matplotlib
-    table of an experiment ──▶ charts  differences by topic, speed against quality ┘
+                    ──▶ maxsim ──▶ maxsim_drawing   two texts (text_panels) and the weighted cosines (maxsim_table)
+    table of an experiment ──▶ charts  differences by topic, speed against quality: figures of matplotlib
     graph ──▶ graph_parts ──▶ graph_drawing   ┐ virtual nodes, sentences (paragraphs),      ┌ a Picture, painted with
     formula ────────────────▶ formula_drawing ┘ formulas (formula_boxes, typesetting), key  └ _common/drawing
     posts ──▶ rendering                formulas as MathML inside their sentences
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .figures import save as save
     from .formula_drawing import draw_formula as draw_formula
     from .graph_drawing import draw_graph as draw_graph
-    from .heatmap import draw_similarities as draw_similarities
-    from .heatmap import similarities as similarities
+    from .maxsim import similarities as similarities
+    from .maxsim_drawing import draw_maxsim as draw_maxsim
     from .scores import Explanation as Explanation
     from .scores import Part as Part
     from .scores import Reading as Reading

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pyterrier_mathamr._common.drawing.palette import Paint, text_on
 from pyterrier_mathamr._common.drawing.svg import FONT_SIZE, Canvas, Outlines, shortened, text_width
 from pyterrier_mathamr.posts import PLACEHOLDER
 
@@ -29,12 +30,14 @@ class Piece(NamedTuple):
         drawn: the formula, ``None`` for a word or where it is shown as LaTeX.
         formula: its number, -1 for a word.
         spaced: whether there is a blank before it.
+        ground: the color of a badge behind a word.
     """
 
     text: str
     drawn: Outlines | None
     formula: int
     spaced: bool
+    ground: str = ""
 
     @property
     def width(self) -> float:
@@ -69,7 +72,21 @@ class Paragraph(NamedTuple):
         return self.lines[0].ascent
 
 
-def paragraph(text: str, latex: Sequence[str], width: float, *, lines: int = 50) -> Paragraph:
+class Badge(NamedTuple):
+    """A short text on a color, which is written before a formula."""
+
+    text: str
+    color: str
+
+
+def paragraph(
+    text: str,
+    latex: Sequence[str],
+    width: float,
+    *,
+    lines: int = 50,
+    badges: Mapping[int, Sequence[Badge]] | None = None,
+) -> Paragraph:
     """Break a text into lines.
 
     Args:
@@ -77,10 +94,11 @@ def paragraph(text: str, latex: Sequence[str], width: float, *, lines: int = 50)
         latex: of the formulas; a placeholder without LaTeX stays.
         width: of a line, in pixels.
         lines: at most; what follows is an ellipsis.
+        badges: of formulas, by number.
     """
     rows: list[list[tuple[float, Piece]]] = [[]]
     x = 0.0
-    for piece in _pieces(text, latex, width):
+    for piece in _pieces(text, latex, width, badges or {}):
         gap = _BLANK if piece.spaced and rows[-1] else 0.0
         if rows[-1] and x + gap + piece.width > width:
             if len(rows) == lines:
@@ -125,14 +143,24 @@ def paint_paragraph(
                     x + at - 1, base - above - 1, piece.width + 2, above + below + 2, fills[piece.formula],
                     fills[piece.formula], f"part formula-{piece.formula}", radius=3,
                 )  # fmt: skip
-            if piece.drawn is not None:
+            if piece.ground:
+                paint_badge(canvas, x + at, base, piece.text.strip(), piece.ground)
+            elif piece.drawn is not None:
                 canvas.outlines(x + at, base, piece.drawn, color)
             else:
                 canvas.text(x + at, base, piece.text, color, strong=strong)
         top = base + line.descent + _LEADING
 
 
-def _pieces(text: str, latex: Sequence[str], width: float) -> list[Piece]:
+def paint_badge(canvas: Canvas, x: float, base: float, text: str, color: str) -> float:
+    """Paint a badge on a base line and return its width."""
+    wide = text_width(f" {text} ")
+    paint = Paint(color, color, text_on(color))
+    canvas.chip(x, base - 4, wide, text, paint, f"part {text}", marks="badge round strong")
+    return wide
+
+
+def _pieces(text: str, latex: Sequence[str], width: float, badges: Mapping[int, Sequence[Badge]]) -> list[Piece]:
     """Split a text at blanks and around its formulas."""
     pieces: list[Piece] = []
     at = 0
@@ -143,7 +171,11 @@ def _pieces(text: str, latex: Sequence[str], width: float) -> list[Piece]:
         pieces += _words(text[at : match.start()], width)
         drawn = typeset(latex[number], _FORMULA_SIZE, width)
         shown = latex[number] if drawn is not None else _fitting(latex[number], width)
-        pieces.append(Piece(shown, drawn, number, text[: match.start()][-1:].isspace()))
+        spaced = text[: match.start()][-1:].isspace()
+        for badge in badges.get(number, ()):
+            pieces.append(Piece(f" {badge.text} ", None, -1, spaced, badge.color))
+            spaced = False
+        pieces.append(Piece(shown, drawn, number, spaced))
         at = match.end()
     return pieces + _words(text[at:], width)
 

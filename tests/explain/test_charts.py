@@ -3,32 +3,20 @@
 import pickle
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.explain import (
-    AlignmentError,
     ChartError,
-    draw_similarities,
     draw_speed,
     draw_topic_differences,
     save,
-    similarities,
     topic_differences,
 )
-from pyterrier_mathamr.graph import MathAMRGraph
 
 pytest.importorskip("matplotlib", reason="the extra plots is not installed")
 
-QUERY = MathAMRGraph(decode_penman("(f / find-01 :ARG1 (m / FORMULA_0))"), ("q_1",), "A.301", latex=("x$y$_2",))
-DOCUMENT = MathAMRGraph(
-    decode_penman("(m / multi-sentence :snt1 (s / see-01 :ARG1 (f / FORMULA_0)) :snt2 (h / hold-01))"), ("",), "154"
-)
-QUERY_EMBS = np.array([[1, 0], [0, 1], [0.6, 0.8]], dtype=np.float32)
-DOC_EMBS = np.array([[0, 1], [1, 0], [0.8, 0.6], [-1, 0]], dtype=np.float32)
 TABLE = pd.DataFrame(
     [
         ("A", "1", "AP", 0.1),
@@ -42,25 +30,6 @@ TABLE = pd.DataFrame(
     ],
     columns=["name", "qid", "measure", "value"],
 )
-
-
-def test_the_heat_map_has_a_cell_for_each_pair_and_frames_the_best_of_each_row(tmp_path: Path) -> None:
-    table = similarities(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS)
-    assert table.to_numpy() == pytest.approx(QUERY_EMBS @ DOC_EMBS.T)
-    axes = draw_similarities(table, title="a $ b").axes[0]
-    assert axes.images[0].get_array().shape == (3, 4)
-    frames = {box.get_gid(): (round(box.get_x() + 0.46), round(box.get_y() + 0.46)) for box in axes.patches}
-    assert frames == {"best-0": (1, 0), "best-1": (0, 1), "best-2": (2, 2)}
-    assert [text.get_text() for text in axes.texts[:4]] == [".00", "1.00", ".80", "-1.00"]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["0: x$y$_2", "sentence 1", "A.301"]
-    assert axes.get_xticklabels()[0].get_text() == "FORMULA_0"
-    assert [line.get_ydata()[0] for line in axes.lines[:4:2]] == [0.5, 1.5], "lines part the kinds"
-    save(draw_similarities(table), tmp_path / "a.png")
-
-
-def test_vectors_of_other_graphs_are_refused() -> None:
-    with pytest.raises(AlignmentError, match="do not fit"):
-        similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
 
 
 def test_topics_are_ordered_by_difference_and_those_of_one_system_left_out() -> None:

@@ -83,6 +83,22 @@ _PALETTES = {
 }
 
 
+def mixed(ground: str, color: str, share: float) -> str:
+    """Mix a share of a color, 0 to 1, into a ground."""
+    pairs = zip(_channels(ground), _channels(color), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def text_on(color: str) -> str:
+    """Return black or white, whichever stands out more from a color."""
+    red, green, blue = ((channel / 255) ** 2.2 for channel in _channels(color))
+    return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 else "#ffffff"
+
+
+def _channels(color: str) -> list[int]:
+    return [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+
+
 def palette(theme: Theme) -> Palette:
     """Return the colours of a theme.
 
