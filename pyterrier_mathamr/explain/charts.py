@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
+from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 from .errors import ChartError
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#0072B2", "#D55E00", "#8a7a00")
 _MARKERS = "osD^vP*X"
-_NAMED = 120  # topics; more names would not be legible
+_NAMED = 40  # topics; of more only those at both ends are named
+_ENDS = 6
 
 
 def topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, system: str) -> pd.Series[float]:
@@ -56,7 +59,8 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     Args, Raises: as for :func:`topic_differences`.
 
     Returns:
-        A matplotlib figure; its title has the numbers of topics and the mean, which is a dashed line.
+        A matplotlib figure; its title has the numbers of topics and the mean, which is a dashed line. Of more than 40
+        topics the six at each end are named.
 
     Example::
 
@@ -66,7 +70,7 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     """
     difference = topic_differences(by_topic, measure, baseline, system)
     count = len(difference)
-    figure = new_figure(max(5.0, min(16.0, 0.16 * count + 1.5)), 4.0)
+    figure = new_figure(max(5.0, min(11.0, 0.22 * count + 1.5)), 4.0)
     axes = figure.add_subplot()
     better = difference.to_numpy() > 0
     bars = axes.bar(range(count), difference, width=0.8, color=[BETTER if good else WORSE for good in better])
@@ -75,10 +79,9 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
             bar.set(hatch="////", edgecolor="white", linewidth=0)
     axes.axhline(0, color="black", linewidth=0.8)
     worse, mean = int((difference < 0).sum()), difference.mean()
-    axes.axhline(mean, color="black", linewidth=0.8, linestyle="--")
-    names = list(difference.index) if count <= _NAMED else []
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6, parse_math=False)
-    axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
+    axes.axhline(mean, color="black", linewidth=0.8, linestyle="--", label="mean")
+    axes.legend(loc="best", fontsize=8, frameon=False)
+    _name_topics(axes, difference)
     axes.set_ylabel(f"difference in {_short(measure)}", parse_math=False)
     counts = (
         f"{int(better.sum())} topics better, {worse} worse, {count - int(better.sum()) - worse} equal; mean {mean:+.3f}"
@@ -86,6 +89,26 @@ def draw_topic_differences(by_topic: pd.DataFrame, measure: str, baseline: str, 
     axes.set_title(f"{system} against {baseline}\n{counts}", fontsize=10, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def _name_topics(axes: Axes, difference: pd.Series[float]) -> None:
+    """Name the topics below the axis, or those at both ends on the free side of their bars."""
+    count = len(difference)
+    axes.set(xlabel="topic", xlim=(-0.7, max(count, 1) - 0.3))
+    if count <= _NAMED:
+        axes.set_xticks(range(count), list(difference.index), rotation=90, fontsize=8, parse_math=False)
+        return
+    axes.set_xticks([])
+    step = max(1.0, count / 64)  # of the places of names, which are wider than bars
+    places = [(i, i * step) for i in range(_ENDS)]
+    places += [(count - 1 - i, count - 1 - at) for i, at in places]
+    for topic, at in places:
+        above = difference.iloc[topic] < 0
+        name, offset = str(difference.index[topic]), (0, 4 if above else -4)
+        axes.annotate(
+            name, (at, 0), offset, textcoords="offset points", rotation=90, fontsize=8, ha="center",
+            va="bottom" if above else "top", parse_math=False, bbox={"fc": "white", "ec": "none", "pad": 0.5},
+        )  # fmt: skip
 
 
 def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query") -> Figure:
@@ -120,8 +143,13 @@ def draw_speed(table: pd.DataFrame, measure: str, *, time: str = "ms per query")
             speed[i], value[i], s=64, color=_COLOURS[i % 8], marker=_MARKERS[(i + i // 8) % 8], label=legend, zorder=2
         )
     axes.set_xscale("log")
+    narrow = speed.max(initial=1.0) < 30 * speed.min(initial=np.inf)
+    if len(speed):
+        axes.set_xlim(speed.min() / 1.6, speed.max() * 1.6)
+    ticks = require("matplotlib.ticker", "plots")
+    axes.xaxis.set_major_locator(ticks.LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.xaxis.set_minor_formatter("{x:g}" if speed.max() < 10 * speed.min() else "")
+    axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("queries per second")
     axes.set_ylabel(_short(measure), parse_math=False)
     axes.grid(alpha=0.25)

@@ -29,10 +29,10 @@ def new_figure(width: float, height: float) -> Figure:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    figure: Figure = require("matplotlib.figure", "plots").Figure(
-        figsize=(width, height), dpi=120, layout="constrained"
-    )
-    return figure
+    require("matplotlib.figure", "plots")
+    from .shown_figure import ShownFigure
+
+    return ShownFigure(figsize=(width, height), dpi=120, layout="constrained")
 
 
 def save(drawing: Figure | Picture, path: str | Path) -> Path:

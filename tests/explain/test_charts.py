@@ -1,6 +1,7 @@
 """Figures of matplotlib, read back from their axes."""
 
 import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -45,6 +46,29 @@ def test_a_bar_for_each_topic_with_worse_ones_hatched_too() -> None:
     assert not axes.patches[0].get_hatch()
     assert axes.get_title() == "B against A\n1 topics better, 1 worse, 1 equal; mean +0.017"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "10", "2"]
+
+
+def test_of_many_topics_those_at_both_ends_are_named_and_no_name_is_tiny() -> None:
+    rows = [(name, f"A.{i}", "AP", i / 60 if name == "B" else 0.5) for name in "AB" for i in range(60)]
+    table = pd.DataFrame(rows, columns=TABLE.columns)
+    axes = draw_topic_differences(table, "AP", "A", "B").axes[0]
+    assert [text.get_text() for text in axes.texts[:6]] == [f"A.{i}" for i in range(59, 53, -1)]
+    assert [text.get_text() for text in axes.texts[6:]] == [f"A.{i}" for i in range(6)]
+    few = draw_topic_differences(TABLE, "AP", "A", "B").axes[0]
+    assert min(text.get_fontsize() for text in [*axes.texts, *few.get_xticklabels()]) >= 8
+
+
+@pytest.mark.parametrize("times", [[7.7], [1, 20, 400], [3, 4, 5]])
+def test_the_numbers_of_the_time_axis_do_not_overlap(times: list[float]) -> None:
+    names = [f"system {i}" for i in range(len(times))]
+    figure = draw_speed(pd.DataFrame({"name": names, "AP": [0.1] * len(times), "ms": times}), "AP", time="ms")
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    labels = [label for label in axes.get_xticklabels() if axes.get_xlim()[0] <= label.get_position()[0]]
+    shown = [label.get_window_extent() for label in labels if label.get_position()[0] <= axes.get_xlim()[1]]
+    assert shown
+    assert all(before.x1 < after.x0 for before, after in pairwise(shown))
+    assert not any(label.get_text() for label in axes.get_xticklabels(minor=True))
 
 
 @pytest.mark.parametrize(("measure", "system", "named"), [("MAP", "B", "AP, P@10"), ("AP", "C", "A, B")])
