@@ -17,8 +17,10 @@ from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .typesetting import typeset
 
+_HANGING = frozenset({",", ".", ";", ":", "?", "!", ")", ").", "),"})
 _LEADING, _SLACK = 5.0, 2.0  # between lines; around a marked formula
 _BLANK = text_width(" ")
+_HANGS = 1.4 * _BLANK  # punctuation after a formula may leave the line, not the formula
 _FORMULA_SIZE = FONT_SIZE + 3  # STIX Two Math is small beside a monospaced font
 
 
@@ -100,7 +102,8 @@ def paragraph(
     x = 0.0
     for piece in _pieces(text, latex, width, badges or {}):
         gap = _BLANK if piece.spaced and rows[-1] else 0.0
-        if rows[-1] and x + gap + piece.width > width:
+        hangs = not piece.spaced and piece.text in _HANGING
+        if rows[-1] and x + gap + piece.width > width + (_HANGS if hangs else 0.0):
             if len(rows) == lines:
                 _end(rows[-1], width)
                 break

@@ -11,6 +11,8 @@ from pyterrier_mathamr._common.drawing.svg import Outlines
 from .rendering import formula_html
 
 _LONGEST = 400  # characters of LaTeX; more take long, and too much space
+_DEEPEST = 6  # stretched levels, a fifth of a second
+_FENCES = frozenset("()[]{}|‖⟨⟩⌈⌉⌊⌋")
 _SMALLEST = 0.7  # of the size, in which a wide formula is still legible
 _COMPACT = re.compile(r"(?<=[A-Za-z]) | (?=[A-Za-z])|\s+$")
 _KEPT = ("x", "y", "width", "height", "d", "stroke-width")
@@ -40,7 +42,7 @@ def typeset(latex: str, size: int, room: float) -> Outlines | None:
 @lru_cache(maxsize=4096)
 def _outlines(latex: str, size: int) -> Outlines | None:
     mathml = formula_html(latex) if len(latex) <= _LONGEST else ""
-    if not mathml.startswith("<math"):
+    if not mathml.startswith("<math") or _stretched_levels(mathml) > _DEEPEST:
         return None
     from ziamath.zmath import Math
 
@@ -55,6 +57,21 @@ def _outlines(latex: str, size: int) -> Outlines | None:
     # Italic letters lean out of their boxes, so there is a pixel on each side.
     inside = f'<g transform="translate({1 - box.xmin:.2f} 0)">{body}</g>'
     return Outlines(latex, box.xmax - box.xmin + 2, max(box.ymax, 0.0), max(-box.ymin, 0.0), inside, symbols)
+
+
+def _stretched_levels(mathml: str) -> int:
+    """Count how deep brackets and tables that grow with their content are nested: each level doubles the time."""
+    deepest = 0
+    stack = [(ET.fromstring(mathml), 0)]
+    while stack:
+        element, level = stack.pop()
+        grown = any(
+            child.tag == "mo" and child.get("stretchy") != "false" and child.text in _FENCES for child in element
+        )
+        level += grown + (element.tag == "mtable")
+        deepest = max(deepest, level)
+        stack += [(child, level) for child in element]
+    return deepest
 
 
 def _painted(root: ET.Element) -> tuple[str, dict[str, str]]:

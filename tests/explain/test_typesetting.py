@@ -1,0 +1,79 @@
+"""Formulas as outlines, and sentences with formulas in lines of a known width."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from pyterrier_mathamr._common.drawing.svg import Canvas, Outlines
+from pyterrier_mathamr.explain.paragraphs import paragraph
+from pyterrier_mathamr.explain.typesetting import typeset
+
+
+def drawn(latex: str, room: float = 1_000.0) -> Outlines:
+    formula = typeset(latex, 14, room)
+    assert formula is not None
+    return formula
+
+
+def test_a_fraction_is_higher_and_deeper_than_its_numerator() -> None:
+    fraction, letter = drawn(r"\frac{a}{b}"), drawn("a")
+    assert fraction.ascent > letter.ascent
+    assert fraction.descent > letter.descent
+    assert "<rect" in fraction.body
+    assert len(fraction.symbols) == 2
+    assert len(drawn("aaa").symbols) == 1, "each outline once"
+
+
+def test_a_formula_without_room_is_set_smaller_and_not_below_what_is_legible() -> None:
+    wide = drawn("a+b+c+d")
+    smaller = drawn("a+b+c+d", 0.8 * wide.width)
+    assert smaller.width == pytest.approx(0.8 * wide.width)
+    assert smaller.ascent == pytest.approx(0.8 * wide.ascent)
+    assert typeset("a+b+c+d", 14, 0.5 * wide.width) is None
+
+
+@pytest.mark.parametrize(
+    "latex",
+    ["\\", r"\unknown{x}", "a&b&&", "x" * 5_000, r"\left(" * 40 + "x" + r"\right)" * 40,
+     r"\begin{pmatrix}" * 9 + "x" + r"\end{pmatrix}" * 9, r"\binom{1}{" * 30 + "x" + "}" * 30],
+)  # fmt: skip
+def test_what_cannot_be_typeset_soon_is_left_to_its_latex(latex: str) -> None:
+    assert typeset(latex, 14, 1e9) is None
+
+
+def test_outlines_are_well_formed_and_hold_no_text_of_the_formula() -> None:
+    canvas = Canvas()
+    canvas.outlines(0, 20, drawn(r"\text{<script>alert(1)</script>} < \sqrt{2}"), "#000000")
+    root = ET.fromstring(canvas.picture(100, 40, "#ffffff", "").svg)
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} == {
+        "svg", "title", "defs", "path", "rect", "g", "use"
+    }  # fmt: skip
+
+
+def test_lines_are_no_wider_than_their_room_and_nothing_in_them_overlaps() -> None:
+    text = (
+        "For every FORMULA_0, and (by induction) FORMULA_1: there is FORMULA_2 such that antidisestablishmentarianism."
+    )
+    written = paragraph(text, [r"\epsilon>0", r"\sum_{i=0}^n i", "N"], 150.0)
+    assert len(written.lines) > 3
+    assert [piece.text for line in written.lines for _, piece in line.pieces if piece.drawn] == [
+        r"\epsilon>0", r"\sum_{i=0}^n i", "N"
+    ]  # fmt: skip
+    for line in written.lines:
+        ends = [at + piece.width for at, piece in line.pieces]
+        assert ends[-1] <= 160.0, "punctuation may hang over by a letter"
+        assert all(end <= at for end, (at, _) in zip(ends, line.pieces[1:], strict=False))
+        assert line.ascent >= max([9.0, *(piece.drawn.ascent for _, piece in line.pieces if piece.drawn)])
+
+
+def test_punctuation_stays_beside_the_formula_that_it_follows() -> None:
+    room = drawn("x+y+z").width + 2
+    written = paragraph("FORMULA_0, FORMULA_0.", ["x+y+z"], room)
+    assert [[piece.text for _, piece in line.pieces] for line in written.lines] == [["x+y+z", ","], ["x+y+z", "."]]
+
+
+def test_a_long_text_ends_in_an_ellipsis() -> None:
+    written = paragraph("word " * 100, (), 200.0, lines=2)
+    assert len(written.lines) == 2
+    assert written.lines[1].pieces[-1][1].text == "…"
+    assert written.width <= 200.0
