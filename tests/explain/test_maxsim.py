@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr.amr import decode_penman
-from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, similarities
+from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, explain_maxsim, similarities
 from pyterrier_mathamr.explain.maxsim import compare, rounded
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
@@ -115,10 +115,9 @@ def test_a_real_score_is_the_sum_of_what_is_shown() -> None:
     assert weights is not None
     of_rows = weights.of_rows(len(query), graphs[0].n_formulas)
     by_hand = float((of_rows * (query @ document.T).max(axis=1)).sum() + weights.blend * query[-1] @ document[-1])
-    drawn = draw_maxsim(
-        graphs[0], query, graphs[1], document, query_weights=of_rows, query_document_weight=weights.blend
-    )
-    terms, score = last_row(drawn)
+    options = {"query_weights": of_rows, "query_document_weight": weights.blend}
+    terms, score = last_row(draw_maxsim(graphs[0], query, graphs[1], document, **options))
+    assert explain_maxsim(graphs[0], query, graphs[1], document, **options).score == pytest.approx(by_hand)
     assert score == pytest.approx(sum(terms), abs=1e-9) == pytest.approx(by_hand, abs=6e-4)
 
 
