@@ -25,8 +25,8 @@ _ESCAPE = re.compile("|".join(_ESCAPES))
 _OPERATORS = {
     "eq": "=", "neq": "≠", "lt": "<", "gt": ">", "leq": "≤", "geq": "≥", "approx": "≈", "equivalent": "≡",
     "plus": "+", "minus": "−", "times": "×", "divide": "÷", "factorial": "!", "root": "√", "infinity": "∞",
-    "sum": "∑", "product": "∏", "int": "∫", "partialdiff": "∂", "in": "∈", "notin": "∉", "subset": "⊆",
-    "prsubset": "⊂", "union": "∪", "intersect": "∩", "setdiff": "∖", "emptyset": "∅", "and": "∧", "or": "∨",
+    "sum": "∑", "product": "∏", "int": "∫", "partialdiff": "∂", "in": "∈", "notin": "∉",
+    "union": "∪", "intersect": "∩", "setdiff": "∖", "emptyset": "∅", "and": "∧", "or": "∨",
     "not": "¬", "implies": "⇒", "iff": "⇔", "forall": "∀", "exists": "∃", "maps-to": "↦", "assign": "≔",
     "SUP": "superscript", "SUB": "subscript", "supremum": "sup", "infimum": "inf", "conditional": "given |",
 }  # fmt: skip

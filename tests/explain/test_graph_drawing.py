@@ -50,6 +50,12 @@ def rectangle(rect: ET.Element) -> tuple[float, float, float, float]:
     return left, top, left + width, top + height
 
 
+def line_of(text: ET.Element) -> tuple[float, float, float, float]:
+    """The room of a line of text: three quarters of its size above the base line."""
+    x, y, size = float(text.get("x", "")), float(text.get("y", "")), int(text.get("font-size", "11"))
+    return x, y - 0.75 * size, x + text_width(str(text.text), size) - 0.5, y
+
+
 def graph_of(text: str) -> MathAMRGraph:
     graph: MathAMRGraph = GraphBuilder()(pd.DataFrame([{"docno": "d", "text": text}])).graph[0]
     return graph
@@ -117,6 +123,7 @@ def test_no_two_nodes_of_a_real_post_overlap_and_all_lie_in_the_picture() -> Non
         assert right <= picture.width
         assert bottom <= picture.height
     assert len(boxes) >= len(graph.amr.labels)
+    boxes += [line_of(text) for text in ET.fromstring(picture.svg).findall("s:text", NS)]
     for i, a in enumerate(boxes):
         for b in boxes[:i]:
             assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1], (a, b)

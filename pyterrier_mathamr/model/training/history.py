@@ -105,8 +105,8 @@ def draw_losses(records: Sequence[EpochRecord], path: Path) -> None:
             axes.plot(epochs, values, style, color="tab:orange", alpha=0.7, label=label)
     best = min(records, key=lambda record: record.deciding)
     axes.axvline(best.epoch, color="grey", linewidth=0.8, zorder=0)
-    axes.annotate(f"kept: epoch {best.epoch}", (best.epoch, 0.02), xycoords=axes.get_xaxis_transform(), rotation=90,
-                  ha="right", va="bottom", fontsize=8, color="grey")  # fmt: skip
+    axes.annotate(f"kept: epoch {best.epoch}", (best.epoch, 1.01), xycoords=axes.get_xaxis_transform(), ha="center",
+                  va="bottom", fontsize=9, color="#555555")  # fmt: skip
     axes.xaxis.set_major_locator(ticks.MaxNLocator(integer=True))
     axes.set(xlabel="epoch", ylabel="loss of a pair", ylim=(0, None))
     axes.legend(frameon=False)
