@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,18 +71,20 @@ def formula_command(latex: str, theme: Theme, output: Path) -> None:
 @_drawn(_FORMS)
 def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, theme: Theme, output: Path) -> None:
     """Draw why post DOC_ID has its score for post QUERY_ID: both texts, their matches, and MODEL's weighted cosines."""
+    import pandas as pd
+
     from pyterrier_mathamr.explain import draw_maxsim
     from pyterrier_mathamr.graph import GraphStore
     from pyterrier_mathamr.model import MathAMR
 
     graphs = GraphStore(graph_store).get_many([query_id, doc_id])
     encoder = MathAMR.from_pretrained(model)
-    query, document = encoder.encode(graphs)
-    weights = encoder.score_weights
-    options: dict[str, Any] = {} if weights is None else {"query_document_weight": weights.blend}
-    if weights is not None:
-        options["query_weights"] = weights.of_rows(len(query), graphs[0].n_formulas)
-    click.echo(f"{draw_maxsim(graphs[0], query, graphs[1], document, theme=theme, **options).save(output)}")
+    asked = pd.DataFrame({"qid": [query_id], "query_graph": [graphs[0]]})
+    query = encoder.query_encoder()(asked).iloc[0]
+    weights = {name: query.get(name) for name in ("query_weights", "query_document_weight")}
+    (document,) = encoder.encode(graphs[1:])
+    picture = draw_maxsim(graphs[0], query["query_embs"], graphs[1], document, theme=theme, **weights)
+    click.echo(f"{picture.save(output)}")
 
 
 @draw.command("topics")

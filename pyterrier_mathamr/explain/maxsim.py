@@ -44,7 +44,6 @@ class Comparison:
         query: ``row``, ``kind`` and ``label`` of each virtual node of the query.
         document: the same of the document.
         cosines: float64 ``[q, n]``.
-        weights: float64 ``[q]``, of the rows of the query.
         terms: one for each row of the query, and one for the product of the two document vectors if it is weighted.
     """
 
@@ -53,7 +52,6 @@ class Comparison:
     query: pd.DataFrame
     document: pd.DataFrame
     cosines: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
     terms: list[Term]
 
     @property
@@ -99,42 +97,41 @@ def similarities(
 
 
 def compare(
-    query_graph: MathAMRGraph,
-    query_embs: Embeddings,
-    doc_graph: MathAMRGraph,
-    doc_embs: Embeddings,
-    *,
+    table: pd.DataFrame,
+    query_id: str,
+    document_id: str,
     query_weights: npt.ArrayLike | None = None,
     query_document_weight: float | None = None,
-    query_post: MathPost | None = None,
-    doc_post: MathPost | None = None,
 ) -> Comparison:
     """Take the score of a document apart.
 
-    Args: as for :func:`~pyterrier_mathamr.explain.draw_maxsim`.
+    Args:
+        table: of :func:`similarities`.
+        query_id: of the query.
+        document_id: of the document.
+        query_weights: float ``[q]``; 1 by default.
+        query_document_weight: the weight of the product of the two document vectors.
 
     Raises:
-        AlignmentError: the vectors do not belong to the graphs, their widths or the number of weights differ, or one of
-            the posts has no vector.
+        AlignmentError: the number of weights is not that of the rows, or one of the posts has no vector.
     """
-    table = similarities(query_graph, query_embs, doc_graph, doc_embs, query_post=query_post, doc_post=doc_post)
     cosines = table.to_numpy()
-    for graph, count in ((query_graph, cosines.shape[0]), (doc_graph, cosines.shape[1])):
+    for post, count in ((query_id, cosines.shape[0]), (document_id, cosines.shape[1])):
         if not count:
-            raise AlignmentError(graph.id, "it has no vectors")
+            raise AlignmentError(post, "it has no vectors")
     weights = np.ones(len(cosines)) if query_weights is None else np.asarray(query_weights, dtype=np.float64)
     if weights.shape != (len(cosines),):
-        raise AlignmentError(query_graph.id, f"weights of shape {weights.shape} for {len(cosines)} rows")
+        raise AlignmentError(query_id, f"weights of shape {weights.shape} for {len(cosines)} rows")
     best = cosines.argmax(axis=1)
     terms = [
-        Term(row, int(met), float(weights[row]), float(weights[row] * cosines[row, met]))
-        for row, met in enumerate(best)
+        Term(row, int(met), float(weight), float(weight * cosines[row, met]))
+        for row, (met, weight) in enumerate(zip(best, weights, strict=True))
     ]
     if query_document_weight is not None:
         last = (len(cosines) - 1, cosines.shape[1] - 1)
         terms.append(Term(*last, float(query_document_weight), float(query_document_weight * cosines[last])))
     query, document = table.index.to_frame(index=False), table.columns.to_frame(index=False)
-    return Comparison(query_graph.id, doc_graph.id, query, document, cosines, weights, terms)
+    return Comparison(query_id, document_id, query, document, cosines, terms)
 
 
 def rounded(values: Sequence[float], digits: int) -> list[float]:

@@ -25,7 +25,7 @@ from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 
 from .alignment import Embeddings
-from .maxsim import Comparison, Term, compare
+from .maxsim import Comparison, Term, compare, similarities
 from .maxsim_table import paint_table
 from .paragraphs import Badge
 from .scores.colors import HUES
@@ -77,10 +77,9 @@ def draw_maxsim(
         vectors = model.encode([query, document])
         explain.draw_maxsim(query, vectors[0], document, vectors[1]).save('maxsim.svg')
     """
-    weights = {"query_weights": query_weights, "query_document_weight": query_document_weight}
-    posts = {"query_post": query_post, "doc_post": doc_post}
-    found = compare(query_graph, query_embs, doc_graph, doc_embs, **weights, **posts)  # type: ignore[arg-type]
-    return draw_comparison(found, palette(theme), parts)
+    table = similarities(query_graph, query_embs, doc_graph, doc_embs, query_post=query_post, doc_post=doc_post)
+    found = compare(table, query_graph.id, doc_graph.id, query_weights, query_document_weight)
+    return _drawn(found, palette(theme), parts)
 
 
 class Group(NamedTuple):
@@ -95,8 +94,7 @@ class Group(NamedTuple):
         return Badge(str(self.number), self.color)
 
 
-def draw_comparison(found: Comparison, colors: Palette, parts: int) -> Picture:
-    """Draw two posts, part by part."""
+def _drawn(found: Comparison, colors: Palette, parts: int) -> Picture:
     canvas, groups = Canvas(), groups_of(found.terms)
     title = f"{found.query_id or 'query'} and {found.document_id or 'document'}: score {found.score:.3f}"
     canvas.text(MARGIN, 26, title, colors.text, strong=True, size=14)

@@ -1,5 +1,6 @@
 """Pictures from the command line."""
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,22 @@ def test_two_posts_are_compared_as_a_model_sees_them(store: Path, tmp_path: Path
     result = run("maxsim", store, "mathamr-plus-mini", "1", "2", "-o", tmp_path / "heat.png")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "heat.png").read_bytes()[1:4] == b"PNG"
+    assert run("maxsim", store, "mathamr-plus-mini", "1", "2", "-o", tmp_path / "heat.svg").exit_code == 0
+    shown = re.findall(r">([^<]*)</text>", (tmp_path / "heat.svg").read_text(encoding="utf-8"))
+    terms = [float(number) for number in shown[shown.index("in the score") + 1 : -1]]
+    assert float(shown[-1].removeprefix("= ")) == pytest.approx(sum(terms))
+    assert shown[0].endswith(f"score {sum(terms):.3f}")
+    assert "1 × 1" in shown, "the product of the document vectors, which this model weighs"
+
+
+def test_a_formula_is_drawn_with_both_trees(tmp_path: Path) -> None:
+    assert run("formula", r"\frac{a}{b}", "-o", tmp_path / "formula.svg").exit_code == 0
+    drawn = (tmp_path / "formula.svg").read_text(encoding="utf-8")
+    assert "OPT" in drawn
+    assert "SLT" in drawn
+    wrong = run("formula", "x", "-o", tmp_path / "formula.jpg")
+    assert wrong.exit_code == 1
+    assert ".svg or .png or .pdf" in wrong.output
 
 
 def test_files_of_an_experiment_are_drawn(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, explain_maxsim, similarities
-from pyterrier_mathamr.explain.maxsim import compare, rounded
+from pyterrier_mathamr.explain.maxsim import rounded
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR
 
@@ -140,4 +140,4 @@ def test_vectors_and_weights_of_other_graphs_are_refused() -> None:
     with pytest.raises(AlignmentError, match="do not fit"):
         similarities(QUERY, QUERY_EMBS, DOCUMENT, np.zeros((4, 3), dtype=np.float32))
     with pytest.raises(AlignmentError, match="weights of shape"):
-        compare(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
+        draw_maxsim(QUERY, QUERY_EMBS, DOCUMENT, DOC_EMBS, query_weights=[1.0])
