@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.parameters import COUNT, ByPath
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.explain.rendering import text_of
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.posts import Document, MathPost, Source, accepted_posts, in_latex, post_from_any, post_from_html
+from pyterrier_mathamr.posts import (
+    Document,
+    DocumentError,
+    MathPost,
+    Source,
+    accepted_posts,
+    in_latex,
+    post_from_any,
+    post_from_html,
+)
 from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 
 from .building import build_indexes, remove_strays
+from .formula_ids import distinct_formulas
+from .formula_ranking import FormulaRetriever
 from .generations import FORMAT, TYPE, Generation, Generations, Indexes
 from .ranking import BlendedRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
+
+_FORMULA_DEPTH = 1000  # formulas that each of two systems proposes
 
 
 class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
@@ -90,7 +104,8 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         name = str(model) if model is not None else default_model()
         encoder = MathAMR.from_pretrained(name)
         options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
-        documents = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
+        read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
+        documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()):
             if fresh:
                 engine._generations.discard()
@@ -126,6 +141,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
             ``docno``, ``score``, ``title`` and ``snippet``, the best first. Formulas are written ``$latex$``; words and
             formulas that the query has, too, are set between ``**``.
         """
+        COUNT.check("k", k)
         found = self.retriever(num_results=k)(self.frame(query))
         docnos = found["docno"].tolist()
         matcher = self.matcher(query)
@@ -146,6 +162,7 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         Returns:
             ``docno`` (the formula's id), ``post_id``, ``score`` and ``latex``, the best first.
         """
+        COUNT.check("k", k)
         if not self._indexes.tangent.built():
             return pd.DataFrame(columns=["docno", "post_id", "score", "latex"])
         found = self.formulas(num_results=10 * k)(
@@ -188,7 +205,10 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
-        return self._indexes.tangent.retriever(num_results=num_results)
+        depth = max(num_results, _FORMULA_DEPTH)
+        tangent = self._indexes.tangent.retriever(num_results=depth)
+        vectors = self._generation.encode_formula >> self._indexes.formulas.retriever(num_results=depth)
+        return FormulaRetriever(self._indexes.posts, tangent, vectors, num_results=num_results)
 
     @told_once()
     def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:
@@ -200,10 +220,11 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
             verbose: show progress.
 
         Raises:
-            DuplicateIdError: some exist already; none was added.
+            DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
         bare_formulas = self._generation.options["bare_formulas"]
-        documents = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
+        read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
+        documents = distinct_formulas(read, self._has_formulas)
         with writer_lock(self.path.absolute()):
             self._build(workers, verbose)
             self._indexes.posts.write(documents, "append")
@@ -212,11 +233,14 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
     def delete(self, docnos: Iterable[str]) -> None:
         """Delete posts.
 
+        Args:
+            docnos: of one or more.
+
         Raises:
             UnknownIdError: some are not there; it names them, and nothing is removed.
         """
         with writer_lock(self.path.absolute()):
-            self._indexes.posts.delete(docnos)
+            self._indexes.posts.delete([docnos] if isinstance(docnos, str) else docnos)
             remove_strays(self._indexes)
 
     @told_once()
@@ -234,6 +258,11 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
         """Bring every index into line with the posts."""
         model, parser = self._generation.model(), self._generation.options["parser"]
         build_indexes(self._indexes, model, parser, mode="append", workers=workers, verbose=verbose)
+
+    def _has_formulas(self, ids: Sequence[str]) -> list[bool]:
+        """Tell which ids formulas of the engine have."""
+        index = self._indexes.formulas
+        return (index.snapshot().look_up(ids) >= 0).tolist() if index.built() else [False] * len(ids)
 
     def matcher(self, query: str) -> Matcher:
         """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
@@ -322,6 +351,14 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
     @property
     def _indexes(self) -> Indexes:
         return self._generation.indexes
+
+
+def _some(documents: Iterator[Document]) -> Iterator[Document]:
+    """Pass on documents, of which there must be one."""
+    first = next(documents, None)
+    if first is None:
+        raise DocumentError("posts", "there are none")
+    return chain([first], documents)
 
 
 def default_model() -> str:

@@ -4,7 +4,7 @@ r"""A person's own posts, in whatever form they are, as the records that indexes
 
     dictionaries, a frame          docno | id,  title?,  html | body | text | contents | markdown | latex
     posts.jsonl, posts.jsonl.gz    one such dictionary a line
-    a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno
+    a folder                       notes/limits.md, a.tex, b.html, c.txt: the path is the docno, without its ending
         ──▶  Document(docno, title, html)      formulas found once, each with an id: ``notes/limits#0``
 
 Every index that is built of them reads these records, so that all of them agree on what a formula is and on its id.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from html import escape
@@ -100,15 +101,20 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
     Raises:
         DocumentError: the source itself cannot be read.
     """
+    seen: set[str] = set()
     for place, record in _records(source):
         try:
             if isinstance(record, DocumentError):
                 raise record
-            yield place, _document(place, record, bare_formulas)
+            document = _document(place, record, bare_formulas)
         except PostError as error:
             yield place, DocumentError(place, str(error).rstrip("."))
         except DocumentError as error:
             yield place, error
+        else:
+            again = document.docno in seen
+            seen.add(document.docno)
+            yield place, DocumentError(place, f"the id {document.docno!r:.80} came before") if again else document
 
 
 def accepted_posts(source: Source, *, bare_formulas: bool = True, verbose: bool = False) -> Iterator[Document]:
@@ -202,9 +208,11 @@ def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError
     files = post_files(path)
     if not files:
         raise DocumentError(str(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
+    alike = Counter(file.with_suffix("") for file in files)
     for file in files:
+        name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
         try:
-            yield str(file), {"docno": file.relative_to(path).with_suffix("").as_posix(), **_file(file)}
+            yield str(file), {"docno": name.relative_to(path).as_posix(), **_file(file)}
         except (OSError, UnicodeDecodeError) as error:
             yield str(file), DocumentError(str(file), f"it cannot be read ({error})")
 

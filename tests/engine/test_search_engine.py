@@ -193,6 +193,8 @@ def test_posts_that_cannot_be_read_are_named_and_none_at_all_is_an_error(tmp_pat
     with pytest.warns(MathAMRWarning, match="1 of 3 posts were left out: post 2: no id"):
         engine = built(tmp_path / "e", [POSTS[0], {"text": "x"}, POSTS[4]])
     assert len(engine) == 2
+    with pytest.raises(DocumentError, match="there are none"):
+        built(tmp_path / "f", [])
     with pytest.raises(DocumentError, match="no text; give one of"):
         built(tmp_path / "f", [{"docno": "a", "content": "x"}])
     assert not SearchEngine(tmp_path / "f").built()

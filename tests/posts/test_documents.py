@@ -92,3 +92,14 @@ def test_a_bad_line_names_its_number_and_a_wrong_path_says_what_is_read(tmp_path
     (tmp_path / "empty").mkdir()
     with pytest.raises(DocumentError, match=r"no files of \.md"):
         posts_of(tmp_path / "empty")
+
+
+def test_two_files_of_one_name_and_an_id_that_comes_twice(tmp_path) -> None:
+    for name, text in (("a.md", "# A"), ("a.tex", r"\title{A}"), ("b.md", "# B"), ("sub/a.md", "# C")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert [post.docno for _, post in read_posts(tmp_path)] == ["a.md", "a.tex", "b", "sub/a"]
+    again = [{"id": "x", "text": "one"}, {"id": "x", "text": "two"}, {"id": "y", "text": "three"}]
+    first, second, third = (post for _, post in read_posts(again))
+    assert (first.docno, third.docno) == ("x", "y")
+    assert str(second) == "post 2: the id 'x' came before."

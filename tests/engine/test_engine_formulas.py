@@ -1,0 +1,77 @@
+"""Formula search of an engine: ids that repeat, two systems in one score, formulas of posts that are gone."""
+
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr.engine.formula_ids import distinct_formulas
+from pyterrier_mathamr.posts import Document
+from tests.engine.conftest import built
+
+
+def html(*formulas: tuple[str, str]) -> str:
+    return "".join(f'<p>So <span class="math-container" id="{name}">{latex}</span></p>' for name, latex in formulas)
+
+
+REPEATED = [
+    {"id": "a", "html": html(("1", "x^2+y"))},
+    {"id": "b", "html": html(("1", "z_3"), ("1", r"\sin w"))},
+]
+
+
+def test_formulas_with_one_id_are_all_found(tmp_path) -> None:
+    engine = built(tmp_path / "e", REPEATED)
+    engine.add([{"id": "c", "html": html(("1", "u_3+u"), ("c1", r"\log v"))}])
+    for latex, docno, post in (
+        ("x^2+y", "1", "a"),
+        ("z_3", "b#0", "b"),
+        (r"\sin w", "b#1", "b"),
+        ("u_3+u", "c#0", "c"),
+        (r"\log v", "c1", "c"),
+    ):
+        found = engine.search_formula(latex, k=1).iloc[0]
+        assert found[["docno", "post_id", "latex"]].tolist() == [docno, post, latex]
+    engine.delete("a")
+    assert engine.search_formula("z_3", k=1)["docno"].tolist() == ["b#0"]
+
+
+def test_ids_that_are_free_stay_and_a_new_one_is_free_too() -> None:
+    posts = [
+        Document("a", "", html(("a#1", "x"), ("a#1", "y"), ("n&amp;m", "z"))),
+        Document("b", "", html(("n&amp;m", "z"))),
+    ]
+    named = list(distinct_formulas(posts, lambda ids: [name == "known" for name in ids]))
+    assert [post.html for post in named] == [
+        html(("a#1", "x"), ("a#1.1", "y"), ("n&amp;m", "z")),
+        html(("b#0", "z")),
+    ]
+    known = distinct_formulas(
+        [Document("c", html(("known", "x")), html(("new", "y")))], lambda ids: [name == "known" for name in ids]
+    )
+    assert next(known) == Document("c", html(("c#0", "x")), html(("new", "y")))
+
+
+def test_a_formula_scores_by_its_symbols_and_its_vector(engine) -> None:
+    query = pd.DataFrame([["1", r"\sqrt{\pi}", r"\sqrt{\pi}"]], columns=["qid", "query", "latex"])
+    retriever = engine.formulas()
+    found = retriever(query).set_index("docno")
+    symbols, vectors = (system(query).set_index("docno")["score"] for system in retriever.systems)
+    assert set(found.index) == set(symbols.index) | set(vectors.index)
+    for docno in vectors.index:
+        expected = 0.8 * symbols.get(docno, 0.0) + 0.2 * vectors[docno]
+        assert found["score"][docno] == pytest.approx(expected, abs=1e-6)
+    assert found.index[0] == "gauss#1"
+    retriever.weight = 0.0
+    assert retriever(query)["docno"].tolist()[: len(symbols)] == symbols.index.tolist()
+
+
+def test_formulas_of_posts_that_are_being_deleted_are_not_found(tmp_path, monkeypatch) -> None:
+    engine = built(tmp_path / "e", REPEATED)
+    with monkeypatch.context() as patch:
+        patch.setattr("pyterrier_mathamr.engine.search_engine.remove_strays", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            engine.delete(["b"])
+    assert "b" not in engine.search_formula("z_3")["post_id"].tolist()
+
+
+def _stop(*_, **__) -> None:
+    raise KeyboardInterrupt
