@@ -6,7 +6,9 @@
     python benchmarks/search.py --documents 1370000 --folder /a/disk --only doc_vn "single_vector(exact=False)"
 
 Synthetic unit vectors have the paper's shape: 16 virtual nodes of 32 dimensions, queries of 13. All systems answer the
-same queries in one run. Columns of the table, which is Markdown and kept in ``docs/searching.md``::
+same queries in one run. Times are of the search alone, since the vectors of the queries are given; with ``--vectors
+own`` the time of encoding a query, from its text to its vectors, is printed above the table. Columns of the table,
+which is Markdown and kept in ``docs/searching.md``::
 
     ms/q, q/s     wall-clock time
     cpu-ms/q      CPU time of all cores: what to compare where other programs run
@@ -56,6 +58,8 @@ def run(of: corpus.Corpus, options: argparse.Namespace, folder: Path) -> None:
     print(f"\n## {len(of):,} documents, {of.name}\n")
     print(f"* {rows:.1f} rows of {of.dimensions} dimensions a document; {len(of.queries)} queries of", end=" ")
     print(f"{np.mean(lengths):.1f} rows, {measure.K:,} documents for each.")
+    if of.encoding_ms:
+        print(f"* Encoding a query takes {of.encoding_ms:.1f} ms, which the times below do not have.")
     index = build(of, folder, options.dtype)
     here = floor.machine(of.dimensions)
     print(here.describe(len(of.rows), of.dimensions, of.queries), end="\n\n")

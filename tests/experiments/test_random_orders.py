@@ -59,6 +59,13 @@ def test_the_table_ends_with_the_random_order_and_names_what_is_near_it() -> Non
     assert remark.endswith("Train on more pairs.")
 
 
+def test_topics_that_do_not_tell_the_baseline_from_a_random_order_are_too_few() -> None:
+    rankings = {"baseline": ranking("any"), "good": ranking("relevant")}
+    (remark,) = compare(rankings, TOPICS, QRELS, random_floor(QRELS)).remark("Train on more pairs.")
+    assert "too few to tell systems apart" in remark
+    assert "Train" not in remark
+
+
 def test_a_system_below_the_random_order_is_near_it_and_one_without_a_result_has_zero() -> None:
     floor = pd.DataFrame({"qid": list("abcd"), "value": [0.5, 0.5, 0.6, 0.4]})
     below = pd.DataFrame({"name": "below", "qid": list("abcd"), "value": [0.1, 0.2, math.nan, 0.1]})

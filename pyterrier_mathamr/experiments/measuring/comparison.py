@@ -14,6 +14,11 @@ from .chance import FLOOR
 from .rankings import SHORT_NAMES, Rankings, measure, measure_by_topic
 from .significance import ALPHA, paired_test
 
+TOO_FEW = (
+    "As the baseline is among them, the topics or judgements are too few to tell systems apart: take more years "
+    "(`--years`) or a larger part of the release."
+)
+
 
 class NearRandom(NamedTuple):
     """A system that is not significantly above a random order.
@@ -50,8 +55,10 @@ class Comparison(NamedTuple):
         """Point out the systems near the random order, if there are any.
 
         Args:
-            advice: what to do.
+            advice: what to do, unless the baseline is one of them: then the topics or judgements are too few.
         """
+        if self.table["name"].iloc[0] in {one.name for one in self.near}:
+            advice = TOO_FEW
         return near_random_remark(self.near, self.floor, str(self.table.columns[1]), self.topics, advice)
 
 

@@ -18,10 +18,6 @@ from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TrainingError, fit_s
 
 from .presets import BUNDLED, choose_training
 
-FEW_TOPICS = (
-    "If BM25 is among them, the topics or judgements here are too few to tell systems apart: take more years, or"
-)
-
 
 class Prepared(NamedTuple):
     """What an experiment begins with.
@@ -136,7 +132,7 @@ def _refuse_contradictions(
 def _with_model(own: ModelArtifacts, model: str, note: str, choices: Mapping[str, Any]) -> Prepared:
     """Build the graphs and open a trained model."""
     other = "mathamr-plus-text" if Path(model).name == BUNDLED else BUNDLED
-    advice = f"{FEW_TOPICS} try another model (`--model {other}`), or one trained on more pairs (`mathamr train`)."
+    advice = f"Take another model (`--model {other}`), train one on more pairs (`mathamr train`), or take more topics."
     own.shared.graphs  # noqa: B018  # the first stage
     return Prepared(own, MathAMR.from_pretrained(model), note, f"Model {model}.", advice, choices)
 
@@ -155,9 +151,10 @@ def _trained(
     settings: dict[str, Any] = {"config": config.to_dict()}
     model = own.model({**settings, "fitted": True} if fitted else settings, train)
     number = own.shared.training_pairs
+    small = "" if choices.get("preset") in ("mini", "labels") else ", a preset for few pairs (`--preset mini`)"
     advice = (
-        f"{FEW_TOPICS} {number:,} pairs are too few for this configuration: use a trained model "
-        f"(`--model {BUNDLED}`), another preset (`--preset mini`), or train on more pairs (`mathamr train`)."
+        f"The model may have learned too little from {number:,} pairs: take a trained one (`--model {BUNDLED}`)"
+        f"{small}, train on more pairs (`mathamr train`), or take more topics (`--years`)."
     )
     who = f"One model, trained on {number:,} pairs with seed {config.training.seed}."
     return Prepared(own, model, note, who, advice, choices)

@@ -95,7 +95,7 @@ def run_arqmath(
         topics = shared.topics(years[0]).topics
         speed = time_queries(search.ways(shared.topic_formulas(years[0])), topics)
     return Report(
-        title=f"MathAMR+ on Task 1 of ARQMath {', '.join(years)}, {shared.collection.path.name}",
+        title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
         settings=made.settings(
             years=list(years), answers=len(shared.bm25), topics=sum(len(one.topics) for one in found.values())
         )

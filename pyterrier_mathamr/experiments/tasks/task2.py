@@ -82,7 +82,7 @@ def run_task2(
     compared = [(year, kind, one) for year, found in zip(when, measured, strict=True) for kind, one in found.by_kind]
     speed = pd.concat([found.speed for found in measured], ignore_index=True)
     return Report(
-        title=f"Task 2 of ARQMath, {', '.join(when)}, {shared.collection.path.name}",
+        title=f"Task 2 of ARQMath {', '.join(when)} on {shared.collection.path.name}",
         settings=made.settings(years=when, formulas=len(index))
         | {"ranked before de-duplication": FORMULA_DEPTH, "pairs of symbols": shared.tangent.pair_options().to_dict()},
         stages=tuple(shared.stages.records),
