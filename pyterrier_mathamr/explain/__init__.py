@@ -3,10 +3,9 @@
 ::
 
     graphs, vectors ──▶ alignment      MaxSim: the best match of each virtual node of the query
-                    ──▶ maxsim ──▶ maxsim_drawing   two texts (text_panels) and the weighted cosines (maxsim_table)
+                    ──▶ maxsim/        two texts side by side, and the weighted cosines
     table of an experiment ──▶ charts  differences by topic, speed against quality: figures of matplotlib
-    graph ──▶ graph_parts ──▶ graph_drawing   ┐ virtual nodes, sentences (paragraphs),      ┌ a Picture, painted with
-    formula ────────────────▶ formula_drawing ┘ formulas (formula_boxes, typesetting), key  └ _common/drawing
+    graphs, formulas ──▶ graphs/       virtual nodes, sentences (paragraphs), formulas (typesetting) and their trees
     posts ──▶ rendering                formulas as MathML inside their sentences
     any retriever or scorer ──▶ scores Explanation: a score as the sum of its parts, as text and as HTML
 """
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from .errors import ExplainError as ExplainError
     from .figures import Picture as Picture
     from .figures import save as save
-    from .formula_drawing import draw_formula as draw_formula
-    from .graph_drawing import draw_graph as draw_graph
-    from .maxsim import similarities as similarities
-    from .maxsim_drawing import draw_maxsim as draw_maxsim
+    from .graphs.formula_drawing import draw_formula as draw_formula
+    from .graphs.graph_drawing import draw_graph as draw_graph
+    from .maxsim.comparison import similarities as similarities
+    from .maxsim.drawing import draw_maxsim as draw_maxsim
     from .scores import Explanation as Explanation
     from .scores import Part as Part
     from .scores import Reading as Reading

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyterrier_mathamr.explain.alignment import Embeddings, virtual_nodes
+from pyterrier_mathamr.explain.errors import AlignmentError
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
-
-from .alignment import Embeddings, virtual_nodes
-from .errors import AlignmentError
 
 
 class Term(NamedTuple):

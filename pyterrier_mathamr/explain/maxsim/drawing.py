@@ -21,15 +21,15 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.drawing.palette import Palette, Theme, palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
+from pyterrier_mathamr.explain.alignment import Embeddings
+from pyterrier_mathamr.explain.paragraphs import Badge
+from pyterrier_mathamr.explain.scores.colors import HUES
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 
-from .alignment import Embeddings
-from .maxsim import Comparison, Term, compare, similarities
-from .maxsim_table import paint_table
-from .paragraphs import Badge
-from .scores.colors import HUES
-from .text_panels import measured_panel, paint_panel
+from .comparison import Comparison, Term, compare, similarities
+from .panels import measured_panel, paint_panel
+from .table import paint_table
 
 MARGIN, _BETWEEN = 14.0, 14.0
 _PANEL = 560.0

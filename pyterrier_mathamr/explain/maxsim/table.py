@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE, Paint, Palette, mixed, text_on
 from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
+from pyterrier_mathamr.explain.paragraphs import Paragraph, paint_paragraph, paragraph
 
-from .maxsim import Comparison, Term, rounded
-from .paragraphs import Paragraph, paint_paragraph, paragraph
+from .comparison import Comparison, Term, rounded
 
 if TYPE_CHECKING:
-    from .maxsim_drawing import Group
+    from .drawing import Group
 
 _CELL, _LABEL, _ROW = 54.0, 380.0, 22.0
 _DIGITS = 3
