@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import tempfile
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyterrier as pt
@@ -31,10 +33,15 @@ include_patterns = [
 exclude_patterns = [".venv", "build"]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
+nb_render_markdown_format = "gfm"
 nb_execution_mode = "off"  # the tests run the tutorial; the site shows its stored outputs
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "pyterrier-mathamr"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_copyright = False
+napoleon_use_ivar = True  # fields of a tuple would be documented twice
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries = False
@@ -75,9 +82,15 @@ class Schematic(Directive):
         return [block, drawing] if "show_code" in self.options else [drawing]
 
 
+def copy_pictures(app: Sphinx, failed: Exception | None) -> None:
+    """Copy the pictures of the README, whose two themes need HTML that Sphinx passes on unread."""
+    shutil.copytree(Path(app.confdir) / "images", Path(app.outdir) / "docs" / "images", dirs_exist_ok=True)
+
+
 def setup(app: Sphinx) -> None:
     """Register PyTerrier's directives; drawings ask no other site where PyTerrier's own classes are documented."""
     pt.documentation.url_for_class = lambda _: None
     app.add_directive("how-to", HowTo)
     app.add_directive("schematic", Schematic)
+    app.connect("build-finished", copy_pictures)
     os.environ.setdefault("MPLCONFIGDIR", tempfile.gettempdir())

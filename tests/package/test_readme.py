@@ -31,7 +31,7 @@ def test_python_examples_of_the_readme_run_in_order(tmp_path: Path, monkeypatch:
     pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
     monkeypatch.chdir(tmp_path)
     table = run(README)["table"]
-    assert table["name"].tolist() == ["BM25", "ColBERT-style", "BM25 >> scorer"]
+    assert table["name"].tolist() == ["BM25", "ColBERT-style", "BM25 % 100 >> scorer"]
 
 
 PAGES = [page for page in sorted((README.parent / "docs").glob("*.md")) if python_blocks(page)]
@@ -50,7 +50,8 @@ def test_python_examples_of_a_page_run_by_themselves(
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 150
-    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if not target.startswith("http")]
+    links = re.findall(r"\]\(([^)#]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    targets = [target for link in links for target in link if target and not target.startswith("http")]
     assert len(targets) > 15
     assert [target for target in targets if not (README.parent / target).exists()] == []
 
