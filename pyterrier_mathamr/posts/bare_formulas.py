@@ -40,6 +40,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_STRUCTURE = frozenset(
+    [r"\begin", r"\end", r"\left", r"\right", r"\ref", r"\eqref", r"\cite", r"\label", r"\tag", r"\hline", r"\item"]
+)
 _ARROWS = {"<=": r"\le ", ">=": r"\ge ", "!=": r"\ne ", "==": "=", "=>": r"\Rightarrow ", "->": r"\to ", "*": r"\cdot "}
 _OPERATORS = frozenset({"relation", "sum", "other", "script"})
 _TERMS = frozenset({"number", "function", "command", "letters", "symbol", "big", "close"})
@@ -58,6 +61,8 @@ class _Token:
 
 def _kind(match: re.Match[str]) -> str:
     kind = match.lastgroup or "any"
+    if kind == "command" and match[0] in _STRUCTURE:
+        return "word"
     if kind != "any":
         return kind
     character = match[0]
@@ -149,6 +154,8 @@ def _begins(tokens: list[_Token], at: int) -> bool:
         glued = before.kind in ("letters", "number", "address", "script", "other")
         if glued or (before.kind == "word" and (before.text.isalnum() or before.text in "@#&_\\")):
             return False
+    if before is not None and before.text in "'’" and at > 1 and tokens[at - 2].kind in ("letters", "word"):
+        return False  # the end of "it's"
     if token.text in ("-", "−") and at + 1 < len(tokens):
         token, at = tokens[at + 1], at + 1
         return token.kind in ("number", "symbol") or _is_term(tokens, at)
@@ -215,6 +222,7 @@ def _is_application(tokens: list[_Token], at: int) -> bool:
 def _latex(run: list[_Token]) -> str:
     """Write a run as LaTeX: what follows ``^`` or ``_`` becomes its argument, digits after a letter its index."""
     pieces: list[str] = []
+    grouping = any(token.kind == "command" for token in run)  # braces are those of LaTeX, else those of a set
     at = 0
     while at < len(run):
         token = run[at]
@@ -225,7 +233,7 @@ def _latex(run: list[_Token]) -> str:
         before = run[at - 1].kind if at else ""
         if token.kind == "function" and token.text not in ("lcm", "mod"):
             pieces.append(f"\\{token.text} ")
-        elif token.text in "{}" and before != "command":
+        elif token.text in "{}" and not grouping:
             pieces.append(f"\\{token.text}")
         elif token.kind == "number" and before == "letters" and len(run[at - 1].text) == 1:
             pieces.append(f"_{{{token.text}}}")

@@ -1,7 +1,8 @@
 r"""Mathematics typed in Unicode as the LaTeX that means the same: ``x²`` is ``x^{2}``, ``√(a+1)`` is ``\sqrt{a+1}``.
 
-Only what a converter of LaTeX reads otherwise is rewritten: superscripts, subscripts, fractions, roots and the middle
-dot. Operators, letters and relations (``∑ ≤ ℝ α ∈``) already give the tree of their command.
+Only what a converter of LaTeX reads otherwise is rewritten: superscripts, subscripts, fractions, roots, accents,
+degrees, the middle dot, and italic or wide forms of plain letters. Operators, letters and relations (``∑ ≤ ℝ α ∈``)
+already give the tree of their command.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ from collections.abc import Iterable
 from functools import cache
 
 _ROOTS = {"√": r"\sqrt", "∛": r"\sqrt[3]", "∜": r"\sqrt[4]"}
+_ACCENTS = {
+    "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0305": "overline", "\u0307": "dot", "\u0308": "ddot",
+    "\u030c": "check", "\u0306": "breve", "\u20d7": "vec",
+}  # fmt: skip
+_PLAIN = "\U0001d434-\U0001d467\u210eµ\uff08\uff09\uff0b-\uff0f\uff10-\uff1e\uff21-\uff3a\uff41-\uff5a"
 _SKIPPED = re.compile(r"\\(?:text\w*|mbox|operatorname\*?)\s*\{[^{}]*\}|\\.", re.DOTALL)
 _LONGEST_RADICAND = 400  # also the bound of the depth of roots in roots
 _MORE_ROOTS = re.compile(r"\s*(?:[√∛∜]\s*){0,20}")
-_RADICAND = re.compile(r"(?:\d+(?:[.,]\d+)?|\\[A-Za-z]+|[^\W_])")
+_RADICAND = re.compile(rf"(?:\d+(?:[.,]\d+)?|\\[A-Za-z]+|[^\W_²³¹⁰-₟][{''.join(_ACCENTS)}]?)")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -25,7 +31,8 @@ def _pattern() -> re.Pattern[str]:
     kinds = {kind: "".join(_characters(kind)) for kind in ("<super>", "<sub>", "<fraction>")}
     return re.compile(
         rf"(?P<skip>{_SKIPPED.pattern})|(?P<super>[{kinds['<super>']}]+)|(?P<sub>[{kinds['<sub>']}]+)"
-        rf"|(?P<fraction>[{kinds['<fraction>']}])|(?P<root>[{''.join(_ROOTS)}])|(?P<dot>·)",
+        rf"|(?P<fraction>[{kinds['<fraction>']}])|(?P<root>[{''.join(_ROOTS)}])|(?P<dot>·)|(?P<degree>°)"
+        rf"|(?P<accent>[A-Za-zͰ-Ͽ][{''.join(_ACCENTS)}]|[{''.join(_accented())}])|(?P<plain>[{_PLAIN}])",
         re.DOTALL,
     )
 
@@ -36,6 +43,14 @@ def _characters(kind: str) -> Iterable[str]:
         character = chr(code)
         if unicodedata.decomposition(character).startswith(kind) and character not in "™℠ªº⅟":
             yield character
+
+
+def _accented() -> Iterable[str]:
+    """The characters that are a letter with one of the accents of mathematics."""
+    for code in range(0xC0, 0x1F00):
+        parts = unicodedata.normalize("NFD", chr(code))
+        if len(parts) == 2 and parts[0].isalpha() and parts[1] in _ACCENTS:
+            yield chr(code)
 
 
 def latex_of_unicode(source: str) -> str:
@@ -67,7 +82,14 @@ def latex_of_unicode(source: str) -> str:
 def _rewritten(match: re.Match[str]) -> str:
     if match.lastgroup == "dot":
         return r"\cdot "
+    if match.lastgroup == "degree":
+        return r"^{\circ}"
+    if match.lastgroup == "accent":
+        parts = unicodedata.normalize("NFD", match[0])
+        return rf"\{_ACCENTS[parts[1]]}{{{parts[0]}}}"
     plain = unicodedata.normalize("NFKC", match[0]).replace("−", "-")
+    if match.lastgroup == "plain":
+        return plain
     if match.lastgroup == "fraction":
         above, _, below = plain.partition("⁄")
         return rf"\frac{{{above}}}{{{below}}}"

@@ -30,6 +30,7 @@ def found(text: str) -> list[str]:
         ("The set {x : x > 2}", [r"\{x : x > 2\}"]),
         ("limit as n→∞ of (1+1/n)^n", ["n→∞", "(1+1/n)^{n}"]),
         ("α is a root", ["α"]),
+        (r"so \frac{1}{2} \le x", [r"\frac{1}{2}", r"\le x"]),
     ],
 )
 def test_what_is_seen_in_mathematics_alone_is_a_formula(text: str, formulas: list[str]) -> None:
@@ -41,6 +42,8 @@ def test_what_is_seen_in_mathematics_alone_is_a_formula(text: str, formulas: lis
     [
         "I have a question about C++ and w/o 1/2 and/or foo_bar",
         "email me@x.com or http://a.b/c=d^2",
+        "so it's ∈ and doesn’t ≤ E",
+        r"see \eqref{1} and \begin{array}{c} \hline \end{array}",
         "in step 3 - 4 we", "on 2020-01-02 at 10:30", "a", "A is 3 x 4 matrix", "<3 you", "2 + 2 = 4", "it is -5", "≤",
     ],
 )  # fmt: skip

@@ -99,6 +99,24 @@ def test_a_macro_that_holds_itself_and_groups_without_end_do_not_go_on_for_ever(
     assert text_from_latex("$x$ " + "{" * 5_000)[1].startswith("$x$")
 
 
+@given(st.text(alphabet="ab12 *_[](){}<>&|#-+=^\\\\!'\"", min_size=1, max_size=40))
+def test_a_formula_goes_through_markdown_unchanged(body: str) -> None:
+    latex = f"x{body.rstrip(chr(92))}y"
+    if latex.count("{") != latex.count("}") or is_escape_of_delimiter(latex):
+        return
+    assert latex_of(post_from_markdown(f"A *b* ${latex}$ c_d_.")) == [latex]
+
+
+def is_escape_of_delimiter(latex: str) -> bool:
+    return any(mark in latex for mark in ("\\(", "\\[", "\\)", "\\]")) or "}" in latex.partition("{")[0]
+
+
+def test_images_give_their_alternative_text_and_raw_html_is_read() -> None:
+    post = post_from_markdown("![a $x$ b](p.png) <span>c $y$</span>\n\n<div>\n$z$\n</div>\n\n> quoted $w$")
+    assert latex_of(post)[-3:] == ["y", "z", "w"]
+    assert "p.png" not in post.text
+
+
 @given(st.text(alphabet="ab $`*_#[](){}\\-\n~>|<", max_size=80))
 def test_any_text_is_read(text: str) -> None:
     for post in (post_from_markdown(text), post_from_latex(text)):

@@ -14,6 +14,9 @@ from pyterrier_mathamr.posts import latex_of_unicode
         ("x²", "x^2"), ("x₁₀", "x_{10}"), ("x⁻¹", "x^{-1}"), ("√2", r"\sqrt 2"), ("√(x+1)", r"\sqrt{x+1}"),
         ("∛x", r"\sqrt[3]{x}"), ("½", r"\frac12"), ("a·b", r"a\cdot b"), ("√√2", r"\sqrt{\sqrt{2}}"),
         ("∑_{n} 1/n²", r"\sum_{n} 1/n^2"), ("x≤y", r"x\leq y"), ("x∈ℝ", r"x\in\mathbb{R}"), ("α+β", r"\alpha+\beta"),
+        ("x̄+x̂²", r"\bar{x}+\hat{x}^2"), ("ẋ", r"\dot{x}"), ("v⃗", r"\vec{v}"), ("90°", r"90^\circ"), ("µ", r"\mu"),
+        ("𝑥+𝑦", "x+y"), ("Ａ＋１", "A+1"), ("𝐱", r"\mathbf{x}"), ("∫₀^∞ x", r"\int_{0}^{\infty} x"),
+        ("√x̄", r"\sqrt{\bar x}"),
         ("∫_0^1 x", r"\int_0^1 x"), ("f: A→B", r"f: A\to B"), ("a≠b", r"a\neq b"), ("x∈∅", r"x\in\emptyset"),
     ],
 )  # fmt: skip
