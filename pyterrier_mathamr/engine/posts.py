@@ -55,6 +55,7 @@ class PostStore(StoredArtifact):
     """
 
     KIND: ClassVar[Kind] = POSTS
+    HOLDS = "post"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = POSTS.type, POSTS.format
 
     def write(self, documents: Iterable[Document], mode: Mode, options: Mapping[str, Any] | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import ClassVar
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, ByPath
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
@@ -39,7 +40,7 @@ from .snippets import Matcher, best_snippet, marked_text
 _FORMULA_DEPTH = 1000  # formulas that each of two systems proposes
 
 
-class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
+class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     r"""Posts that are searched by words and formulas.
 
     ::
@@ -123,6 +124,16 @@ class SearchEngine(ByPath, pt.Artifact):  # type: ignore[misc]
     def built(self) -> bool:
         """Tell whether there is a finished engine at the path."""
         return self._generations.built()
+
+    def counts(self) -> list[str]:
+        """List the number of posts and formulas, and the bytes of all indexes; ``print`` shows them."""
+        formulas = self._indexes.formulas
+        parts = [part for artifact in self.artifacts() for part in artifact.snapshot().parts]
+        return [
+            counted(len(self), "post"),
+            counted(len(formulas) if formulas.built() else 0, "formula"),
+            size_of(sum(part.meta.size for part in parts)),
+        ]
 
     def __len__(self) -> int:
         return len(self._indexes.posts)

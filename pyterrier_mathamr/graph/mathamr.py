@@ -24,11 +24,13 @@ from .structure import layout_of, placeholder_number
 
 _ID, _MAP, _TEXT, _SENTENCES, _LATEX = _OWN = ("id", "formula_map", "post_text", "sentence_texts", "formula_latex")
 
+_INDENT, _LARGE = 3, 2_000  # nodes; indented text grows quadratically with the depth
+
 EMPTY_AMR = AmrGraph(labels=("amr-empty",), variables=("a",), edges=())
 """The AMR of a post without text, or without a parse."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MathAMRGraph:
     """A post as one rooted graph (MathAMR+, section 3.1).
 
@@ -79,6 +81,17 @@ class MathAMRGraph:
         texts = ((_TEXT, self.text), (_SENTENCES, self.sentence_texts), (_LATEX, self.latex))
         head += [(key, _json(value)) for key, value in texts if value]
         return encode_penman(self.amr.with_metadata((*head, *_others(self.amr))), indent)
+
+    def __repr__(self) -> str:
+        """Write the graph in Penman notation with its id, without its texts; indented unless it is large."""
+        named = self.amr.with_metadata(((_ID, _plain_or_json(self.id)),) if self.id else ())
+        return encode_penman(named, _INDENT if len(self.amr.labels) <= _LARGE else None)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw the graph in a notebook; a large one is shown as text."""
+        from pyterrier_mathamr.explain import draw_graph
+
+        return draw_graph(self).svg if len(self.amr.labels) <= _LARGE else None
 
     def check(self) -> None:
         """Refuse a graph that :meth:`to_penman` could not write, without writing it.

@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
+from pyterrier_mathamr._common.counts import counted
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
@@ -47,6 +48,13 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         """Return the index as it is now; see :meth:`StoredArtifact.snapshot`."""
         found: Snapshot = super().snapshot()  # type: ignore[assignment]
         return found
+
+    def more_counts(self) -> list[str]:
+        """List the number of vectors, deleted ones included, with their width, and the model."""
+        snapshot = self.snapshot()
+        vectors = counted(sum(len(part["rows"]) for part in snapshot.parts), "vector")
+        made_by = [f"by {snapshot.meta.model}"] if snapshot.meta.model else []
+        return [f"{vectors} of {counted(snapshot.meta.dimensions, 'dimension')}", *made_by]
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self, dtype: DType | None = None) -> Self:
@@ -94,6 +102,7 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
     """
 
     KIND = DOCUMENTS
+    HOLDS = "document"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     indexer = method(DocumentIndexer)
@@ -124,6 +133,7 @@ class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
     """
 
     KIND = FORMULAS
+    HOLDS = "formula"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     indexer = method(FormulaIndexer)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
+from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.processes import runs_within
 
@@ -27,7 +28,7 @@ from .snapshot import Snapshot, signature
 from .unfinished import drop_job, job_folder, read_job
 
 
-class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
+class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     """An artifact in a folder.
 
     Args:
@@ -36,6 +37,8 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
 
     ARTIFACT_PACKAGE_HINT = PACKAGE
     KIND: ClassVar[Kind]
+    HOLDS: ClassVar[str] = "row"
+    """What a row is."""
     path: Path
 
     def __init__(self, path: str | Path) -> None:
@@ -50,6 +53,19 @@ class StoredArtifact(ByPath, pt.Artifact):  # type: ignore[misc]
 
     def __len__(self) -> int:
         return len(self.snapshot())
+
+    def counts(self) -> list[str]:
+        """List the number of rows, what else there is, and its bytes; ``print`` shows them.
+
+        Raises:
+            StoreError: see :meth:`snapshot`.
+        """
+        size = sum(part.meta.size for part in self.snapshot().parts)
+        return [counted(len(self), self.HOLDS), *self.more_counts(), size_of(size)]
+
+    def more_counts(self) -> list[str]:
+        """List what there is beside rows."""
+        return []
 
     def __contains__(self, id: object) -> bool:
         return isinstance(id, str) and bool(self.snapshot().look_up([id])[0] >= 0)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr.amr import AmrError, AmrGraph, PenmanError, decode_penman
-from pyterrier_mathamr.graph import MathAMRGraph, NodeKind, layout_of
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph, NodeKind, layout_of
 from pyterrier_mathamr.graph.errors import GraphError, GraphMetadataError, MissingPlaceholderError
+from pyterrier_mathamr.posts import post_from_text
 
 
 @pytest.mark.parametrize("indent", [None, -1, 3])
@@ -171,3 +172,14 @@ def test_the_check_accepts_written_graphs_and_refuses_what_penman_has_no_form_fo
     for change in ({"variables": ("a b", *whole().amr.variables[1:])}, {"metadata": (("a b", "x"),)}):
         with pytest.raises(AmrError):
             replace(whole(), amr=replace(whole().amr, **change)).check()
+
+
+def test_a_graph_prints_penman_that_reads_back_and_draws_itself_in_a_notebook():
+    [graph] = GraphBuilder().build({"a 1": post_from_text("We have $x^2=1$.")})
+    assert str(graph) == repr(graph)
+    assert str(graph).startswith("# ::id a 1\n(")
+    assert "\n" in str(graph).partition("(")[2]
+    assert MathAMRGraph.from_penman(str(graph)).amr == graph.amr
+    assert graph._repr_svg_().startswith("<svg")
+    long = MathAMRGraph(replace(graph.amr, labels=("a",), variables=("a",), edges=()))
+    assert str(long) == "(a / a)"

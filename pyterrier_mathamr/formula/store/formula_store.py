@@ -41,6 +41,7 @@ class FormulaStore(StoredArtifact):
     """
 
     KIND = KIND
+    HOLDS = "formula"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
     @classmethod

@@ -45,6 +45,7 @@ class GraphStore(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     ARTIFACT_TYPE = "graph_store"
     ARTIFACT_FORMAT = "mathamr"
     KIND = GRAPHS
+    HOLDS = "graph"
 
     schematic = {"label": "GraphStore", "help_url": HELP_URL}  # noqa: RUF012
 

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from pyterrier_mathamr._common.counts import Counted, counted
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, at_least
 from pyterrier_mathamr._common.signatures import method
@@ -34,7 +35,7 @@ from .transformers import (
 from .upload import upload
 
 
-class QdrantBase(VectorIndex):
+class QdrantBase(Counted, VectorIndex):
     """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet.
 
     Args:
@@ -90,6 +91,12 @@ class QdrantBase(VectorIndex):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r}, {self.name!r})"
+
+    def counts(self) -> list[str]:
+        """List the number of points and their width; it asks the server."""
+        snapshot = self.snapshot()
+        what = "document" if self.LAYOUT == "documents" else "formula"
+        return [counted(len(snapshot), what), counted(snapshot.meta.dimensions, "dimension")]
 
     def built(self) -> bool:
         """Return whether the collection exists and is complete, unlike one of an unfinished upload.

@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from pyterrier_mathamr._common.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.store import Rows, Snapshot
 from pyterrier_mathamr.systems.sparse.index import SparseIndex, read_options
@@ -41,6 +42,7 @@ class TangentIndex(SparseIndex):
     """
 
     KIND, KEEPS_FIRST = TANGENT, True
+    HOLDS = "formula"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = TANGENT.type, TANGENT.format
 
     schematic: ClassVar[dict[str, str]] = {
@@ -55,6 +57,10 @@ class TangentIndex(SparseIndex):
 
     indexer = method(TangentIndexer)
     retriever = method(TangentRetriever)
+
+    def more_counts(self) -> list[str]:
+        """List the number of distinct expressions, those of each part."""
+        return [counted(sum(len(part["keys"]) for part in self.snapshot().parts), "expression")]
 
     def content(self) -> TangentContent:
         """Return the symbol pairs and the formulas (raises as :meth:`snapshot`)."""
