@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from .files.qrels import read_qrels as read_qrels
     from .files.rules import RULES as RULES
     from .files.rules import BadRowWarning as BadRowWarning
+    from .files.rules import strictly as strictly
     from .files.runs import read_run as read_run
     from .files.runs import write_run as write_run
     from .files.topics import Topic as Topic
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from .measures import TASK2_MEASURES as TASK2_MEASURES
     from .measures import TASK3_MEASURES as TASK3_MEASURES
     from .measures import Task3Scores as Task3Scores
+    from .measures import parse_measure as parse_measure
     from .measures import task3_scores as task3_scores
     from .release.checks import Finding as Finding
     from .release.checks import verify as verify

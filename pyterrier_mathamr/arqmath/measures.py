@@ -11,11 +11,13 @@ trec_eval. (Judged@10 has an order of its own.)
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import ir_measures
 import pandas as pd
 from ir_measures import AP, Bpref, Judged, P, define, nDCG
 
@@ -23,6 +25,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import ARQMathError
 
+_ONE_JUDGEMENT = [ir_measures.Qrel("1", "d", 1)]  # to ask whether a measure can be computed
 _ORDER = ("nDCG", "AP", "P", "Bpref", "Judged")
 
 
@@ -52,6 +55,38 @@ SHORT_NAMES: Mapping[str, str] = MappingProxyType(
     dict(zip(map(str, TASK1_MEASURES), ("nDCG'", "MAP'", "P'@10", "Bpref"), strict=True))
 )
 """The names in papers by the names of ``ir_measures``."""
+
+_PRIME = re.compile(r"(\w+)'(@\d+)?")
+_OTHER_NAMES = {"MAP": "AP", "MRR": "RR"}
+
+
+def parse_measure(name: str) -> Any:
+    """Return the measure of a name.
+
+    Args:
+        name: as papers have it (``nDCG'``, ``MAP'``, ``P'@10``, ``Bpref``; any other with a prime is that of
+            ``ir_measures`` over judged documents, of which those of grade 2 and 3 are relevant: ``P'@5``, ``RR'``), or
+            as ``ir_measures`` has it (``nDCG@10``, ``AP(rel=2)``).
+
+    Raises:
+        ARQMathError: there is no such measure.
+    """
+    known = dict(zip(SHORT_NAMES.values(), TASK1_MEASURES, strict=True))
+    if name in known:
+        return known[name]
+    text = name
+    if match := _PRIME.fullmatch(name):
+        plain = _OTHER_NAMES.get(match[1], match[1])
+        options = "judged_only=True" if plain == "nDCG" else "rel=2,judged_only=True"
+        text = f"{plain}({options}){match[2] or ''}"
+    try:
+        measure = ir_measures.parse_measure(text)
+        ir_measures.evaluator([measure], _ONE_JUDGEMENT)
+    except (NameError, ValueError, KeyError, TypeError, AttributeError) as error:
+        examples = ", ".join([*known, "P'@5", "nDCG@10", "AP(rel=2)"])
+        raise ARQMathError(f"there is no measure {name!r}; give one such as {examples}") from error
+    return measure
+
 
 JUDGED: Any = _ordered(Judged @ 10)
 """The judged fraction of the first ten: how much the prime measures removed. As it is no measure of quality, whose

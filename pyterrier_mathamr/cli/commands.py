@@ -14,7 +14,8 @@ from pyterrier_mathamr._version import __version__
 
 from .arqmath import arqmath
 from .draw import draw
-from .engine import build, mcp, search, serve
+from .engine import build, mcp, serve
+from .evaluate import evaluate
 from .group import MathAMRGroup
 from .options import (
     FILE,
@@ -29,25 +30,31 @@ from .options import (
     values_of,
     with_parser,
 )
+from .search import search
 from .verify import verify
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.worker.doctor import ParserName
 
+_COMMANDS = (arqmath, build, draw, evaluate, mcp, search, serve, verify)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@click.group(cls=MathAMRGroup, commands=(arqmath, build, draw, mcp, search, serve, verify), context_settings=_SETTINGS)
+@click.group(cls=MathAMRGroup, commands=_COMMANDS, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="mathamr")
 def main() -> None:
     """Math-aware retrieval with MathAMR+.
 
-    Begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` runs everything from
-    posts to tables; `graphs`, `train` and `index` are its steps. Long commands resume where they were stopped.
+    Your own posts: `mathamr build POSTS -o my.engine`, then `mathamr search my.engine 'your question'`, or `mathamr
+    serve my.engine` for a page.
+
+    Experiments: begin with `mathamr demo`. With a local ARQMath folder, `mathamr experiment FOLDER --year 2022` runs
+    everything from posts to tables; `graphs`, `train` and `index` are its steps. Long commands resume where they were
+    stopped.
     """
 
 
-@main.command()
+@main.command(short_help="Try everything on the bundled sample.")
 @quiet_option
 def demo(quiet: bool) -> None:
     """Build, index and search the bundled sample, and compare MathAMR+ with BM25.
@@ -102,7 +109,7 @@ def graphs(
         click.echo(f"The embedded parser parsed {embedded:,} of the texts instead; see '# ::parser' of their graphs.")
 
 
-@main.command()
+@main.command(short_help="Store graphs in Penman notation that others made.")
 @click.argument("file", type=FILE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the graph store.")
 @click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
@@ -125,7 +132,7 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
         click.echo(f"{file}, {refusal}")
 
 
-@main.command()
+@main.command(short_help="Report what an AMR parser lacks, and how to install it.")
 @click.option("--parser", type=click.Choice(["dependency", "transition", "amrlib"]), help="By default all of them.")
 @click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
 @click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
@@ -149,7 +156,7 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
             raise click.ClickException(f"parser {one} cannot work yet")
 
 
-@main.command()
+@main.command(short_help="Train a model on pairs of questions and answers.")
 @click.argument("graph_store", type=FOLDER)
 @click.argument("sources", nargs=-1, required=True, type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
@@ -175,7 +182,7 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     click.echo(f"{output}: model {model.identity[:12]}")
 
 
-@main.command()
+@main.command(short_help="Encode graphs with a model, and index their vectors.")
 @click.argument("graph_store", type=FOLDER)
 @click.argument("model")
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new index.")
@@ -190,7 +197,7 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
     click.echo(f"{output}: {counted(len(built), 'document')}")
 
 
-@main.command()
+@main.command(short_help="Run a whole experiment, or a study.")
 @click.argument("what", required=False, metavar="FOLDER|STUDY")
 @click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or several: 2020,2022.")
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")

@@ -28,7 +28,7 @@ _theme = click.option("--theme", type=click.Choice(["light", "dark"]), default="
 _FORMS = ".svg, or with the extra plots .png or .pdf"
 
 
-@click.group()
+@click.group(short_help="Draw a graph or formula, scores, or results.")
 def draw() -> None:
     """Draw a graph or a formula, the scores between two posts, or the results of an experiment."""
 

@@ -1,28 +1,19 @@
-"""Commands over a person's own posts: build a search engine, ask it, serve its page."""
+"""Commands over a person's own posts: build a search engine, serve its page."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import shutil
-import textwrap
 import webbrowser
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from .options import FOLDER, NEW, SOURCE, counted, quiet_option
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from pyterrier_mathamr.engine import SearchEngine
-
-_SYSTEMS = ("blend", "bm25", "mathamr")
+from .options import FOLDER, NEW, SOURCE, SYSTEMS, counted, quiet_option
 
 
-@click.command()
+@click.command(short_help="Build a search engine from your posts.")
 @click.argument("posts", type=SOURCE)
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the engine.")
 @click.option("--model", help="Name or folder of a model; by default the best one that is installed.")
@@ -46,20 +37,23 @@ def build(
     """Build a search engine from POSTS.
 
     POSTS is a folder of Markdown, HTML, LaTeX and text files, or a .jsonl file (also .gz) with an id (docno or id), a
-    text (html, body, text, contents, markdown or latex) and perhaps a title in each line. The same command continues a
-    build that was stopped.
+    text (html, body, text, contents, markdown or latex) and perhaps a title in each line; or a local ARQMath folder.
+    The same command continues a build that was stopped.
     """
     from pyterrier_mathamr.engine import SearchEngine
+    from pyterrier_mathamr.experiments import is_release
 
+    release = is_release(posts)
+    source = _release(posts) if release else posts
     if add:
         engine = SearchEngine(output)
-        engine.add(posts, workers=workers, verbose=not quiet)
+        engine.add(source, workers=workers, verbose=not quiet)
     else:
         engine = SearchEngine.build(
-            posts,
+            source,
             output,
             model=model,
-            bare_formulas=not delimited_only,
+            bare_formulas=not (delimited_only or release),
             overwrite=overwrite,
             fresh=fresh,
             workers=workers,
@@ -68,36 +62,11 @@ def build(
     click.echo(f"{output}: {counted(len(engine), 'post')}. Search them: mathamr search {output} 'your question'")
 
 
-@click.command()
-@click.argument("engine", type=FOLDER)
-@click.argument("query")
-@click.option("-k", type=click.IntRange(1), default=10, show_default=True, help="Results.")
-@click.option("--formula", is_flag=True, help="QUERY is one formula; find formulas like it.")
-@click.option("--explain", is_flag=True, help="Say what contributes to the score of the first result.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
-def search(engine: Path, query: str, k: int, formula: bool, explain: bool, as_json: bool) -> None:
-    r"""Search ENGINE with QUERY: words, and formulas between dollars.
-
-    mathamr search my.engine 'why does $\sum 1/n$ diverge?'
-    """
-    from pyterrier_mathamr.engine import SearchEngine
-
-    opened = SearchEngine(engine)
-    found = opened.search_formula(query, k=k) if formula else opened.search(query, k=k)
-    if as_json:
-        for row in found.to_dict("records"):
-            click.echo(json.dumps(row, ensure_ascii=False))
-        return
-    click.echo(_table(found, formula) or "Nothing was found.")
-    if explain and not formula and len(found):
-        click.echo(_explanation(opened, query, found["docno"].iloc[0]))
-
-
-@click.command()
+@click.command(short_help="Serve a page that searches an engine and shows why.")
 @click.argument("engine", type=FOLDER)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for every one.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--system", "systems", multiple=True, type=click.Choice(_SYSTEMS), help="Twice: two side by side.")
+@click.option("--system", "systems", multiple=True, type=click.Choice(SYSTEMS), help="Twice: two side by side.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_page: bool) -> None:
     """Serve a page that searches ENGINE and shows why, to this machine alone unless --host says otherwise."""
@@ -116,7 +85,7 @@ def serve(engine: Path, host: str, port: int, systems: tuple[str, ...], open_pag
         serve_page(engine, systems or ("blend",), host=host, port=port, started=opened)
 
 
-@click.command()
+@click.command(short_help="Serve an engine to assistants and provers, as tools.")
 @click.argument("engine", type=FOLDER)
 def mcp(engine: Path) -> None:
     """Serve ENGINE to an assistant or prover, as tools over stdin and stdout (Model Context Protocol)."""
@@ -125,24 +94,11 @@ def mcp(engine: Path) -> None:
     serve_tools(engine)
 
 
-def _table(found: pd.DataFrame, formula: bool) -> str:
-    """Write results for a terminal: rank, score, docno and title, and below them the snippet."""
-    width = min(shutil.get_terminal_size((100, 20)).columns, 110)
-    lines = []
-    for rank, row in enumerate(found.to_dict("records"), start=1):
-        head = row["post_id"] if formula else f"{row['docno']}  {row['title']}"
-        lines.append(f"{rank:>3}  {row['score']:6.2f}  {head}".rstrip())
-        text = row["latex"] if formula else row["snippet"]
-        lines += textwrap.wrap(" ".join(text.split()), width, initial_indent=" " * 13, subsequent_indent=" " * 13)
-    return "\n".join(lines)
+def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
+    """Return the posts of an ARQMath folder, with their number."""
+    import pyterrier as pt
 
+    from pyterrier_mathamr.experiments import count_documents, read_documents
 
-def _explanation(engine: SearchEngine, query: str, docno: str) -> str:
-    """Write the parts of a score for a terminal."""
-    found = engine.explain(query, docno)
-    lines = [f"\nWhy {docno} has {found.score:.2f}:"]
-    for part in found.parts.head(12).to_dict("records"):
-        texts = [" ".join(part[side].split()) for side in ("query", "document")]
-        shown = texts[:1] if part["part"] == "word" else texts
-        lines.append(f"  {part['contribution']:6.2f}  {part['part']:<9} {'  ~  '.join(text[:60] for text in shown)}")
-    return "\n".join(lines)
+    posts: Iterable[Mapping[str, Any]] = pt.utils.GeneratorLen(read_documents(folder), count_documents(folder))
+    return posts

@@ -20,6 +20,9 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SOURCE = click.Path(exists=True, path_type=Path)
 NEW = click.Path(path_type=Path)
 
+SYSTEMS = ("blend", "bm25", "mathamr")
+"""What an engine ranks by: words and graphs, words alone, graphs alone."""
+
 _PYTHON = {"None": None, "True": True, "False": False}
 """Python's spellings of JSON's ``null``, ``true`` and ``false``, as in messages and documentation."""
 

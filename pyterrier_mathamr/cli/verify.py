@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.store import Kind
 
 
-@click.command()
+@click.command(short_help="Compare the checksums of artifacts, models and caches.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
 def verify(paths: tuple[Path, ...]) -> None:
     """Read every byte of artifacts, models and caches, and compare their checksums.

@@ -153,7 +153,15 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
             formulas that the query has, too, are set between ``**``.
         """
         COUNT.check("k", k)
-        found = self.retriever(num_results=k)(self.frame(query))
+        return self.shown(query, self.retriever(num_results=k)(self.frame(query)))
+
+    def shown(self, query: str, found: pd.DataFrame) -> pd.DataFrame:
+        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`.
+
+        Args:
+            query: what was searched for.
+            found: ``docno`` and ``score``.
+        """
         docnos = found["docno"].tolist()
         matcher = self.matcher(query)
         titles, snippets = [], []

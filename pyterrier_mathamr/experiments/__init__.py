@@ -18,7 +18,18 @@ from __future__ import annotations
 
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .jobs import build_graphs, index_graph_store
-from .measuring import KNOWN_ITEM_MEASURES, evaluate_known_item, measure, measure_by_topic, run_systems
+from .measuring import (
+    DEFAULT_MEASURES,
+    KNOWN_ITEM_MEASURES,
+    Evaluation,
+    evaluate_known_item,
+    evaluate_runs,
+    measure,
+    measure_by_topic,
+    read_judgements,
+    read_rankings,
+    run_systems,
+)
 from .negatives import MINERS, Miner, mine_negatives
 from .published import published
 from .report import Report, environment, markdown_table
@@ -27,6 +38,8 @@ from .sources import (
     LINKED_QUESTIONS,
     LinkedQuestions,
     TrainingPairs,
+    count_documents,
+    is_release,
     known_answers,
     linked_pairs,
     read_documents,
@@ -38,6 +51,7 @@ from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
 from .training import FurtherTraining, train_from_sources
 
 __all__ = [
+    "DEFAULT_MEASURES",
     "KNOWN_ITEM_MEASURES",
     "LINKED_QUESTIONS",
     "MINERS",
@@ -45,6 +59,7 @@ __all__ = [
     "STUDIES",
     "TRAINING_PRESETS",
     "ConditionsFailedError",
+    "Evaluation",
     "ExperimentError",
     "FurtherTraining",
     "LinkedQuestions",
@@ -58,9 +73,12 @@ __all__ = [
     "Study",
     "TrainingPairs",
     "build_graphs",
+    "count_documents",
     "environment",
     "evaluate_known_item",
+    "evaluate_runs",
     "index_graph_store",
+    "is_release",
     "known_answers",
     "linked_pairs",
     "markdown_table",
@@ -69,6 +87,8 @@ __all__ = [
     "mine_negatives",
     "published",
     "read_documents",
+    "read_judgements",
+    "read_rankings",
     "read_training_pairs",
     "run_arqmath",
     "run_demo",

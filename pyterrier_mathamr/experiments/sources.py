@@ -92,6 +92,11 @@ def count_documents(source: str | Path) -> int | None:
     return len({name for pair in pairs for name in (pair["qid"], pair["aid"])})
 
 
+def is_release(path: str | Path) -> bool:
+    """Tell whether a path is a folder with a part of the ARQMath release, by the names of its files."""
+    return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
+
+
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
     """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object.
 
@@ -99,7 +104,7 @@ def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
         SourceError: there is none.
     """
     if path.is_dir():
-        return "release" if any(item.files for item in inventory(path)) else "posts"
+        return "release" if is_release(path) else "posts"
     if not path.is_file():
         raise SourceError(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz", ".ndjson", ".json", ".json.gz")):

@@ -73,3 +73,88 @@ def test_verify_reads_every_part_of_an_engine(engine, tmp_path) -> None:
     result = run("verify", copy)
     assert result.exit_code == 1
     assert "vectors" in result.output
+
+
+def test_topics_of_a_file_become_a_run_that_evaluate_reads(engine, tmp_path) -> None:
+    topics, run_file, qrels = tmp_path / "topics.tsv", tmp_path / "run.txt", tmp_path / "qrels.txt"
+    topics.write_text("t1\twhy is $\\sqrt{2}$ irrational?\nt2\tBasel problem\nt3\tof\n")
+    result = run("search", engine, "--topics", topics, "-o", run_file, "--system", "bm25", "-k", "1", "-q")
+    assert result.exit_code == 0, result.output
+    assert f"{run_file}: 2 results for 2 topics" in result.output
+    assert "Nothing was found for 1 topic: t3" in result.output
+    rows = [line.split() for line in run_file.read_text().splitlines()]
+    assert [(row[0], row[1], row[2], row[3], row[5]) for row in rows] == [
+        ("t1", "Q0", "root", "1", "mathamr-bm25"),
+        ("t2", "Q0", "basel", "1", "mathamr-bm25"),
+    ]
+    both = run("search", engine, "--topics", topics, "-o", tmp_path / "blend.txt", "-k", "1", "-q")
+    assert "3 results for 3 topics" in both.output
+    qrels.write_text("t1 0 root 3\nt2 0 basel 2\n")
+    measured = run("evaluate", run_file, qrels, "-m", "MAP'", "--json")
+    assert json.loads(measured.stdout)["measures"] == {"MAP'": 1.0}
+
+
+def test_a_run_is_not_replaced_by_mistake_and_nothing_is_searched_in_vain(engine, tmp_path) -> None:
+    topics, run_file = tmp_path / "topics.tsv", tmp_path / "run.txt"
+    topics.write_text("t1\tBasel\n")
+    run_file.write_text("precious")
+    refused = run("search", engine, "--topics", topics, "-o", run_file, "-q")
+    assert refused.exit_code == 1
+    assert "--overwrite" in refused.output
+    assert run_file.read_text() == "precious"
+    assert run("search", engine, "--topics", topics, "-o", run_file, "-q", "--overwrite").exit_code == 0
+    assert run_file.read_text().startswith("t1\tQ0\tbasel\t1\t")
+    nowhere = run("search", engine, "--topics", topics, "-o", tmp_path / "no" / "run.txt", "-q")
+    assert (nowhere.exit_code, "is no folder" in nowhere.output) == (1, True)
+    topics.write_text("t1 Basel\n")
+    unread = run("search", engine, "--topics", topics, "-o", tmp_path / "new.txt", "-q")
+    assert (unread.exit_code, "topics.tsv:1: no tab" in unread.output) == (1, True)
+    assert not (tmp_path / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("",),
+        ("words", "--topics", __file__, "-o", "run"),
+        ("--topics", __file__),
+        ("--topics", __file__, "-o", "run", "--json"),
+        ("words", "-o", "run"),
+        ("words", "--formula", "--explain"),
+        ("words", "--system", "bm25", "--explain"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(engine, arguments) -> None:
+    result = run("search", engine, *arguments)
+    assert result.exit_code == 2
+    assert "Error: " in result.output
+
+
+def test_an_explanation_fits_the_terminal_and_adds_up(engine, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    question = r"why is $\sqrt{2}$ irrational, as p² = 2q² has no solution in whole numbers at all?"
+    lines = run("search", engine, question, "-k", "1", "--explain").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    start = next(i for i, line in enumerate(lines) if line.startswith("Why root has "))
+    score = float(lines[start].split()[-1].rstrip(":"))
+    assert sum(float(line.split()[0]) for line in lines[start + 1 :]) == pytest.approx(score, abs=0.1)
+    *_, last = run("search", engine, question, "-k", "1", "--explain", "--json").stdout.splitlines()
+    explained = json.loads(last)
+    assert explained["explains"] == "root"
+    assert sum(part["contribution"] for part in explained["parts"]) == pytest.approx(explained["score"])
+
+
+def test_an_arqmath_folder_becomes_an_engine(tmp_path) -> None:
+    release = tmp_path / "ARQMath"
+    release.mkdir()
+    (release / "README.md").write_text("about the release")
+    (release / "Posts.V1.3.xml").write_text(
+        '<posts>\n<row Id="1" PostTypeId="1" Title="A sum" Body="Is x^2=1?"/>\n'
+        '<row Id="2" PostTypeId="2" ParentId="1" Body="&lt;p&gt;Yes.&lt;/p&gt;"/>\n</posts>'
+    )
+    result = run("build", release, "-o", tmp_path / "e", *MODEL)
+    assert result.exit_code == 0, result.output
+    assert "2 posts" in result.output
+    found = json.loads(run("search", tmp_path / "e", "sum", "--json", "-k", "1").stdout)
+    assert (found["docno"], found["title"], found["snippet"]) == ("1", "A sum", "Is x^2=1?")

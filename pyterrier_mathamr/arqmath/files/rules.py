@@ -7,10 +7,15 @@ file is read. Each rule has a code, which is also the name of its test fixture.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.arqmath.errors import FileFormatError
+
+T = TypeVar("T")
 
 RULES = {
     "P101": "the row is not well-formed XML; it is skipped",
@@ -50,6 +55,32 @@ class BadRowWarning(MathAMRWarning):
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.what}: {RULES[self.code]} [{self.code}]"
+
+
+_HARMLESS = {"Q303", "Q304"}  # what the organisers' own files have
+
+
+def strictly(read: Callable[[], T]) -> T:
+    """Read a file in which a bad row is an error, as one that is skipped would change a measure.
+
+    Args:
+        read: reads a whole file.
+
+    Raises:
+        FileFormatError: the first row that breaks a rule; judgements that are no grade, or that repeat another, are
+            reported as warnings.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = read()
+    rows = [entry.message for entry in caught if isinstance(entry.message, BadRowWarning)]
+    if bad := [row for row in rows if row.code not in _HARMLESS]:
+        more = ", and others are bad, too" if len(bad) > 1 else ""
+        rule = RULES[bad[0].code].partition(";")[0]
+        raise FileFormatError(f"{bad[0].what}: {rule}{more}", bad[0].path, bad[0].line)
+    for entry in caught:
+        warnings.warn(entry.message, stacklevel=2)
+    return result
 
 
 class BadRows:

@@ -15,11 +15,13 @@ from .rankings import (
     measured_formulas,
     run_systems,
 )
+from .run_files import DEFAULT_MEASURES, Evaluation, evaluate_runs, read_judgements, read_rankings
 from .significance import ALPHA, PairedTest, paired_test
 from .timing import TIMED_QUERIES, Way, time_queries
 
 __all__ = [
     "ALPHA",
+    "DEFAULT_MEASURES",
     "DRAWS",
     "FLOOR",
     "KNOWN_ITEM_MEASURES",
@@ -27,12 +29,14 @@ __all__ = [
     "SHORT_NAMES",
     "TIMED_QUERIES",
     "Comparison",
+    "Evaluation",
     "NearRandom",
     "PairedTest",
     "Rankings",
     "Way",
     "compare",
     "evaluate_known_item",
+    "evaluate_runs",
     "fitted_weight",
     "fusion_weights",
     "measure",
@@ -43,6 +47,8 @@ __all__ = [
     "paired_test",
     "random_floor",
     "random_known_items",
+    "read_judgements",
+    "read_rankings",
     "run_systems",
     "time_queries",
 ]

@@ -1,0 +1,112 @@
+"""``mathamr evaluate``: measure run files against judgements, and compare them with a baseline."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import FILE, counted
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.experiments import Evaluation
+
+_NAMED = 5  # topics that a run does not have
+
+
+@click.command(short_help="Measure run files, and compare them with a baseline.")
+@click.argument("runs", nargs=-1, required=True, type=FILE, metavar="RUN…")
+@click.argument("qrels", type=FILE)
+@click.option("-m", "--measure", "measures", multiple=True, help='Such as "nDCG\'", "P\'@5" or nDCG@10; repeatable.')
+@click.option("--baseline", type=FILE, help="The run that the others are tested against.")
+@click.option("--by-topic", is_flag=True, help="Write each topic's values as .csv, which `mathamr draw topics` reads.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each run, in a line.")
+def evaluate(
+    runs: tuple[Path, ...], qrels: Path, measures: tuple[str, ...], baseline: Path | None, by_topic: bool, as_json: bool
+) -> None:
+    """Measure RUNs (TREC's or ARQMath's format) against the judgements QRELS.
+
+    By default the measures of ARQMath: nDCG', MAP', P'@10 and Bpref, where a prime means that documents without
+    judgement are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
+    all topics of QRELS: one that a run does not have counts 0.
+
+    With --baseline a star marks what differs from it (two-sided paired t-test, p < 0.05 after Bonferroni for the number
+    of runs).
+
+    mathamr evaluate mine.txt qrels.txt --baseline bm25.txt
+    """
+    from pyterrier_mathamr.arqmath import parse_measure
+    from pyterrier_mathamr.experiments import DEFAULT_MEASURES, evaluate_runs, read_judgements, read_rankings
+
+    chosen = {name: parse_measure(name) for name in measures} or DEFAULT_MEASURES
+    files = _named([*([baseline] if baseline else []), *runs])
+    first = next(iter(files)) if baseline else None
+    found = evaluate_runs(read_rankings(files), read_judgements(qrels), chosen, baseline=first)
+    if by_topic:
+        click.echo(found.by_topic.to_csv(index=False), nl=False)
+    elif as_json:
+        for line in _objects(found, first):
+            click.echo(json.dumps(line, ensure_ascii=False))
+    else:
+        click.echo(_report(found, first))
+
+
+def _named(files: Sequence[Path]) -> dict[str, Path]:
+    """Name each file by its stem, or by its path where two have the same; a file that comes twice is one."""
+    by_place: dict[Path, Path] = {}
+    for file in files:
+        by_place.setdefault(file.resolve(), file)
+    distinct = list(by_place.values())
+    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in distinct]
+    return {str(file) if stems.count(stem) > 1 else stem: file for stem, file in zip(stems, distinct, strict=True)}
+
+
+def _report(found: Evaluation, baseline: str | None) -> str:
+    """Write the means, the comparison with the baseline, and what to know of them."""
+    from pyterrier_mathamr.experiments import markdown_table
+
+    tests = {(row["name"], row["measure"]): row for row in found.tests.to_dict("records")}
+    means = found.means.rename(columns={"name": "run"})
+    for measure in list(means.columns[1:]):
+        if baseline:
+            means[f"{measure} reject"] = [tests.get((name, measure), {}).get("significant") for name in means["run"]]
+    parts = [markdown_table(means)]
+    if tests:
+        columns = ["name", "measure", "difference", "better", "worse", "p", "p corrected"]
+        parts.append(markdown_table(found.tests[columns].rename(columns={"name": "run", "p corrected": "corrected"})))
+        text = (
+            f"* differs from {baseline}: two-sided paired t-test over the topics, p < 0.05 after Bonferroni for "
+            f"{counted(len(found.means) - 1, 'run')}. Better and worse are numbers of topics."
+        )
+        parts.append(click.wrap_text(text, 80))
+    return "\n\n".join([*parts, "\n".join(_notes(found))])
+
+
+def _notes(found: Evaluation) -> Iterator[str]:
+    yield f"{counted(found.topics, 'judged topic')}."
+    for name, missing in found.missing.items():
+        if missing:
+            shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
+            yield f"{name} lacks {counted(len(missing), 'topic')}, counted as 0: {shown}"
+
+
+def _objects(found: Evaluation, baseline: str | None) -> Iterator[dict[str, Any]]:
+    """Yield an object for each run."""
+    tests = found.tests.to_dict("records")
+    for row in found.means.to_dict("records"):
+        name = row.pop("name")
+        line: dict[str, Any] = {"run": name, "topics": found.topics, "missing": found.missing[name], "measures": row}
+        if baseline and name != baseline:
+            compared = {test["measure"]: _plain(test) for test in tests if test["name"] == name}
+            line |= {"baseline": baseline, "compared": compared}
+        yield line
+
+
+def _plain(test: dict[Any, Any]) -> dict[str, Any]:
+    """Return the outcome of a test without its names, NaN as null."""
+    values = {str(name): value for name, value in test.items() if name not in ("name", "measure")}
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in values.items()}

@@ -1,0 +1,149 @@
+r"""Topics in the forms that people have them, recognised by their content.
+
+==========  ==========================================================================================================
+ARQMath     ``<Topic number="A.301"><Title>…</Title><Question>…</Question></Topic>``; title and question are the query
+TREC        ``<top><num> 301 <title> …</top>``, fields closed or not, also ``<topic number="1"><query>…``
+JSON lines  ``{"qid": "1", "query": "…"}``; also ``id`` or ``_id``, and ``text``, or ``title`` and ``body``
+TSV         ``1⇥the query``
+==========  ==========================================================================================================
+
+A file in which something cannot be read is an error: a topic that is missing from a run would count as 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.json_text import parse_json
+
+_IDS = ("qid", "query_id", "id", "_id")
+_TEXTS = ("query", "text", "title", "question", "body")
+_TOP = re.compile(
+    r"<top(?:ic)?\b(?P<attributes>[^<>]*)>(?P<fields>.*?)(?P<end></top(?:ic)?\s*>|(?=<top(?:ic)?\b)|\Z)",
+    re.DOTALL | re.I,
+)
+_NUMBER = re.compile(r"""\bnumber\s*=\s*["']([^"']*)["']""", re.I)
+_FIELD = re.compile(r"</?(num|title|query|question|desc|description|narr|narrative|subtopic)\b[^<>]*>", re.I)
+_LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:", re.I)
+_QUERIES = ("query", "title", "question", "desc", "description")
+
+
+class TopicFileError(MathAMRError):
+    """A file of topics cannot be read."""
+
+    path: Path
+    line: int
+    reason: str
+    template = "{path}:{line}: {reason}."
+
+
+class Topic(NamedTuple):
+    """A query of a file.
+
+    Attributes:
+        qid: its id, without white space.
+        query: text or HTML with formulas between delimiters or in math containers.
+        line: where it is.
+    """
+
+    qid: str
+    query: str
+    line: int
+
+
+def read_topic_file(path: Path) -> list[Topic]:
+    """Read a file of topics, plain or gzipped.
+
+    Raises:
+        TopicFileError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
+        FileFormatError: likewise, in a file of ARQMath.
+    """
+    from pyterrier_mathamr.arqmath.files.rows import open_text
+
+    try:
+        with open_text(path) as file:
+            text = file.read()
+    except (OSError, EOFError) as error:
+        raise TopicFileError(path, 1, f"the file cannot be read ({error})") from error
+    start = text.lstrip()
+    if re.search(r"<Topics?\b", text) and start.startswith("<"):
+        topics = _arqmath(path)
+    elif start.startswith("<"):
+        topics = list(_trec(path, text))
+    else:
+        topics = list((_json if start.startswith("{") else _table)(path, text))
+    return _checked(path, topics)
+
+
+def _checked(path: Path, topics: list[Topic]) -> list[Topic]:
+    """Refuse what no run could hold."""
+    seen: dict[str, int] = {}
+    for topic in topics:
+        if not topic.qid or re.search(r"\s", topic.qid):
+            raise TopicFileError(path, topic.line, f"the topic's id {topic.qid!r} is not one word")
+        if not topic.query.strip():
+            raise TopicFileError(path, topic.line, f"topic {topic.qid} has no text; give one of {', '.join(_TEXTS)}")
+        if topic.qid in seen:
+            raise TopicFileError(path, topic.line, f"topic {topic.qid} is in line {seen[topic.qid]}, too")
+        seen[topic.qid] = topic.line
+    if not topics:
+        raise TopicFileError(
+            path,
+            1,
+            "no topic; give topics of ARQMath or TREC (<top>), JSON lines, or lines of an id, a tab and a query",
+        )
+    return topics
+
+
+def _arqmath(path: Path) -> list[Topic]:
+    from pyterrier_mathamr.arqmath import read_topics, strictly
+
+    found = strictly(lambda: list(read_topics(path)))
+    return [Topic(topic.id, f"<div>{topic.title}</div>{topic.body}", 1) for topic in found]
+
+
+def _trec(path: Path, text: str) -> Iterator[Topic]:
+    for top in _TOP.finditer(text):
+        line = text.count("\n", 0, top.start()) + 1
+        if not top["end"]:
+            raise TopicFileError(path, line, "the topic does not end: </top> is missing")
+        fields: dict[str, str] = {}
+        pieces = _FIELD.split(top["fields"])
+        for name, value in zip(pieces[1::2], pieces[2::2], strict=True):
+            fields.setdefault(name.lower(), _LABEL.sub("", value, count=1).strip())
+        number = _NUMBER.search(top["attributes"])
+        query = next((fields[name] for name in _QUERIES if fields.get(name)), "")
+        yield Topic(number[1].strip() if number else fields.get("num", ""), " ".join(query.split()), line)
+
+
+def _json(path: Path, text: str) -> Iterator[Topic]:
+    for number, line in _lines(text):
+        try:
+            record = parse_json(line)
+        except ValueError as error:
+            raise TopicFileError(path, number, f"no JSON ({error})") from error
+        if not isinstance(record, dict):
+            raise TopicFileError(path, number, "no JSON object")
+        qid = next((str(record[name]) for name in _IDS if record.get(name) is not None), "")
+        given = {name: record[name] for name in _TEXTS if isinstance(record.get(name), str)}
+        query = given.get("query") or given.get("text") or "\n\n".join(given.values())
+        yield Topic(qid, query, number)
+
+
+def _table(path: Path, text: str) -> Iterator[Topic]:
+    for number, line in _lines(text):
+        qid, tab, query = line.partition("\t")
+        if not tab:
+            raise TopicFileError(path, number, f"no tab between an id and a query: {line[:60]!r}")
+        yield Topic(qid.strip(), query.strip(), number)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are not blank; only line ends of files end them."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line
