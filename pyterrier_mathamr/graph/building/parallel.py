@@ -7,7 +7,7 @@ documents ──batches by position──▶ process: read, parse, attach, pack 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -20,6 +20,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.problems import Problem, gathered, tell_all, told_once
 from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
+from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore
@@ -74,7 +75,7 @@ def build_store(
             may have its own processes or devices.
         shard_size: the most finished graphs that a killed job loses.
         verbose: show progress.
-        total: the number of documents, for the progress bar.
+        total: the number of documents, for the progress bar; by default that of ``documents`` where it has one.
 
     Returns:
         The store.
@@ -90,13 +91,17 @@ def build_store(
         workers = usable_cores() if isinstance(parser, DependencyAmrParser) else 1
     if workers > 1 and isinstance(parser, WorkerParser):
         raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own")
+    if total is None and isinstance(documents, Sized):
+        total = len(documents)
     if sources is None:
         sources = {"trees": _trees(builder)}
-    indexer = store.indexer(mode, shard_size=shard_size, verbose=verbose, total=total)
+    indexer = store.indexer(mode, shard_size=shard_size)
     with told_once(), store.job(mode, {**_made_by(builder, parser), **sources}) as job:
-        batches = _batches(iter(indexer.shown(rows_of(documents), "building graphs")), builder.batch_size)
+        batches = _batches(iter(rows_of(documents)), builder.batch_size)
+        rest = None if total is None else max(total - sum(map(len, job.done.parts)), 0)
         with closing(map_in_processes(partial(_build_batch, builder), _pending(job, batches), workers)) as built:
-            indexer.write(job, _unpacked(built))
+            records = progress(_unpacked(built), "building graphs", "graphs", verbose=verbose, total=rest)
+            indexer.write(job, records)
         job.commit({})
     return store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from functools import partial
 from itertools import filterfalse
@@ -80,7 +80,9 @@ class GraphStoreIndexer(Indexer):
             UnfinishedJobError: the unfinished job had other graphs.
             StoreError: the store cannot be written.
         """
-        return self.index_records(self._records(self.shown(documents(iter), "storing")), {})
+        total = len(iter) if self.total is None and isinstance(iter, Sized) else self.total
+        shown = progress(documents(iter), "storing", "graphs", verbose=self.verbose, total=total)
+        return self.index_records(self._records(shown), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
         """Store packed graphs; otherwise as :meth:`index`.
@@ -113,10 +115,6 @@ class GraphStoreIndexer(Indexer):
                 part, size = [], 0
         if part:
             job.add(content_of(part))
-
-    def shown(self, items: Iterable[dict[str, Any]], what: str) -> Iterable[dict[str, Any]]:
-        """Wrap documents or graphs in a progress bar, if ``verbose``."""
-        return progress(items, what, "graphs", verbose=self.verbose, total=self.total)
 
     def _records(self, iter: Iterable[dict[str, Any]]) -> Iterator[Record]:
         """Check the first row, and pack all rows one at a time."""

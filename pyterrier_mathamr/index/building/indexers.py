@@ -99,7 +99,7 @@ class ArtifactIndexer(Indexer):
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
             model = model or first.get(MODEL_COLUMN)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
-        shown = progress(stream, "indexing", "documents", verbose=self.verbose, total=total)
+        shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", verbose=self.verbose, total=total)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
 

@@ -187,9 +187,8 @@ class SparseIndexer(Indexer):
         with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:
                 index.check_same(job.base.details, details)
-            shown = progress(
-                checked_documents(stream, self), self.label, "documents", verbose=self.verbose, total=total
-            )
+            checked, title = checked_documents(stream, self), self.label.replace("Indexer", "index")
+            shown = progress(checked, title, "documents", verbose=self.verbose, total=total)
             part, documents = begin(job), iter(shown)
             while batch := list(islice(documents, BATCH)):
                 part.add(batch)
