@@ -161,8 +161,8 @@ class ZScoreFusion(Fusion):
             AskedError: no system finds the document, or no document is named.
         """
         asked = read_asked(query, docno, self.label)
-        frame = asked.frame().drop(columns=list(_RESULTS), errors="ignore")
-        found = [explained(system, frame, asked.docno) for system in self.systems]
+        frame, texts = asked.query_frame(), asked.texts()
+        found = [explained(system, frame, asked.docno, texts) for system in self.systems]
         if not any(ranked.explanation for ranked in found):
             raise AskedError(self.label, f"no system finds {asked.docno!r}", "Explain a document of its ranking.")
         result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 QueryRow: TypeAlias = "Mapping[str, Any] | pd.Series[Any] | pd.DataFrame"
 """A row as a dictionary or a series, or a frame of one query."""
 
-_OF_DOCUMENT = ("graph", "html", "text", "doc_embs", "score", "rank")
+_TEXTS = ("graph", "html", "text")
+_OF_DOCUMENT = (*_TEXTS, "docno", "doc_embs", "score", "rank")
 
 
 class Asked(NamedTuple):
@@ -45,6 +46,14 @@ class Asked(NamedTuple):
         plain = pd.DataFrame({"qid": [str(self.row.get("qid", "explained"))], "docno": [self.docno]})
         others = {name: [value] for name, value in self.row.items() if name not in plain.columns}
         return with_objects(plain, **others)
+
+    def query_frame(self) -> pd.DataFrame:
+        """Return the query alone as a frame."""
+        return self.frame().drop(columns=list(_OF_DOCUMENT), errors="ignore")
+
+    def texts(self) -> dict[str, Any]:
+        """Return the columns that are the document's text."""
+        return {name: self.row[name] for name in _TEXTS if not is_missing(self.row.get(name))}
 
     def graph(self, column: str) -> MathAMRGraph | None:
         """Return the graph in a column, ``None`` where there is none."""
@@ -113,8 +122,10 @@ def _row_of(query: QueryRow, docno: str | None, system: str) -> dict[str, Any]:
     if "qid" not in query.columns or query["qid"].nunique() != 1:
         found = query["qid"].nunique() if "qid" in query.columns else "no column qid"
         raise AskedError(system, f"the frame is not of one query ({found})", "Give the rows of one qid.")
-    filled = distinct_queries(query).to_dict("records")[0]
-    own = query[query["docno"].astype(str) == docno] if docno is not None and "docno" in query.columns else query[:0]
-    of_document = own.to_dict("records")[0] if len(own) else {}
-    known = {name: value for name, value in of_document.items() if not is_missing(value)}
-    return {str(name): value for name, value in {**filled, **known}.items()}
+    first = distinct_queries(query).to_dict("records")[0]
+    of_query = {str(name): value for name, value in first.items() if name not in _OF_DOCUMENT}
+    if "docno" not in query.columns:
+        return of_query
+    own = query[query["docno"].astype(str) == (str(query["docno"].iloc[0]) if docno is None else docno)]
+    known = own.to_dict("records")[0] if len(own) else {}
+    return {**of_query, **{str(name): value for name, value in known.items() if not is_missing(value)}}

@@ -28,6 +28,9 @@ HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A8
 FORMULAS = ("formula", "symbols", "layout tree", "operator tree")
 """Kinds of parts that are about a formula; their texts are LaTeX."""
 
+Key = tuple[str, int | str]
+"""What in a query a part comes from: its row, a word, or the whole."""
+
 
 class Group(NamedTuple):
     """The parts of a score that come from one thing in the query.
@@ -74,7 +77,7 @@ class Marks:
             marked.append(group)
 
 
-def key_of(part: Part) -> tuple[str, int | str] | None:
+def key_of(part: Part) -> Key | None:
     """Return what in the query a part comes from; ``None`` for a part that comes from no place in it."""
     if part.part in (*FORMULAS, "sentence") and part.query_row >= 0:
         return "row", part.query_row
@@ -83,9 +86,15 @@ def key_of(part: Part) -> tuple[str, int | str] | None:
     return ("whole", 0) if part.part == "document" else None
 
 
-def groups_of(parts: Iterable[Part]) -> dict[tuple[str, int | str], Group]:
+def group_of(part: Part, groups: Mapping[Key, Group]) -> Group | None:
+    """Return the number and color of what a part comes from, if it has them."""
+    key = key_of(part)
+    return None if key is None else groups.get(key)
+
+
+def groups_of(parts: Iterable[Part]) -> dict[Key, Group]:
     """Give the things in the query that contribute most a number and a color."""
-    totals: dict[tuple[str, int | str], float] = defaultdict(float)
+    totals: dict[Key, float] = defaultdict(float)
     for part in parts:
         if (key := key_of(part)) is not None:
             totals[key] += part.contribution
@@ -100,11 +109,10 @@ def texts_of(explanation: Explanation) -> tuple[str, str]:
         The query and the document as HTML of inline styles, empty where the text is not known.
     """
     groups, query, document = groups_of(explanation.rows), Marks(), Marks()
-    by_number = sorted(explanation.rows, key=lambda part: groups.get(key_of(part) or ("", 0), (99,))[0])
-    for part in by_number:
-        if (group := groups.get(key_of(part) or ("", 0))) is not None:
-            query.add(part.part, part.query_row, part.query, group)
-            document.add(part.document_part or part.part, part.document_row, part.document, group)
+    colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
+    for group, part in sorted(colored, key=lambda pair: pair[0].number):
+        query.add(part.part, part.query_row, part.query, group)
+        document.add(part.document_part or part.part, part.document_row, part.document, group)
     return _text("query", explanation.query, query), _text(explanation.docno, explanation.document, document)
 
 

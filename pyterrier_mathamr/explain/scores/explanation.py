@@ -111,7 +111,12 @@ class Explanation:
 
     @cached_property
     def parts(self) -> pd.DataFrame:
-        """A row for each part of the score, with the columns of :class:`Part`; ``contribution`` sums to the score."""
+        """The parts as a table, the greatest contribution first; ``contribution`` sums to the score.
+
+        Its columns are ``system``; ``part`` and ``query``, what of the query it is and its text; ``document_part`` and
+        ``document``, the same of what it met; ``similarity`` and ``weight``, where the contribution is their product;
+        ``contribution``; and rows and formula ids of both sides.
+        """
         table = pd.DataFrame(self.rows, columns=Part._fields)
         floats = dict.fromkeys(("similarity", "weight", "contribution"), "float64")
         return table.astype({**floats, "query_row": "int64", "document_row": "int64"})

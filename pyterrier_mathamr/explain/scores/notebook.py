@@ -12,7 +12,7 @@ from html import escape
 from pyterrier_mathamr._common.drawing.svg import shortened
 from pyterrier_mathamr.explain.rendering import formula_html
 
-from .colors import FORMULAS, Group, groups_of, inline, key_of, texts_of
+from .colors import FORMULAS, Group, Key, group_of, groups_of, inline, texts_of
 from .explanation import Explanation, Part, Reading
 from .terminal import decimals, split
 
@@ -54,11 +54,11 @@ def _table(explanation: Explanation, parts: Sequence[Part], digits: int) -> str:
 def _row(
     explanation: Explanation,
     part: Part,
-    groups: Mapping[tuple[str, int | str], Group],
+    groups: Mapping[Key, Group],
     greatest: float,
     digits: int,
 ) -> str:
-    group = groups.get(key_of(part) or ("", 0))
+    group = group_of(part, groups)
     color, width = group.color if group else _NO_GROUP, round(_BAR * abs(part.contribution) / greatest)
     ground = color if part.contribution >= 0 else "none"  # a negative part is the outline of a bar
     box = f"width:{width}px;height:.8em;margin-top:.35em;box-sizing:border-box"

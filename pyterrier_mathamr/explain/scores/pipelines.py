@@ -12,10 +12,9 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import is_missing, with_objects
 from pyterrier_mathamr.explain.errors import AskedError
 
-from .asking import QueryRow, read_asked
+from .asking import Asked, QueryRow, read_asked
 from .explanation import Explanation, Part
 
-_TEXTS = ("graph", "html", "text")
 _ERROR = 1e-4
 
 
@@ -52,20 +51,27 @@ def explain_score(system: pt.Transformer, query: str | QueryRow, docno: str | No
     """
     name = name_of(system)
     asked = read_asked({"qid": "1", "query": query} if isinstance(query, str) else query, docno, name)
-    frame = asked.frame().drop(columns="docno")
-    found = explained(system, frame, asked.docno, beyond=True).explanation
+    found = explained(system, asked.query_frame(), asked.docno, asked.texts(), beyond=True).explanation
     if found is None:
         raise AskedError(name, f"it does not find {asked.docno!r}", "Explain a document of its ranking.")
     return found
 
 
-def explained(system: pt.Transformer, frame: pd.DataFrame, docno: str, *, beyond: bool = False) -> Ranked:
+def explained(
+    system: pt.Transformer,
+    frame: pd.DataFrame,
+    docno: str,
+    texts: Mapping[str, Any] | None = None,
+    *,
+    beyond: bool = False,
+) -> Ranked:
     """Run a system and explain the score of one document.
 
     Args:
         system: a transformer or a pipeline.
         frame: its input, of one query.
         docno: the document.
+        texts: columns that are the document's text; a stage may load them, too.
         beyond: also explain the score that a document outside the ranking would have, where the last stage can.
     """
     stages = list(system) if isinstance(system, pt.Compose) else [system]
@@ -73,7 +79,7 @@ def explained(system: pt.Transformer, frame: pd.DataFrame, docno: str, *, beyond
     for stage in stages:
         frames.append(stage(frames[-1]))
     own = _row_of(frames[-1], docno)
-    texts = {name: value for name, value in own.items() if name in _TEXTS}
+    texts = {**(texts or {}), **Asked(own, docno).texts()}
     return Ranked(frames[-1], _of_stages(stages, frames, docno, texts) if own or beyond else None)
 
 
