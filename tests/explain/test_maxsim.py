@@ -125,6 +125,8 @@ def test_rounded_numbers_add_up_to_the_rounded_sum() -> None:
     assert rounded([0.3333, 0.3333, 0.3334], 2) == [0.33, 0.33, 0.34]
     assert rounded([-0.126, 0.004], 2) == [-0.12, 0.0]
     assert rounded([], 3) == []
+    for total in (2.6745, 0.0005, 1.0015, -3.0005):
+        assert f"{sum(rounded([total, 0.0], 3)):.3f}" == f"{total:.3f}", "as the score is printed"
     numbers = np.random.default_rng(0).normal(size=50).tolist()
     assert sum(rounded(numbers, 3)) == pytest.approx(round(sum(numbers), 3))
     assert np.abs(np.array(rounded(numbers, 3)) - numbers).max() <= 0.001

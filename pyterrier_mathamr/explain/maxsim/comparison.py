@@ -137,7 +137,7 @@ def rounded(values: Sequence[float], digits: int) -> list[float]:
     """Round numbers so that their sum is the rounded sum: those whose rest is largest are rounded up."""
     unit = 10.0**-digits
     parts = [math.floor(value / unit) for value in values]
-    missing = round(math.fsum(values) / unit) - sum(parts)
+    missing = round(round(math.fsum(values), digits) / unit) - sum(parts)
     order = sorted(range(len(values)), key=lambda i: parts[i] - values[i] / unit)
     for i in order[:missing]:
         parts[i] += 1
