@@ -43,6 +43,7 @@ class Comparison(NamedTuple):
         near: the systems that are not significantly above the random order by the first measure.
         floor: the mean of the random order by the first measure.
         topics: how many were tested.
+        judgements: how many they have.
     """
 
     table: pd.DataFrame
@@ -50,6 +51,7 @@ class Comparison(NamedTuple):
     near: tuple[NearRandom, ...]
     floor: float
     topics: int
+    judgements: int
 
     def remark(self, advice: str) -> tuple[str, ...]:
         """Point out the systems near the random order, if there are any.
@@ -89,7 +91,9 @@ def compare(
     main = str(measures[0])
     near = near_random(by_topic[by_topic["measure"] == main], floor[floor["measure"] == main])
     counted = int(topics["qid"].isin(qrels["qid"]).sum())
-    return Comparison(pd.concat([table, row], ignore_index=True), by_topic, near, float(row[main].iloc[0]), counted)
+    return Comparison(
+        pd.concat([table, row], ignore_index=True), by_topic, near, float(row[main].iloc[0]), counted, len(qrels)
+    )
 
 
 def near_random(by_topic: pd.DataFrame, floor: pd.DataFrame) -> tuple[NearRandom, ...]:

@@ -108,7 +108,7 @@ def run_arqmath(
             WEIGHTS: weights,
         },
         about={
-            **{caption: _about(made, caption, one, found) for caption, one in compared.items()},
+            **{caption: _about(made, one) for caption, one in compared.items()},
             KNOWN_ITEMS: _about_known_items(made, known_items),
             TIME: about_times(speed, years[0]),
             WEIGHTS: f"{len(questions.topics)} validation questions look for their own answers, with each weight of "
@@ -176,14 +176,13 @@ def _known_items(search: Search, shared: Artifacts) -> Comparison:
     return compare(rankings, found.topics, found.qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
 
 
-def _about(made: Prepared, caption: str, one: Comparison, found: Mapping[str, FoundTopics]) -> str:
+def _about(made: Prepared, one: Comparison) -> str:
     """Say what a table of Task 1 is of."""
-    years = [year for year in found if year in caption]
-    judged = sum(len(found[year].qrels) for year in years)
     return (
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
-        f"{made.shared.collection.path.name}, {judged:,} judgements of these ({judged / max(1, one.topics):.1f} a "
-        f"topic). Rankings of 1000 answers unless the name says otherwise. {made.who} {star(one, 'BM25')}"
+        f"{made.shared.collection.path.name}, {one.judgements:,} judgements of these ("
+        f"{one.judgements / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
+        f"{made.who} {star(one, 'BM25')}"
     )
 
 

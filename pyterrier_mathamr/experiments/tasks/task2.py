@@ -80,6 +80,7 @@ def run_task2(
     shared, index = made.shared, made.own.formulas(made.model)
     measured = [_measure_year(shared, made.model, index, year) for year in when]
     compared = [(year, kind, one) for year, found in zip(when, measured, strict=True) for kind, one in found.by_kind]
+    judgements = "; ".join(f"{one.judgements:,} of {year} by {kind}" for year, kind, one in compared)
     speed = pd.concat([found.speed for found in measured], ignore_index=True)
     return Report(
         title=f"Task 2 of ARQMath {', '.join(when)} on {shared.collection.path.name}",
@@ -92,6 +93,7 @@ def run_task2(
         },
         about={
             TASK2: f"Formula topics with a relevant formula among the {len(index):,} of {shared.collection.path.name}. "
+            f"Judgements of these: {judgements}. "
             f"Rankings of {DISTINCT_FORMULAS} visually distinct formulas, of {FORMULA_DEPTH:,} found. {made.who} A "
             f"star: differs from {TANGENT} (two-sided paired t-test over the topics of the block, p < 0.05 after "
             "Bonferroni over its systems).",
