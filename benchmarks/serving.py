@@ -84,7 +84,7 @@ async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:
     return {
         "users": users, "answers": len(times), **percentiles, "max": round(times.max()),
         "a second": round(len(times) / elapsed, 1), "errors": errors,
-        "least share": round(min(answers) / np.mean(answers), 2),
+        "least share": round(min(answers) / float(np.mean(answers)), 2),
     }  # fmt: skip
 
 

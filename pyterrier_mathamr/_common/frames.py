@@ -122,10 +122,14 @@ def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str
     Returns:
         Key to value in order of the keys' first appearance; keys whose every row is empty are absent.
     """
-    found: dict[str, Any] = dict.fromkeys(frame[key])
-    for name, value in zip(frame[key], frame[column], strict=True):
-        if found[name] is None and not is_missing(value):
-            found[name] = value
+    keys, values = frame[key], frame[column]
+    first = ~keys.duplicated()
+    found = {name: None if is_missing(value) else value for name, value in zip(keys[first], values[first], strict=True)}
+    if gaps := [name for name, value in found.items() if value is None]:  # rare: only then are all rows read
+        rows = keys.isin(gaps)
+        for name, value in zip(keys[rows], values[rows], strict=True):
+            if found[name] is None and not is_missing(value):
+                found[name] = value
     return {name: value for name, value in found.items() if value is not None}
 
 
