@@ -35,3 +35,22 @@ def built(path: Path, posts=POSTS, **options) -> SearchEngine:
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory) -> SearchEngine:
     return built(tmp_path_factory.mktemp("engine") / "my.engine")
+
+
+@pytest.fixture(scope="session")
+def client(engine):
+    """A client of the page's server, in one event loop, as a server has it."""
+    pytest.importorskip("starlette")
+    testclient = pytest.importorskip("starlette.testclient")
+    from pyterrier_mathamr.engine.page import Answers, make_app
+
+    app = make_app(Answers(engine, ["bm25", "blend"]))
+    with testclient.TestClient(app, base_url="http://localhost") as client:
+        yield client
+
+
+def get(client, path: str, **parameters) -> dict:
+    """Ask, and read the answer."""
+    answer = client.get(path, params=parameters)
+    assert answer.status_code == 200, answer.text
+    return answer.json()

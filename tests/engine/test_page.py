@@ -1,7 +1,6 @@
 """The page's answers: results, explanations, and text that stays text whatever it holds."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,21 +11,9 @@ from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.page import Answers, explaining, make_app
-from tests.engine.conftest import QUERY, built
+from tests.engine.conftest import QUERY, built, get
 
 HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(2)> \"'> $<b>x</b>$ \\(a\\) </textarea>"
-
-
-@pytest.fixture(scope="module")
-def client(engine) -> Iterator[TestClient]:
-    with TestClient(make_app(Answers(engine, ["bm25", "blend"])), base_url="http://localhost") as client:
-        yield client  # in one event loop, as a server has it
-
-
-def get(client: TestClient, path: str, **parameters) -> dict:
-    answer = client.get(path, params=parameters)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_search_answers_with_each_system_and_what_moved(client, engine) -> None:

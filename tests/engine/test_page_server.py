@@ -4,7 +4,6 @@ import json
 import random
 import string
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -17,21 +16,9 @@ from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine.page import Answers, make_app, server
 from pyterrier_mathamr.engine.page.guard import HEADERS
-from tests.engine.conftest import QUERY
+from tests.engine.conftest import QUERY, get
 
 DESCRIPTION = json.loads((Path(server.__file__).parent / "static" / "openapi.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def client(engine) -> Iterator[TestClient]:
-    with TestClient(make_app(Answers(engine, ["bm25", "blend"])), base_url="http://localhost") as client:
-        yield client  # in one event loop, as a server has it
-
-
-def get(client: TestClient, path: str, **parameters) -> dict:
-    answer = client.get(path, params=parameters)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def described(path: str, answer) -> None:
