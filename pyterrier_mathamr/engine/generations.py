@@ -77,16 +77,7 @@ class Generation:
     @cached_property
     def encode(self) -> pt.Transformer:
         """The transformer of queries to ``query_embs``."""
-        return GraphBuilder(self.options["parser"]) >> self._encoder
-
-    @cached_property
-    def encode_formula(self) -> pt.Transformer:
-        """The transformer of formulas in LaTeX, in ``query``, to ``query_embs``."""
-        return GraphBuilder(self.options["parser"], queries="formula") >> self._encoder
-
-    @cached_property
-    def _encoder(self) -> pt.Transformer:
-        return self.model().query_encoder()
+        return GraphBuilder(self.options["parser"]) >> self.model().query_encoder()
 
 
 class Generations:

@@ -32,12 +32,9 @@ from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
 
 from .building import build_indexes, remove_strays
 from .formula_ids import distinct_formulas
-from .formula_ranking import FormulaRetriever
 from .generations import FORMAT, TYPE, Generation, Generations, Indexes
 from .ranking import BlendedRetriever, fitted_weights
 from .snippets import Matcher, best_snippet, marked_text
-
-_FORMULA_DEPTH = 1000  # formulas that each of two systems proposes
 
 
 class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
@@ -187,6 +184,8 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         found = self.formulas(num_results=10 * k)(
             pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"])
         )
+        # after a deletion that was stopped, formulas of posts that are gone may still be indexed
+        found = found[self._indexes.posts.snapshot().look_up(found["post_id"].tolist()) >= 0]
         posts = {
             document.docno: document for document in self._indexes.posts.get_many(list(dict.fromkeys(found["post_id"])))
         }
@@ -224,10 +223,7 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
 
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
-        depth = max(num_results, _FORMULA_DEPTH)
-        tangent = self._indexes.tangent.retriever(num_results=depth)
-        vectors = self._generation.encode_formula >> self._indexes.formulas.retriever(num_results=depth)
-        return FormulaRetriever(self._indexes.posts, tangent, vectors, num_results=num_results)
+        return self._indexes.tangent.retriever(num_results=num_results)
 
     @told_once()
     def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:

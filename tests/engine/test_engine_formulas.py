@@ -1,6 +1,5 @@
-"""Formula search of an engine: ids that repeat, two systems in one score, formulas of posts that are gone."""
+"""Formula search of an engine: ids that repeat, formulas of posts that are gone."""
 
-import pandas as pd
 import pytest
 
 from pyterrier_mathamr.engine.formula_ids import distinct_formulas
@@ -48,20 +47,6 @@ def test_ids_that_are_free_stay_and_a_new_one_is_free_too() -> None:
         [Document("c", html(("known", "x")), html(("new", "y")))], lambda ids: [name == "known" for name in ids]
     )
     assert next(known) == Document("c", html(("c#0", "x")), html(("new", "y")))
-
-
-def test_a_formula_scores_by_its_symbols_and_its_vector(engine) -> None:
-    query = pd.DataFrame([["1", r"\sqrt{\pi}", r"\sqrt{\pi}"]], columns=["qid", "query", "latex"])
-    retriever = engine.formulas()
-    found = retriever(query).set_index("docno")
-    symbols, vectors = (system(query).set_index("docno")["score"] for system in retriever.systems)
-    assert set(found.index) == set(symbols.index) | set(vectors.index)
-    for docno in vectors.index:
-        expected = 0.8 * symbols.get(docno, 0.0) + 0.2 * vectors[docno]
-        assert found["score"][docno] == pytest.approx(expected, abs=1e-6)
-    assert found.index[0] == "gauss#1"
-    retriever.weight = 0.0
-    assert retriever(query)["docno"].tolist()[: len(symbols)] == symbols.index.tolist()
 
 
 def test_formulas_of_posts_that_are_being_deleted_are_not_found(tmp_path, monkeypatch) -> None:
