@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyterrier as pt
 
-    from pyterrier_mathamr.engine import Explanation, SearchEngine
+    from pyterrier_mathamr.engine import SearchEngine
 
 _INDENT = 13
-_PARTS = 12  # of a score that are shown
 
 
 @click.command(short_help="Search an engine, with one query or a file of topics.")
@@ -72,6 +71,8 @@ def _search(
     overwrite: bool,
 ) -> None:
     """Answer one query."""
+    from pyterrier_mathamr.explain.scores.terminal import table_of
+
     if output is not None or overwrite:
         raise click.UsageError("-o and --overwrite are for --topics.")
     if ((formula or system != "blend") and explain) or (formula and system != "blend"):
@@ -90,7 +91,7 @@ def _search(
         return
     click.echo(_table(found, formula) or "Nothing was found.")
     if why is not None:
-        click.echo(_explanation(why))
+        click.echo(f"\n{table_of(why, width=_width())}")
 
 
 def _search_topics(
@@ -152,24 +153,6 @@ def _table(found: pd.DataFrame, formula: bool) -> str:
         text = " ".join((row["latex"] if formula else row["snippet"]).split())
         lines += textwrap.wrap(text, _width(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return "\n".join(lines)
-
-
-def _explanation(found: Explanation) -> str:
-    """Write the parts of a score for a terminal, a line each."""
-    lines = [f"\nWhy {found.docno} has {found.score:.2f}:"]
-    room = (_width() - 32) // 2
-    for part in found.parts.head(_PARTS).to_dict("records"):
-        texts = [_cut(" ".join(part[side].split()), room) for side in ("query", "document")]
-        shown = texts[0] if part["part"] == "word" else f"{texts[0]:<{room}} ~ {texts[1]}"
-        lines.append(f"  {part['contribution']:6.2f}  {part['system']:<8} {part['part']:<8}  {shown}")
-    others = found.parts["contribution"].iloc[_PARTS:]
-    if len(others):
-        lines.append(f"  {others.sum():6.2f}  {counted(len(others), 'other part')}")
-    return "\n".join(lines)
-
-
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def _width() -> int:

@@ -11,7 +11,7 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr.graph import GraphBuilder, GraphError, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
@@ -128,12 +128,16 @@ def index_graph_store(
         The index.
 
     Raises:
+        GraphError: there is no graph to index.
         UnfinishedJobError: a job that was stopped had other graphs, another model or other answers.
     """
     graphs, index = GraphStore(graph_store), MathAMRIndex(output)
     if fresh:
         index.discard()
     docnos = [post.id for post in ARQMathCollection(answers_of).answers()] if answers_of else graphs.ids()
+    if not docnos:
+        where = answers_of or graph_store
+        raise GraphError(str(where), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
     sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
     mode: Mode = "overwrite" if index.built() else "create"
     encoder = MathAMR.from_pretrained(model)

@@ -95,6 +95,14 @@ def test_graphs_of_a_persons_posts_are_built_and_what_cannot_be_read_at_all_is_a
     assert not (tmp_path / "other").exists()
 
 
+def test_a_store_without_graphs_is_not_indexed(tmp_path: Path) -> None:
+    pyterrier_mathamr.GraphStore(tmp_path / "graphs").indexer().index_records([], {})
+    result = run("index", tmp_path / "graphs", "mathamr-plus-mini", "-o", tmp_path / "index", "-q")
+    assert result.exit_code == 1
+    assert "it holds nothing to index; `mathamr graphs` builds" in result.output
+    assert not (tmp_path / "index").exists()
+
+
 def test_training_takes_mined_negatives_and_first_sources(pair_file: Path, tmp_path: Path) -> None:
     graphs, model = tmp_path / "graphs.mathamr", tmp_path / "model"
     run("graphs", pair_file, "-o", graphs, "-q")

@@ -37,7 +37,7 @@ def test_a_folder_becomes_an_engine_that_answers(engine) -> None:
     assert first.split()[0] == "1"
     assert first.endswith("root  root")
     assert r"**$\sqrt{2}$** is **irrational**" in snippet
-    assert "Why root has" in result.output
+    assert "score of 'root': " in result.output
     lines = [json.loads(line) for line in run("search", engine, "Basel", "--json", "-k", "1").output.splitlines()]
     assert [line["docno"] for line in lines] == ["basel"]
     assert "root" in run("search", engine, "--formula", "√2", "-k", "1").output
@@ -136,8 +136,8 @@ def test_an_explanation_fits_the_terminal_and_adds_up(engine, monkeypatch) -> No
     question = r"why is $\sqrt{2}$ irrational, as p² = 2q² has no solution in whole numbers at all?"
     lines = run("search", engine, question, "-k", "1", "--explain").stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    start = next(i for i, line in enumerate(lines) if line.startswith("Why root has "))
-    score = float(lines[start].split()[-1].rstrip(":"))
+    start = next(i for i, line in enumerate(lines) if line.startswith("score of 'root': "))
+    score = float(lines[start].split()[-1])
     assert sum(float(line.split()[0]) for line in lines[start + 1 :]) == pytest.approx(score, abs=0.1)
     *_, last = run("search", engine, question, "-k", "1", "--explain", "--json").stdout.splitlines()
     explained = json.loads(last)

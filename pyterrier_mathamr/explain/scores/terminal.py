@@ -15,12 +15,13 @@ SHOWN = 16
 _WIDTH, _BAR = 100, 10
 
 
-def table_of(explanation: Explanation, shown: int = SHOWN) -> str:
+def table_of(explanation: Explanation, shown: int = SHOWN, width: int = _WIDTH) -> str:
     """Write the score, then each part with its contribution as number and bar.
 
     Args:
         explanation: the explanation.
         shown: lines of parts; all others are one line, so that the numbers still sum to the score.
+        width: columns of the terminal.
     """
     parts = explanation.rows
     digits = decimals([explanation.score, *(part.contribution for part in parts)])
@@ -29,7 +30,7 @@ def table_of(explanation: Explanation, shown: int = SHOWN) -> str:
     numbers = [f"{part.contribution:.{digits}f}" for part in kept] + [f"{rest:.{digits}f}"]
     names = [f"{part.system} {part.part}" for part in kept]
     wide, long = max(map(len, numbers)), max(map(len, names), default=0)
-    left = max(24, _WIDTH - wide - long - _BAR - 6)
+    left = max(24, width - wide - long - _BAR - 6)
     greatest = max((abs(part.contribution) for part in kept), default=0.0) or 1.0
     for part, number, name in zip(kept, numbers[:-1], names, strict=True):
         bar = _bar(abs(part.contribution) / greatest)
