@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyterrier_mathamr._common.drawing.palette import mixed, palette
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, explain_maxsim, similarities
 from pyterrier_mathamr.explain.maxsim.comparison import rounded
@@ -76,7 +77,9 @@ def test_a_part_of_the_query_and_its_match_have_one_number_and_color() -> None:
     }
     assert len(set(fills.values())) == 3
     marked = [rect.get("fill") for rect in root.findall("s:rect", NS) if "part" in rect.get("class", "").split()]
-    assert marked == [f"{fills['3']}55", f"{fills['1']}55"], "the formula of the query, and that of the document"
+    of_query, of_document = (mixed(palette("light").panel, str(fills[number]), 0.35) for number in "31")
+    assert marked == [of_query, of_document], "the formula of the query, and that of the document"
+    assert not re.search("#[0-9a-fA-F]{8}", picture.svg), "translucent colors are painted as full ones in PNG and PDF"
 
 
 def test_both_texts_are_shown_with_their_formulas_typeset_and_hostile_text_as_text() -> None:

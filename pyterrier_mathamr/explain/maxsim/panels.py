@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing.palette import Palette
+from pyterrier_mathamr._common.drawing.palette import Palette, mixed
 from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
 from pyterrier_mathamr.explain.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.posts import PLACEHOLDER, placeholder
@@ -72,7 +72,7 @@ def measured_panel(title: str, parts: pd.DataFrame, marks: Mapping[int, Sequence
     entries += _left_out(hidden)
     whole = marks.get(len(parts) - 1, []) if len(parts) and parts["kind"].iloc[-1] == "document" else []
     height = _HEAD + sum(entry.text.height + _BETWEEN for entry in entries) + _PAD
-    return Panel(title, whole, entries, {row: found[0].color + "55" for row, found in badges.items() if found}, height)
+    return Panel(title, whole, entries, {row: found[0].color for row, found in badges.items() if found}, height)
 
 
 def _left_out(count: int) -> list[Entry]:
@@ -90,6 +90,8 @@ def paint_panel(
         at += paint_badge(canvas, at, top + 18, badge.text, badge.color) + 3
     room = int((x + width - _PAD - at) / text_width("m"))
     canvas.text(at, top + 18, shortened(panel.title, room), colors.text, strong=True)
+    # Mixed, not translucent: CairoSVG paints translucent colors as full ones.
+    fills = {row: mixed(colors.panel, color, 0.35) for row, color in panel.fills.items()}
     y = top + _HEAD
     for entry in panel.entries:
         at = x + _PAD + _GUTTER
@@ -98,5 +100,5 @@ def paint_panel(
         for badge in entry.badges:
             at += paint_badge(canvas, at, y + entry.text.first, badge.text, badge.color) + 3
         color = colors.text if entry.marked else colors.quiet
-        paint_paragraph(canvas, entry.text, at, y, color, fills=panel.fills)
+        paint_paragraph(canvas, entry.text, at, y, color, fills=fills)
         y += entry.text.height + _BETWEEN
