@@ -58,8 +58,8 @@ def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
     return np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in parts.parts)])
 
 
-class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
-    """An index of term counts in a folder.
+class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
+    """What is built from posts into a folder, in one step at the end.
 
     Args:
         path: the folder; it need not exist yet.
@@ -68,7 +68,6 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
     KEEPS_FIRST: ClassVar[bool] = False
     """Whether a second row of an id is left out; otherwise it is an error."""
     indexer: Callable[..., SparseIndexer]
-    retriever: Callable[..., SparseRetriever]
 
     def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """Compare the options of this index with others.
@@ -122,6 +121,16 @@ class SparseIndex(StoredArtifact, pt.Indexer):  # type: ignore[misc]
         """Return the columns of a document, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
 
+
+class SparseIndex(BuiltOnce):
+    """An index of term counts in a folder; called directly it searches with the defaults of its retriever.
+
+    Args:
+        path: the folder; it need not exist yet.
+    """
+
+    retriever: Callable[..., SparseRetriever]
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Search with the defaults of :meth:`retriever`."""
         return self.retriever().transform(inp)
@@ -167,7 +176,7 @@ class SparseIndexer(Indexer):
 
     def build(
         self,
-        index: SparseIndex,
+        index: BuiltOnce,
         stream: pd.DataFrame | Iterable[Mapping[str, Any]],
         details: Details,
         sources: Mapping[str, Any],

@@ -12,6 +12,5 @@ from __future__ import annotations
 from .index import TangentIndex as TangentIndex
 from .indexer import TangentIndexer as TangentIndexer
 from .pairs import PairOptions as PairOptions
-from .pairs import formula_trees as formula_trees
 from .pairs import pair_terms as pair_terms
 from .retriever import TangentRetriever as TangentRetriever

@@ -10,19 +10,13 @@ The ends of baselines are all that a formula of a single symbol has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import at_least
-from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, trees_from_latex
-from pyterrier_mathamr.posts import PostFormula
-
-# Half of a collection's formulas are repetitions.
-_from_latex = lru_cache(maxsize=8192)(partial(trees_from_latex, lines="all"))
+from pyterrier_mathamr.formula import FormulaTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +67,3 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
         return []
     pairs = tree.tuples(options.window, options.ends)
     return ["\t".join((above, path, below)).replace("\n", " ") for above, below, path, _ in pairs]
-
-
-def formula_trees(
-    formulas: Iterable[PostFormula], store: FormulaStore | None, macros: Iterable[str] | None = None
-) -> list[FormulaPair]:
-    """Read the official trees of formulas, and make missing ones from LaTeX.
-
-    Args:
-        formulas: with ids, where the store has them.
-        store: the official trees.
-        macros: the commands that the post of each formula defines; see :func:`~pyterrier_mathamr.formula.definitions`.
-
-    Returns:
-        The two trees of each formula; a tree is ``None`` where the LaTeX cannot be read either.
-    """
-    formulas = list(formulas)
-    ids = sorted({formula.id for formula in formulas if formula.id})
-    official = store.get_many(ids) if store is not None else {}
-    of_posts = [""] * len(formulas) if macros is None else macros
-    return [_completed(formula, official, defined) for formula, defined in zip(formulas, of_posts, strict=True)]
-
-
-def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair], macros: str) -> FormulaPair:
-    pair = official.get(formula.id, FormulaPair(None, None))
-    if pair.slt is not None and pair.opt is not None:
-        return pair
-    made = _from_latex(formula.latex, macros=macros)
-    return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)

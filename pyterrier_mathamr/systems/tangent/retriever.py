@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,11 @@ from pyterrier_mathamr._common.parameters import FRACTION, Rule
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
+from pyterrier_mathamr.systems.expressions import formula_trees, query_formula, query_trees
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, ranking_frame
-from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .content import dice
-from .pairs import formula_trees, pair_terms
+from .pairs import pair_terms
 
 if TYPE_CHECKING:
     from .index import TangentIndex, TangentSnapshot
@@ -70,12 +69,10 @@ class TangentRetriever(SparseRetriever):
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row; ``docno`` is the formula's id."""
         snapshot = self.tangent_index.snapshot()
-        trees = formula_trees([_formula(row) for row in queries.to_dict("records")], self.store)
-        unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
-        warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
+        trees = query_trees(queries, self.store)
         found = []
         for pair in progress(trees, "Tangent", "queries", verbose=self.verbose):
-            found.append(snapshot.content.best(self.scores(snapshot, pair), self.num_results, snapshot.formula_ids))
+            found.append(snapshot.expressions.best(self.scores(snapshot, pair), self.num_results, snapshot.formula_ids))
         return ranking_frame(
             queries,
             found,
@@ -94,7 +91,7 @@ class TangentRetriever(SparseRetriever):
         Returns:
             float64 ``[x]``, 0 to 1.
         """
-        total = np.zeros(len(snapshot.content.slt.lengths), dtype=np.float64)
+        total = np.zeros(len(snapshot.expressions.payload.slt.lengths), dtype=np.float64)
         for _, weight, similarities in self._terms(snapshot, pair):
             total += weight * similarities
         return total
@@ -114,8 +111,8 @@ class TangentRetriever(SparseRetriever):
         asked = read_asked(query, docno, self.label)
         if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
             raise AskedError(self.label, "the row has no formula", "Give it `latex`, or `query`.")
-        formula, snapshot = _formula(asked.row), self.tangent_index.snapshot()
-        expression = snapshot.expression(asked.docno)
+        formula, snapshot = query_formula(asked.row), self.tangent_index.snapshot()
+        expression = snapshot.expressions_of([asked.docno])[0]
         row, latex = asked.formula()
         parts = [
             Part(self.label, tree, formula.latex, "formula", latex, similarity, weight, weight * similarity, 0, row)
@@ -128,19 +125,10 @@ class TangentRetriever(SparseRetriever):
         self, snapshot: TangentSnapshot, pair: FormulaPair
     ) -> Iterator[tuple[str, float, npt.NDArray[np.float64]]]:
         """Compute the terms of the score: the name and weight of each tree, and its similarity with all expressions."""
-        content = snapshot.content
+        content = snapshot.expressions.payload
         weights = (self.slt_weight if pair.slt else 0.0, 1 - self.slt_weight if pair.opt else 0.0)
         trees = zip(("layout tree", "operator tree"), pair, (content.slt, content.opt), weights, strict=True)
         for name, tree, postings, weight in trees:
             if weight:
                 terms = Counter(pair_terms(tree, snapshot.pairs))
                 yield name, weight / sum(weights), dice(postings, terms)
-
-
-def _formula(query: Mapping[Any, Any]) -> PostFormula:
-    """Read the formula of a query; what is no formula is blank."""
-    text, formula_id = (
-        next((str(query[name]) for name in names if not is_missing(query.get(name))), "")
-        for names in (("latex", "query"), ("formula_id",))
-    )
-    return PostFormula(strip_delimiters(text) if is_formula(text) else "", formula_id)

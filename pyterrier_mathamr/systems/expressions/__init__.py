@@ -1,0 +1,21 @@
+"""Formulas stored once for each expression: what every formula search engine is built upon.
+
+::
+
+    posts ── trees ──▶ both trees of each formula ── indexer ──▶ content: a payload of distinct expressions, and
+                                                                 │        the formulas that they own
+    queries ── queries ──▶ both trees of each query              └── index ──▶ opened for a reader
+"""
+
+from __future__ import annotations
+
+from .content import Expressions as Expressions
+from .content import Payload as Payload
+from .content import expression_fields as expression_fields
+from .content import merging as merging
+from .index import ExpressionIndex as ExpressionIndex
+from .index import ExpressionSnapshot as ExpressionSnapshot
+from .indexer import ExpressionIndexer as ExpressionIndexer
+from .queries import query_formula as query_formula
+from .queries import query_trees as query_trees
+from .trees import formula_trees as formula_trees

@@ -1,0 +1,79 @@
+"""An index of expressions on disk, and what a reader of it has opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import ClassVar, Generic
+
+import numpy as np
+
+from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr.store import Kind, Rows, Snapshot
+from pyterrier_mathamr.systems.sparse.index import BuiltOnce
+from pyterrier_mathamr.systems.sparse.ranking import Remembered
+from pyterrier_mathamr.systems.sparse.texts import read_texts
+
+from .content import Expressions, P
+
+_AT_ONCE = 4096
+
+
+class ExpressionIndex(BuiltOnce):
+    """An index of the formulas of posts, stored once for each expression."""
+
+    KEEPS_FIRST = True
+    HOLDS = "formula"
+
+    def more_counts(self) -> list[str]:
+        """List the number of distinct expressions, those of each part."""
+        return [counted(sum(len(part["keys"]) for part in self.snapshot().parts), "expression")]
+
+    def get_corpus_iter(self) -> Iterator[dict[str, str]]:
+        """Yield ``docno`` (the formula's id), ``post_id`` and ``visual_id`` of each formula."""
+        for part in self.snapshot().parts:
+            rows = np.flatnonzero(part.alive)
+            for some in np.split(rows, range(_AT_ONCE, len(rows), _AT_ONCE)):
+                texts = part.ids.texts(some), read_texts(part, "post_ids", some), read_texts(part, "visual_ids", some)
+                for docno, post_id, visual_id in zip(*texts, strict=True):
+                    yield {"docno": docno, "post_id": post_id, "visual_id": visual_id}
+
+
+class ExpressionSnapshot(Snapshot, Generic[P]):
+    """An index of expressions as it was when it was opened; formulas are numbered as in :class:`Expressions`.
+
+    Args:
+        path: the index's folder.
+    """
+
+    KIND: ClassVar[Kind]
+    payload: type[P]
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, self.KIND)
+        self.formula_ids = Remembered(lambda numbers: self.ids(self.live[numbers]))
+        self.post_ids = Remembered(partial(self._texts, "post_ids"))
+        self.visual_ids = Remembered(partial(self._texts, "visual_ids"))
+
+    @cached_property
+    def expressions(self) -> Expressions[P]:
+        """The expressions and their formulas."""
+        return Expressions.of_parts(self.parts, self.payload)
+
+    def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
+        """Look up the expression of each formula: int64 ``[ids]``.
+
+        Raises:
+            UnknownIdError: some are not in it; it names them.
+        """
+        numbers = np.searchsorted(self.live, self.find(formula_ids))
+        runs = np.searchsorted(self.expressions.owned, numbers, side="right") - 1
+        found: Rows = self.expressions.numbers[runs]
+        return found
+
+    def _texts(self, name: str, numbers: Rows) -> list[str]:
+        found = np.empty(len(numbers), dtype=object)
+        for part, places, rows in self.by_part(self.live[numbers]):
+            found[places] = read_texts(part, name, rows)
+        return list(found)
