@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.systems.packed_trees import PackedTrees
 from pyterrier_mathamr.systems.tangent_s import align
 from pyterrier_mathamr.systems.tangent_s.counts import Labels
+from pyterrier_mathamr.systems.trees import PackedTrees
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "tangent_s"))
 from tangent_s_plain import PlainAlignment

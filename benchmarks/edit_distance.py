@@ -19,7 +19,7 @@ from alignment import read, timed
 
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distances
-from pyterrier_mathamr.systems.packed_trees import PackedTrees
+from pyterrier_mathamr.systems.trees import PackedTrees
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "edit_distance"))
 from test_edit_distance import judged

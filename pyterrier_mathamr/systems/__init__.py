@@ -5,8 +5,8 @@
     sparse/  reading, postings, index, ranking: what the sparse systems share
       bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
       tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
-    packed_trees     formula trees in a few arrays                           │
-      tangent_s/     how well two trees align                                │
+    trees/           both trees of each formula, in a few arrays             │
+      tangent_s/     Tangent's candidates, ranked by how well trees align    │
       edit_distance/ what it costs to change one tree into another           │
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError
+    from .errors import NothingJudgedError as NothingJudgedError
     from .errors import SystemsError as SystemsError
     from .fusion import ZScoreFusion as ZScoreFusion
     from .fusion import fit_fusion_weight as fit_fusion_weight
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from .tangent import TangentIndexer as TangentIndexer
     from .tangent import TangentRetriever as TangentRetriever
     from .tangent_s import AlignmentScores as AlignmentScores
+    from .tangent_s import TangentS as TangentS
     from .tangent_s import alignment_scores as alignment_scores
+    from .trees import FormulaTrees as FormulaTrees
+    from .trees import FormulaTreesIndexer as FormulaTreesIndexer
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

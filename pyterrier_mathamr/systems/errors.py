@@ -25,3 +25,11 @@ class BlendFileError(SystemsError):
     reason: str
     template = "{path}: {reason}."
     advice = "Give the file that LinearBlend.save() wrote, and the same scorers."
+
+
+class NothingJudgedError(SystemsError):
+    """Weights cannot be fitted."""
+
+    queries: int
+    template = "none of the candidates of {queries} query(ies) is judged."
+    advice = "Give judgements of these queries whose docno is a formula's id or its visual id."

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.store import Rows, ranges
-from pyterrier_mathamr.systems.packed_trees import PackedTrees
+from pyterrier_mathamr.systems.trees import PackedTrees
 
 from .postorder import Postorder
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.packed_trees import PackedTrees
+from pyterrier_mathamr.systems.trees import PackedTrees
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -126,7 +127,7 @@ def merging(payload: type[P]) -> Callable[[Sequence[Part]], Content]:
     return lambda parts: content_of([Formulas.of_part(part, payload) for part in parts])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Expressions(Generic[P]):
     """``x`` expressions and the ``f`` formulas that they own.
 
@@ -156,19 +157,38 @@ class Expressions(Generic[P]):
         owned = _ends(np.concatenate([np.zeros(0, np.int64), *sizes])[every >= 0])
         return cls(combined, every[every >= 0], owned)
 
-    def best(self, scores: npt.NDArray[np.float64], count: int, ids: Names) -> tuple[Rows, npt.NDArray[np.float64]]:
+    @cached_property
+    def firsts(self) -> Rows:
+        """The first formula of each expression: int64 ``[x]``."""
+        found = np.zeros(int(self.numbers.max(initial=-1)) + 1, dtype=np.int64)
+        found[self.numbers[::-1]] = self.owned[:-1][::-1]
+        return found
+
+    def formulas_of(self, expressions: Rows) -> list[Rows]:
+        """List the formulas of each of some expressions, ascending."""
+        order = np.argsort(self.numbers, kind="stable")
+        ends = [np.searchsorted(self.numbers[order], expressions, side) for side in ("left", "right")]
+        return [
+            np.concatenate([np.arange(self.owned[run], self.owned[run + 1]) for run in order[start:end].tolist()])
+            for start, end in zip(*(side.tolist() for side in ends), strict=True)
+        ]
+
+    def best(
+        self, scores: npt.NDArray[np.float64], count: int, ids: Names, above: float = 0.0
+    ) -> tuple[Rows, npt.NDArray[np.float64]]:
         """Find the formulas with the highest scores: score descending, then formula id ascending.
 
         Args:
-            scores: float64 ``[x]``, of the expressions; those that are 0 are left out.
+            scores: float64 ``[x]``, of the expressions.
             count: the number of formulas.
             ids: returns the ids of formulas by their numbers.
+            above: scores that are not above this are left out.
 
         Returns:
             Their numbers, int64 ``[≤ count]``, and scores, float64 of the same length.
         """
         values = scores[self.numbers]  # [runs]
-        found = np.flatnonzero(values > 0)
+        found = np.flatnonzero(values > above)
         if len(found) > count:  # each run has a formula at least
             found = found[values[found] >= -np.partition(-values[found], count - 1)[count - 1]]
         sizes = np.minimum(self.owned[found + 1] - self.owned[found], count)  # the ids of a run ascend

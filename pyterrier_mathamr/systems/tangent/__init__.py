@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+from .content import dice as dice
 from .index import TangentIndex as TangentIndex
+from .index import TangentSnapshot as TangentSnapshot
 from .indexer import TangentIndexer as TangentIndexer
 from .pairs import PairOptions as PairOptions
 from .pairs import pair_terms as pair_terms

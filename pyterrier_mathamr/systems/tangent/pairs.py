@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.parameters import at_least
+from pyterrier_mathamr._common.parameters import at_least, one_of
 from pyterrier_mathamr.formula import FormulaTree
 
 
@@ -25,17 +25,19 @@ class PairOptions:
 
     Attributes:
         window: longest distance between the two symbols, in edges; 0 for any distance. Tangent-CFT has 2.
-        ends: include the ends of baselines (in an operator tree: the leaves).
+        ends: include the ends of baselines (in an operator tree: the leaves); ``"small"``: only of trees without a
+            second level below the root, as the ARQMath runs of Tangent-S did, with a window of 4.
 
     Raises:
-        ConfigError: the window is no integer, or negative.
+        ConfigError: the window is no integer, or negative, or the ends are none of the three.
     """
 
     window: int = 2
-    ends: bool = True
+    ends: bool | Literal["small"] = True
 
     def __post_init__(self) -> None:
         at_least(0).check("window", self.window)
+        one_of(True, False, "small").check("ends", self.ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as plain values for JSON."""
@@ -48,8 +50,8 @@ class PairOptions:
         Raises:
             ConfigError: a value is missing, of another type, or not an option.
         """
-        if {name: type(value) for name, value in values.items()} != {"window": int, "ends": bool}:
-            raise ConfigError("pairs", dict(values), "an integer as window and true or false as ends")
+        if values.keys() != {"window", "ends"} or type(values["window"]) is not int:
+            raise ConfigError("pairs", dict(values), "an integer as window, and ends")
         return cls(**values)
 
 
@@ -65,5 +67,6 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
     """
     if tree is None:
         return []
-    pairs = tree.tuples(options.window, options.ends)
+    small = all(parent == 0 for parent, _, _ in tree.edges)
+    pairs = tree.tuples(options.window, small if options.ends == "small" else bool(options.ends))
     return ["\t".join((above, path, below)).replace("\n", " ") for above, below, path, _ in pairs]

@@ -10,3 +10,5 @@ from __future__ import annotations
 from .alignment import AlignmentScores as AlignmentScores
 from .alignment import align as align
 from .alignment import alignment_scores as alignment_scores
+from .retriever import TANGENT_S_WEIGHTS as TANGENT_S_WEIGHTS
+from .retriever import TangentS as TangentS

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.systems.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.systems.trees import Packed, PackedTrees
 
 Numbers = npt.NDArray[np.int32]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
