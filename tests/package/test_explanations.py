@@ -12,7 +12,7 @@ import pytest
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import LinearBlend, ZScoreFusion
+from pyterrier_mathamr.systems import FormulaTrees, LinearBlend, TangentS, ZScoreFusion
 
 Lab = SimpleNamespace
 EVERYTHING = {"num_results": 10_000}
@@ -39,6 +39,7 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),
+    "Tangent-S": (lambda lab, **options: TangentS(lab.tangent, lab.trees, **options), "formula topics"),
 }
 SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded"),
@@ -110,6 +111,9 @@ def lab(sample: SimpleNamespace) -> Lab:
         "encoded formulas": lab.encode(formula_topics),
     }
     lab.few = few
+    lab.trees = (
+        FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
+    )
     return lab
 
 
