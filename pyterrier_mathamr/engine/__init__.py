@@ -4,7 +4,7 @@
 
     posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
                                                                │
-    question ──────────────────────────────ranking──▶ score ◀──┤──▶ search_engine   SearchEngine
+    question ──reader, ranking──▶ score ◀──────────────────────┤──▶ search_engine   SearchEngine
                                            snippets ───────────┤                    one folder (generations)
                                                                └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
 """

@@ -6,38 +6,33 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.counts import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT, ByPath
+from pyterrier_mathamr._common.parameters import COUNT
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.explain.rendering import text_of
-from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import (
     Document,
     DocumentError,
-    MathPost,
     Source,
     accepted_posts,
-    in_latex,
-    post_from_any,
     post_from_html,
 )
-from pyterrier_mathamr.store import PACKAGE, StoredArtifact, writer_lock
+from pyterrier_mathamr.store import writer_lock
 
 from .building import build_indexes, remove_strays
 from .formula_ids import distinct_formulas
-from .generations import FORMAT, TYPE, Generation, Generations, Indexes
+from .generations import Indexes
 from .ranking import BlendedRetriever, fitted_weights
-from .snippets import Matcher, best_snippet, marked_text
+from .reader import EngineReader
+from .snippets import best_snippet, marked_text
 
 
-class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
+class SearchEngine(EngineReader):
     r"""Posts that are searched by words and formulas.
 
     ::
@@ -48,16 +43,6 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     Args:
         path: the folder; :meth:`build` makes it.
     """
-
-    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, PACKAGE
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "SearchEngine",
-        "help_url": "https://pypi.org/project/pyterrier-mathamr/",
-    }
-
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-        self._generations = Generations(self.path)
 
     @classmethod
     @told_once()
@@ -118,26 +103,6 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
             engine._generations.publish(generation, options)
         return engine
 
-    def built(self) -> bool:
-        """Tell whether there is a finished engine at the path."""
-        return self._generations.built()
-
-    def counts(self) -> list[str]:
-        """List the number of posts and formulas, and the bytes of all indexes; ``print`` shows them."""
-        formulas = self._indexes.formulas
-        parts = [part for artifact in self.artifacts() for part in artifact.snapshot().parts]
-        return [
-            counted(len(self), "post"),
-            counted(len(formulas) if formulas.built() else 0, "formula"),
-            size_of(sum(part.meta.size for part in parts)),
-        ]
-
-    def __len__(self) -> int:
-        return len(self._indexes.posts)
-
-    def __contains__(self, docno: object) -> bool:
-        return docno in self._indexes.posts
-
     def search(self, query: str, k: int = 10) -> pd.DataFrame:
         r"""Find posts.
 
@@ -191,7 +156,7 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         }
         rows, seen = [], set()
         for row in found.itertuples(index=False):
-            written = self._latex_of(posts[row.post_id], row.docno)
+            written = _latex_of(posts[row.post_id], row.docno)
             if (row.post_id, written) not in seen:
                 seen.add((row.post_id, written))
                 rows.append((row.docno, row.post_id, row.score, written))
@@ -220,6 +185,10 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of words and symbols."""
         return self._indexes.bm25.retriever(num_results=num_results)
+
+    def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of MathAMR+ alone."""
+        return self._generation.encode >> self._indexes.vectors.colbert(num_results=num_results)
 
     def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
         """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
@@ -279,93 +248,10 @@ class SearchEngine(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         index = self._indexes.formulas
         return (index.snapshot().look_up(ids) >= 0).tolist() if index.built() else [False] * len(ids)
 
-    def matcher(self, query: str) -> Matcher:
-        """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
-        snapshot = self._indexes.bm25.snapshot()
-        postings = snapshot.postings
-        total = max(len(snapshot), 1)
 
-        def rarity(token: str) -> float:
-            number = postings.terms.get(token)
-            if number is None:
-                return 0.0  # no post has it
-            return 1.0 - int(postings.offsets[number + 1] - postings.offsets[number]) / (total + 1)
-
-        return Matcher(self.read_query(query), snapshot.tokens, rarity)
-
-    def read_query(self, query: str) -> MathPost:
-        """Read a query as the engine's posts are read."""
-        return in_latex(post_from_any(query, bare_formulas=self._generation.options["bare_formulas"]))
-
-    def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of MathAMR+ alone."""
-        return self._generation.encode >> self._indexes.vectors.colbert(num_results=num_results)
-
-    def artifacts(self) -> list[StoredArtifact]:
-        """Return the artifacts that the engine consists of, the posts first."""
-        return [artifact for artifact in self._indexes if artifact.built()]
-
-    def docnos(self) -> list[str]:
-        """Return the docnos of all posts, in the order in which they came."""
-        return list(self._indexes.posts.snapshot())
-
-    def post(self, docno: str) -> MathPost:
-        """Return a post, its title first.
-
-        Raises:
-            UnknownIdError: there is no such post.
-        """
-        document = self._indexes.posts.get_many([docno])[0]
-        return post_from_html(document.html, document.title)
-
-    def title_and_body(self, docno: str) -> tuple[MathPost, MathPost]:
-        """Return the title and the body of a post."""
-        return self.titles_and_bodies([docno])[0]
-
-    def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
-        """Return the title and the body of each of some posts.
-
-        Raises:
-            UnknownIdError: some are not there; it names them.
-        """
-        return [self.posts_of(document) for document in self._indexes.posts.get_many(docnos)]
-
-    def graph(self, docno: str) -> MathAMRGraph:
-        """Return the graph of a post."""
-        return self._indexes.graphs[docno]
-
-    text_of = staticmethod(text_of)
-
-    @staticmethod
-    def posts_of(document: Document) -> tuple[MathPost, MathPost]:
-        """Read the title and the body of a post."""
-        return post_from_html(document.title), post_from_html(document.html)
-
-    def frame(self, query: str) -> pd.DataFrame:
-        """Write a query as a frame, with delimiters around each of its formulas."""
-        return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
-
-    @staticmethod
-    def _latex_of(document: Document, formula_id: str) -> str:
-        post = post_from_html(document.html, document.title)
-        return next((formula.latex for formula in post.formulas if formula.id == formula_id), "")
-
-    def verify(self) -> None:
-        """Read everything and compare every checksum.
-
-        Raises:
-            StoreError: the first fault.
-        """
-        for artifact in self.artifacts():
-            artifact.verify()
-
-    @property
-    def _generation(self) -> Generation:
-        return self._generations.current()
-
-    @property
-    def _indexes(self) -> Indexes:
-        return self._generation.indexes
+def _latex_of(document: Document, formula_id: str) -> str:
+    post = post_from_html(document.html, document.title)
+    return next((formula.latex for formula in post.formulas if formula.id == formula_id), "")
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:
