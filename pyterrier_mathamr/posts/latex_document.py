@@ -35,19 +35,21 @@ def text_from_latex(source: str) -> tuple[str, str]:
         source: LaTeX. Of a whole document the part between ``\begin{document}`` and ``\end{document}`` is read.
 
     Returns:
-        Title and text, both with formulas between their delimiters, paragraphs separated by blank lines; for
-        :func:`~pyterrier_mathamr.posts.post_from_text`.
+        Title (without one, the heading that the text begins with) and text, both with formulas between their
+        delimiters, paragraphs separated by blank lines; for :func:`~pyterrier_mathamr.posts.post_from_text`.
     """
     source = _VERBATIM.sub("", _COMMENT.sub(r"\1", source.replace("\r\n", "\n")))
     macros, source = _macros(source)
     source = _expanded(source, macros)
-    titled = _TITLE.search(source)
+    titled, body = _TITLE.search(source), _BODY.search(source)
     title, after = _group(source, titled.end()) if titled else ("", 0)
-    body = _BODY.search(source)
     if body:
         source = body[1]
     elif titled:
         source = source[: titled.start()] + source[after:]
+    if not titled and (heading := _HEADINGS.match(source, len(source) - len(source.lstrip()))):
+        title, after = _group(source, heading.end())
+        source = source[after:]
     return _text(title), _text(source)
 
 

@@ -143,3 +143,11 @@ def test_measures_have_the_names_of_papers_and_of_ir_measures() -> None:
     assert str(parse_measure("MRR'")) == "RR(rel=2,judged_only=True)"
     assert str(parse_measure("nDCG'@10")) == "nDCG(judged_only=True)@10"
     assert str(parse_measure("AP(rel=2)@100")) == "AP(rel=2)@100"
+
+
+@pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
+def test_a_run_of_another_collection_is_told(files: dict[str, Path]) -> None:
+    files["poor"].write_text("A Q0 elsewhere 1 9 r\n")
+    result = run(files["poor"], files["qrels"])
+    assert result.exit_code == 0
+    assert "none of its documents is judged; it has 'elsewhere', the judgements have 'd1'" in result.stderr

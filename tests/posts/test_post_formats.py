@@ -94,6 +94,13 @@ def test_a_part_of_a_document_is_read_without_a_frame() -> None:
     assert text_from_latex(r"Let $x$ be \textbf{bold}.") == ("", "Let $x$ be bold.")
 
 
+def test_a_heading_that_a_text_begins_with_is_its_title() -> None:
+    text = "\\documentclass{article}\n\\begin{document}\n\\section{On $x$}\nBody. \\section{More} End.\n\\end{document}"
+    assert text_from_latex(text) == ("On $x$", "Body. \n\nMore\n\n End.")
+    assert text_from_latex(r"Text. \section{Later}")[0] == ""
+    assert text_from_latex(r"\title{T} \section{S} Body")[0] == "T"
+
+
 def test_a_macro_that_holds_itself_and_groups_without_end_do_not_go_on_for_ever() -> None:
     assert len(text_from_latex(r"\newcommand{\a}{\a\a} " + r"\a" * 100)[1]) < 200_000
     assert text_from_latex("$x$ " + "{" * 5_000)[1].startswith("$x$")

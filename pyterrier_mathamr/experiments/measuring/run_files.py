@@ -93,6 +93,7 @@ def evaluate_runs(
         if len(missing[name]) == len(judged):
             found, asked = ranking["qid"].iloc[0], judged.iloc[0]
             raise ARQMathError(f"{name}: none of its topics is judged; it has {found!r}, the judgements have {asked!r}")
+    _warn_of_documents(rankings, qrels)
     _warn_of_grades(qrels, measures)
     chosen = list(measures.values())
     by_topic = measure_by_topic(rankings, pd.DataFrame({"qid": judged}), qrels, chosen)
@@ -123,6 +124,15 @@ def _tests(values: Mapping[Any, pd.DataFrame], names: Sequence[str], measures: S
                 outcome = paired_test(ours, theirs, len(others))
             rows.append({"name": name, "measure": each, **counts, **outcome.columns()})
     return pd.DataFrame(rows)
+
+
+def _warn_of_documents(rankings: Rankings, qrels: pd.DataFrame) -> None:
+    """Warn of rankings without any document that is judged, which are likely of another collection."""
+    for name, ranking in rankings.items():
+        if not ranking["docno"].isin(qrels["docno"]).any():
+            found, judged = ranking["docno"].iloc[0], qrels["docno"].iloc[0]
+            text = f"{name}: none of its documents is judged; it has {found!r}, the judgements have {judged!r}"
+            warnings.warn(MathAMRWarning(text), stacklevel=3)
 
 
 def _warn_of_grades(qrels: pd.DataFrame, measures: Mapping[str, Any]) -> None:

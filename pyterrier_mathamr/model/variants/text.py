@@ -7,8 +7,10 @@ same numbers as the run that filled it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -176,13 +178,27 @@ class TextEncoder:
             model_kwargs={"use_safetensors": True},
         )
         try:
-            loaded = load(local_files_only=True)
+            with _without_bars():
+                loaded = load(local_files_only=True)
         except OSError:  # the model is not in the cache of the hub
             if Path(name).is_dir():
                 raise
             _reach_hub(name)
             loaded = load()
         return loaded.bfloat16() if self.precision == "bfloat16" else loaded
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Load weights that are on this machine, which takes a moment, without a bar."""
+    logging: Any = import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def text_key(encoder: str, text: str) -> bytes:
