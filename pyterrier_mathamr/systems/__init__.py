@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .bm25 import formula_tokens as formula_tokens
     from .bm25 import post_tokens as post_tokens
     from .bm25 import word_tokens as word_tokens
+    from .edit_distance import EDIT_COSTS as EDIT_COSTS
     from .edit_distance import EditCosts as EditCosts
+    from .edit_distance import EditDistanceReranker as EditDistanceReranker
     from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError

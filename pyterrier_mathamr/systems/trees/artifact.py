@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -13,6 +13,9 @@ from pyterrier_mathamr.store import Mode
 from pyterrier_mathamr.systems.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
 
 from .payload import TREES, TreePairs, TreePairsBuilder
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.systems.edit_distance.reranker import Combine, CostNames, EditDistanceReranker
 
 
 class FormulaTreesIndexer(ExpressionIndexer):
@@ -93,6 +96,29 @@ class FormulaTrees(ExpressionIndex):
         return FormulaTrees("formulas.trees")
 
     indexer = method(FormulaTreesIndexer)
+
+    def edit_distance(
+        self,
+        *,
+        combine: Combine = "rrf",
+        costs: CostNames = "swapped",
+        slt_weight: float = 0.95,
+        max_nodes: int = 400,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> EditDistanceReranker:
+        """Make an :class:`~pyterrier_mathamr.systems.EditDistanceReranker` over these trees with its options."""
+        from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
+
+        return EditDistanceReranker(
+            self,
+            combine=combine,
+            costs=costs,
+            slt_weight=slt_weight,
+            max_nodes=max_nodes,
+            store=store,
+            verbose=verbose,
+        )
 
     def get(self, formula_id: str) -> FormulaPair:
         """Return both trees of a formula.
