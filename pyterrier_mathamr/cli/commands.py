@@ -203,6 +203,7 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
+@click.option("--systems", help="Of task 2: all, or names as in its table, such as Tangent-S,MathAMR+.")
 @click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
 @click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
@@ -246,7 +247,10 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
 
     file, changes = options["file"], options["changes"]
     config = config_of(file, changes) if file else None
-    run = run_task2 if task == "2" else run_arqmath
+    if options["systems"] and task != "2":
+        raise click.UsageError("--systems chooses among those of --task 2.")
+    chosen = {"systems": [name.strip() for name in options["systems"].split(",")]} if options["systems"] else {}
+    run: Any = run_task2 if task == "2" else run_arqmath
     report = run(
         folder,
         years or "2022",
@@ -256,6 +260,7 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
         preset=options["preset"],
         changes=None if file else values_of(changes),
         verbose=not quiet,
+        **chosen,
     )
     click.echo(report.to_markdown())
 
@@ -266,6 +271,8 @@ def _run_study(
     """Run a study on a folder."""
     from pyterrier_mathamr.experiments import run_study
 
+    if options["systems"]:
+        raise click.UsageError("A study has its own systems: it does not take --systems.")
     if options["model"] or options["file"]:
         raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
     report = run_study(

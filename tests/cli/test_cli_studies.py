@@ -68,3 +68,10 @@ def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
         "workers": 3,
         "verbose": False,
     }
+
+
+def test_systems_are_those_of_task_2(tmp_path: Path) -> None:
+    for arguments in ((tmp_path, "--systems", "all"), ("paper/4.6", "--collection", tmp_path, "--systems", "all")):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "--systems" in result.stderr

@@ -10,6 +10,14 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.measuring import FLOOR
+from pyterrier_mathamr.experiments.tasks.formula_systems import (
+    DISTANCE,
+    FORMULA_SYSTEMS,
+    FUSED,
+    MATHAMR,
+    TANGENT_S,
+    chosen_systems,
+)
 from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig
@@ -31,7 +39,7 @@ def report(workdir: Path) -> Report:
 
 def test_the_table_has_all_systems_and_a_random_order(report: Report) -> None:
     table = report.tables["Task 2"]
-    assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+, formula alone", "Tangent + MathAMR+", FLOOR)]
+    assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+ (formula alone)", "Tangent + MathAMR+", FLOOR)]
     assert set(table["judged"]) == {"formula ids"}  # the sample has no judgements by visual id
     assert table["topics"].tolist() == [20] * 5
     values = table.set_index("name")[NDCG]
@@ -53,6 +61,23 @@ def test_a_second_run_repeats_no_stage_and_finds_the_same(report: Report, workdi
     again = run_task2(SAMPLE, ["sample"], workdir, model="mathamr-plus-mini", verbose=False)
     assert {stage.name for stage in again.stages if stage.resumed} == {"formulas", "graphs", "formula-index", "tangent"}
     pd.testing.assert_frame_equal(again.tables["Task 2"], report.tables["Task 2"])
+
+
+def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir: Path) -> None:
+    options = {"model": "mathamr-plus-mini", "verbose": False}
+    found = run_task2(SAMPLE, "sample", workdir, systems=["tangent-s", DISTANCE], **options)
+    table = found.tables["Task 2"].set_index("name")
+    assert list(table.index) == [BASELINE, TANGENT_S, DISTANCE, FLOOR]
+    assert table[NDCG][BASELINE] == report.tables["Task 2"][NDCG][0]
+    assert table[NDCG][FLOOR] < min(table[NDCG][TANGENT_S], table[NDCG][DISTANCE])
+    assert set(found.tables["Time of a query"]["name"]) == {BASELINE, TANGENT_S, DISTANCE}
+    with pytest.raises(ConfigError, match=r"all, or some of: Tangent; MathAMR\+"):
+        run_task2(SAMPLE, "sample", workdir, systems=["Tangent-CFT"], **options)
+
+
+def test_a_fusion_brings_its_parts_and_all_are_all() -> None:
+    assert chosen_systems([FUSED]) == [BASELINE, MATHAMR, FUSED]
+    assert chosen_systems(["ALL"]) == list(FORMULA_SYSTEMS)
 
 
 def test_a_model_is_used_or_trained_not_both(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, TangentIndex
+from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, FormulaTrees, TangentIndex
 
 TANGENT = "Tangent"
 
@@ -147,6 +147,17 @@ class Artifacts:
         count = self.collection.count_posts
         self.stages.run("tangent", index.path, self.origin, lambda: indexer.index(self._counted(documents, count)))
         return index
+
+    @cached_property
+    def formula_trees(self) -> FormulaTrees:
+        """Both trees of all formulas, for systems that compare whole trees."""
+        trees = FormulaTrees(self.workdir / "formulas.trees")
+        indexer = trees.indexer("overwrite", store=self.formulas, resume=True, verbose=self.verbose)
+        documents, count = read_documents(self.collection.path), self.collection.count_posts
+        self.stages.run(
+            "formula-trees", trees.path, self.origin, lambda: indexer.index(self._counted(documents, count))
+        )
+        return trees
 
     def _counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
         """Give documents their number, for a progress bar."""

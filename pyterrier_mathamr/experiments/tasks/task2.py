@@ -9,23 +9,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
-from pyterrier_mathamr.experiments.artifacts import TANGENT, Artifacts
-from pyterrier_mathamr.experiments.measuring import Comparison, Way, compare, random_floor, run_systems, time_queries
+from pyterrier_mathamr.experiments.artifacts import TANGENT
+from pyterrier_mathamr.experiments.measuring import Comparison, compare, random_floor, run_systems, time_queries
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH, distinct
+from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH
 from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
-from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRFormulaIndex
-from pyterrier_mathamr.model import MathAMR, MathAMRConfig
-from pyterrier_mathamr.systems import ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.systems import fuse_rankings
 
+from .formula_systems import CANDIDATES, FORMULA_SYSTEMS, FUSED, MATHAMR, FormulaParts, chosen_systems
 from .preparing import prepare, years_of
 from .task1 import TIME, about_times
 
-MATHAMR = "MathAMR+"
-FUSED = f"{TANGENT} + MathAMR+"
-ALONE = "MathAMR+, formula alone"
 TASK2 = "Task 2"
 TASK2_NOTES = (
     "Rankings are of visually distinct formulas: only the first instance of each is kept, as in the official "
@@ -35,8 +31,11 @@ TASK2_NOTES = (
     "not in this collection are left out, and so are topics without a relevant formula in it.",
     "A star marks a measure that differs significantly from Tangent's (two-sided paired t-test, p < 0.05 after "
     "Bonferroni over the systems of the same year and judgements).",
-    "`MathAMR+` encodes the formula within its question; `MathAMR+, formula alone` encodes it without. The fusion has "
+    "`MathAMR+` encodes the formula within its question; `MathAMR+ (formula alone)` encodes it without. The fusion has "
     "equal weights, fixed beforehand. Nothing was fitted to topics of Task 2.",
+    "`Tangent-S` aligns both trees of the candidates of Tangent; its weights were fitted by its authors on NTCIR-12. "
+    f"`edit distance` ranks the first {CANDIDATES:,} formulas of Tangent anew by a weighted sum of tree similarities, "
+    "with costs that were chosen on the topics of 2020.",
     "The random order is the mean of 200 shuffles of the judged formulas of each topic, with a fixed seed. It has "
     "every judged formula, a system those among its first 1000: on a part of the release, where few formulas are "
     "judged, a system can be below it.",
@@ -52,6 +51,7 @@ def run_task2(
     model: str | None = None,
     preset: str = "auto",
     changes: Mapping[str, Any] | None = None,
+    systems: Sequence[str] | None = None,
     verbose: bool = True,
 ) -> Report:
     """Index the formulas of a local ARQMath folder, and compare MathAMR+ with a search by symbol pairs on Task 2.
@@ -64,6 +64,8 @@ def run_task2(
         model: name or folder of a trained model, to use it instead of training one.
         preset: how the model is made; ``auto`` chooses by the number of training pairs, see ``TRAINING_PRESETS``.
         changes: options of the configuration that override those of the preset.
+        systems: names of :data:`FORMULA_SYSTEMS`, or ``all``; by default those without whole trees. Tangent, the
+            baseline, is always there.
         verbose: report each stage on stderr, with progress bars.
 
     Returns:
@@ -71,14 +73,15 @@ def run_task2(
 
     Raises:
         SettingsChangedError: ``workdir`` has a finished stage with other settings.
-        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, or there is no year.
+        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, there is no year, or a name is
+            that of no system.
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
-    when = years_of(years)
+    when, names = years_of(years), chosen_systems(systems)
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
     shared, index = made.shared, made.own.formulas(made.model)
-    measured = [_measure_year(shared, made.model, index, year) for year in when]
+    measured = [_measure_year(FormulaParts(shared, made.model, index, year), names) for year in when]
     compared = [(year, kind, one) for year, found in zip(when, measured, strict=True) for kind, one in found.by_kind]
     judgements = "; ".join(f"{one.judgements:,} of {year} by {kind}" for year, kind, one in compared)
     speed = pd.concat([found.speed for found in measured], ignore_index=True)
@@ -108,22 +111,6 @@ def run_task2(
     ).write(shared.workdir / "task-2")
 
 
-def _ways(shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str) -> dict[str, Way]:
-    """Make the systems of Task 2, from topics to rankings of visually distinct formulas; the first is the baseline."""
-    trees = shared.topic_formulas(year)
-    tangent = distinct(shared.tangent.retriever(FORMULA_DEPTH, store=trees))
-    found = distinct(index.retriever(num_results=FORMULA_DEPTH))
-    whole = GraphBuilder(store=trees) >> model.query_encoder()
-    alone = GraphBuilder(store=trees, queries="formula") >> model.query_encoder()
-    fused = ZScoreFusion(tangent, found, num_results=DISTINCT_FORMULAS)
-    return {
-        TANGENT: Way(tangent),
-        MATHAMR: Way(found, whole),
-        ALONE: Way(found, alone),
-        FUSED: Way(fused, whole),
-    }
-
-
 class MeasuredYear(NamedTuple):
     """What was measured with the formula topics of a year.
 
@@ -136,17 +123,19 @@ class MeasuredYear(NamedTuple):
     speed: pd.DataFrame
 
 
-def _measure_year(shared: Artifacts, model: MathAMR, index: MathAMRFormulaIndex, year: str) -> MeasuredYear:
+def _measure_year(parts: FormulaParts, names: Sequence[str]) -> MeasuredYear:
     """Search with the formula topics of a year."""
+    shared, year = parts.shared, parts.year
     judged = visual_judgements(shared.collection, year, shared.formulas, shared.visual_ids)
     topics = formula_topics(shared.collection, year)
     topics = topics[topics["qid"].isin(pd.concat(judged.values())["qid"])].reset_index(drop=True)
-    ways = _ways(shared, model, index, year)
+    ways = {name: FORMULA_SYSTEMS[name](parts) for name in names}
     single = {name: way for name, way in ways.items() if name != FUSED}
     systems = {name: way.encode >> way.search if way.encode else way.search for name, way in single.items()}
     with shared.stages.timed(f"task 2, {year}"):
         rankings, _ = run_systems(systems, topics)
-        rankings[FUSED] = fuse_rankings(rankings[TANGENT], rankings[MATHAMR], 0.5, DISTINCT_FORMULAS)
+        if FUSED in ways:
+            rankings[FUSED] = fuse_rankings(rankings[TANGENT], rankings[MATHAMR], 0.5, DISTINCT_FORMULAS)
         by_kind = []
         for kind, qrels in judged.items():
             own = topics[topics["qid"].isin(qrels["qid"])]
