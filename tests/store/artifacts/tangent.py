@@ -25,12 +25,12 @@ def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
 def read(path: Path) -> object:
     """All formulas with their posts, all pairs, and a ranking."""
     index = TangentIndex(path)
-    content = index.content()
+    pairs = index.content().payload
     found = index.retriever()(pd.DataFrame({"qid": ["1"], "latex": ["x^2+b"]}))
     return [
         index.pair_options().to_dict(),
         sorted(map(str, index.get_corpus_iter())),
-        [(list(of.names), of.documents.tolist(), of.counts.tolist()) for of in (content.slt, content.opt)],
+        [(list(of.names), of.documents.tolist(), of.counts.tolist()) for of in (pairs.slt, pairs.opt)],
         found[["docno", "post_id", "visual_id", "score", "rank"]].round(5).to_numpy().tolist(),
     ]
 
