@@ -5,6 +5,7 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import torch  # noqa: F401 - once, not in each fork of the battery
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex
 from pyterrier_mathamr.index.building import builder
