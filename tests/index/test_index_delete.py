@@ -115,14 +115,16 @@ def test_an_index_that_was_compacted_is_that_which_is_built_without_the_deleted(
 def test_formulas_that_were_deleted_are_not_found(tmp_path, documents, topics):
     docs = [{**doc, "formula_ids": [f"{doc['docno']}-f", ""]} for doc in documents([2, 3, 2, 4, 2])]
     index = MathAMRFormulaIndex(tmp_path / "x").index(docs)
-    index.delete(["d1-f", "d3-f"])
+    index.delete(["d1-f", "d1#1", "d3-f", "d3#1"])
     plain = MathAMRFormulaIndex(tmp_path / "y").index([docs[0], docs[2], docs[4]])
     frame = topics([2]).assign(query_formula_ids=[["a"]], query_formula_id="a")
     for exact in (True, False):
         found = index.retriever(exact=exact)(frame)
         pd.testing.assert_frame_equal(found, plain.retriever(exact=exact)(frame), check_exact=True)
     index.indexer("append").index([docs[1]])
-    assert [row["docno"] for row in index.get_corpus_iter()] == ["d0-f", "d2-f", "d4-f", "d1-f"]
+    assert [row["docno"] for row in index.get_corpus_iter()] == [
+        f"{docno}{formula}" for docno in ("d0", "d2", "d4", "d1") for formula in ("-f", "#1")
+    ]
 
 
 def test_an_unknown_docno_deletes_nothing(tmp_path, documents):

@@ -399,7 +399,7 @@ def test_nothing_is_printed_unless_asked(index, topics, capfd):
         getattr(index, factory)()(frame)
     index.scorer()(make_ranking(frame, ["d1"]))
     assert capfd.readouterr() == ("", "")
-    index.colbert(verbose=True)(frame)
+    index.colbert(verbose=True, batch_size=1)(frame)
     assert "MathAMR ColBERT" in capfd.readouterr().err
 
 
