@@ -17,7 +17,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-_IMPORT = re.compile(r"^    from (\.\S*) import (\w+) as \2\b", re.MULTILINE)
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as \2\b", re.MULTILINE)
 
 
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyterrier_mathamr._common.processes import runs_within
+from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
 
 from .graph import AmrGraph

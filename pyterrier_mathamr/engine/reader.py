@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr.explain.rendering import text_of
+from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import Document, MathPost, in_latex, post_from_any, post_from_html
 from pyterrier_mathamr.store import PACKAGE, StoredArtifact

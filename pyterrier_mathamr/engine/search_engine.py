@@ -13,7 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.parameters import COUNT
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
-from pyterrier_mathamr.explain.rendering import text_of
+from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import (
     Document,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from html import escape
 from typing import NamedTuple
 
-from pyterrier_mathamr.explain.rendering import formula_span, needs_space
+from pyterrier_mathamr.formula.display.rendering import formula_span, needs_space
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, word_tokens
 

@@ -2,9 +2,9 @@
 
 ::
 
-    Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/   FormulaStore: official trees by id
-    Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree  tables   the official tables of formulas
-    LaTeX ──latex, tex/──▶ both trees         ┘                      drawing  a tree as text or SVG
+    Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/    FormulaStore: official trees by id
+    Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree  tables    the official tables of formulas
+    LaTeX ──latex, tex/──▶ both trees         ┘                      display/  formulas and trees for people
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 from .errors import FormulaError, FormulaTableError
 from .latex import opt_from_latex, slt_from_latex, tell_unknown_commands, trees_from_latex
 from .opt.from_mathml import opt_from_mathml
+from .opt.names import RELATIONS
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
 from .tables import FormulaRow, read_formula_table
 from .tex.source import definitions
-from .tree import FormulaPair, FormulaTree
+from .tree import FormulaPair, FormulaTree, unified_label
 
 __all__ = [
+    "RELATIONS",
     "FormulaError",
     "FormulaPair",
     "FormulaRow",
@@ -33,4 +35,5 @@ __all__ = [
     "slt_from_mathml",
     "tell_unknown_commands",
     "trees_from_latex",
+    "unified_label",
 ]

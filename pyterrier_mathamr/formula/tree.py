@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from .drawing import drawing, indented
+from .display.trees import drawing, indented
 
 TreeKind = Literal["slt", "opt", ""]
 """Which of the two forms a tree has; the empty string lets the edge labels tell."""
@@ -121,8 +121,7 @@ class FormulaTree:
 
     def unified(self) -> FormulaTree:
         """Return the tree with types as labels: ``V!x`` becomes ``V!``, an operator without type stays."""
-        nodes = tuple(label[:2] if label[1:2] == "!" else label for label in self.nodes)
-        return FormulaTree(nodes, self.edges, self.partial, self.source, self.kind)
+        return FormulaTree(tuple(map(unified_label, self.nodes)), self.edges, self.partial, self.source, self.kind)
 
     def digest(self) -> str:
         """Compute 32 hexadecimal digits that identify the tree: the formula's visual identity."""
@@ -134,6 +133,11 @@ class FormulaTree:
 
     def _repr_html_(self) -> str:
         return drawing(self)
+
+
+def unified_label(label: str) -> str:
+    """Return the type of a label, ``V!`` of ``V!x``; a label without a type is its own."""
+    return label[:2] if label[1:2] == "!" else label
 
 
 class FormulaPair(NamedTuple):

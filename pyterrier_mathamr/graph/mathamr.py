@@ -89,7 +89,7 @@ class MathAMRGraph:
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook; a large one is shown as text."""
-        from pyterrier_mathamr.explain import draw_graph
+        from .drawing.graph_drawing import draw_graph
 
         return draw_graph(self).svg if len(self.amr.labels) <= _LARGE else None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pyterrier_mathamr._common.processes import runs_within
+from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.amr import AmrGraph
 from pyterrier_mathamr.posts import PLACEHOLDER
 

@@ -40,6 +40,11 @@ class IndexArtifact(StoredArtifact, VectorIndex):
         path: the folder.
     """
 
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
+        return cls(example_folder() / "example.mathamr").index(example_documents())
+
     def open_snapshot(self) -> Snapshot:
         """Open the index."""
         return Snapshot(self.path, self.KIND)
@@ -110,11 +115,6 @@ class MathAMRIndex(DocumentVectorIndex, IndexArtifact):
     doc_vn = method(DocVNRetriever)
     colbert = retriever = method(ColBERTRetriever)
 
-    @staticmethod
-    def example() -> MathAMRIndex:
-        """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
-        return MathAMRIndex(example_folder() / "example.mathamr").index(example_documents())
-
 
 class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
     r"""One vector for each formula virtual node (MathAMR+, section 3.5.1), memory-mapped in a folder.
@@ -138,8 +138,3 @@ class MathAMRFormulaIndex(FormulaVectorIndex, IndexArtifact):
 
     indexer = method(FormulaIndexer)
     retriever = method(FormulaRetriever)
-
-    @staticmethod
-    def example() -> MathAMRFormulaIndex:
-        """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
-        return MathAMRFormulaIndex(example_folder() / "example.mathamr").index(example_documents())

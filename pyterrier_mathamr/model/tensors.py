@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pyterrier_mathamr._common.processes import runs_within
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 
 from .config import MathAMRConfig

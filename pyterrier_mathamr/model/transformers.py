@@ -14,8 +14,8 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, ordered_by_score, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.explain.alignment import explain_maxsim
+from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explanation.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.maxsim import exact_maxsim

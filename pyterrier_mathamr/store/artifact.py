@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr._common.processes import runs_within
+from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writing

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pyterrier_mathamr._common.processes import runs_within
+from pyterrier_mathamr._common.running.processes import runs_within
 
 from .files import Array
 from .ids import Rows

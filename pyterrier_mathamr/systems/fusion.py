@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.frames import distinct_queries, empty_output, fir
 from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
-from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, explained, read_asked
+from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, explained, read_asked
 
 from .blend import grouped
 from .standard_scores import distinct_names, explain_standard

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyterrier as pt
 
-from pyterrier_mathamr.explain import Explanation, Part, name_of
+from pyterrier_mathamr.explanation import Explanation, Part, name_of
 
 
 def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import pyterrier_mathamr
-from pyterrier_mathamr._common.interrupts import Interrupted, Interruptible, postponed
+from pyterrier_mathamr._common.running.interrupts import Interrupted, Interruptible, postponed
 from pyterrier_mathamr.cli import main
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -118,7 +118,7 @@ def test_an_experiment_ends_with_its_runs(tmp_path, number, workers):
 
 STUCK = """
 import os, signal, sys, time
-from pyterrier_mathamr._common.interrupts import Interruptible
+from pyterrier_mathamr._common.running.interrupts import Interruptible
 with Interruptible("mathamr stuck", to_the_end=True):
     while True:
         try:

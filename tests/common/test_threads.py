@@ -7,7 +7,7 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from pyterrier_mathamr._common.threads import one_blas_thread, one_torch_thread
+from pyterrier_mathamr._common.running.threads import one_blas_thread, one_torch_thread
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
 

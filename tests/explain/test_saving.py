@@ -7,7 +7,7 @@ import pytest
 from pyterrier_mathamr._common.drawing.svg import Canvas
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import Picture, save
-from pyterrier_mathamr.explain.typesetting import typeset
+from pyterrier_mathamr.formula.display.typesetting import typeset
 
 PICTURE = Picture(svg="<svg/>", width=1, height=1)
 

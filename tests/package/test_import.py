@@ -8,7 +8,20 @@ import pytest
 
 import pyterrier_mathamr as mathamr
 
-ROOMS = ["amr", "arqmath", "experiments", "explain", "formula", "graph", "index", "model", "posts", "store", "systems"]
+ROOMS = [
+    "amr",
+    "arqmath",
+    "experiments",
+    "explain",
+    "explanation",
+    "formula",
+    "graph",
+    "index",
+    "model",
+    "posts",
+    "store",
+    "systems",
+]
 
 
 def run(code: str) -> str:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.processes import runs_within
-from pyterrier_mathamr._common.threads import one_blas_thread
+from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr._common.running.threads import one_blas_thread
 
 from .tokens import feature_ids
 

@@ -1,6 +1,6 @@
 """What the page shows, as plain values for JSON: results, explanations, previews and graphs.
 
-All HTML in these answers is made of escaped text and converted formulas, by :mod:`pyterrier_mathamr.explain.rendering`.
+All HTML in these answers is made of escaped text and converted formulas, by :mod:`~pyterrier_mathamr.formula.display`.
 The shapes of the answers are in ``static/openapi.json``.
 """
 
@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, color_of, marked_html, marked_post
 from pyterrier_mathamr.explain import draw_graph
-from pyterrier_mathamr.explain.rendering import formula_span, inline_html
+from pyterrier_mathamr.formula.display.rendering import formula_span, inline_html
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any
 from pyterrier_mathamr.store import META
 

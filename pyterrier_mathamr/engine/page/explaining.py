@@ -11,15 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.engine.ranking import SCALE, query_rows
+from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.engine.snippets import Matcher, color_of, marked_html, marked_post
-from pyterrier_mathamr.explain.rendering import formula_span
+from pyterrier_mathamr.explanation import Explanation, explain_score
+from pyterrier_mathamr.formula.display.rendering import formula_span
 from pyterrier_mathamr.posts import MathPost
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
-_OF_SYSTEM = {"bm25": "BM25", "mathamr": "MathAMR+"}
+_NAMES = {"bm25": "BM25", "mathamr": "MathAMR+"}
 
 
 def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str, Any]:
@@ -34,11 +35,8 @@ def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str
     Raises:
         UnknownIdError: there is no such post.
     """
-    parts = engine.explain(q, docno).parts
-    if system != "blend":
-        parts = parts[parts["system"] == _OF_SYSTEM[system]]
-        parts = parts.assign(contribution=parts["contribution"] / _share(engine, q, system))
     query, post, matcher = engine.read_query(q), engine.post(docno), engine.matcher(q)
+    parts = _explanation(engine, q, docno, system).parts
     matched = _matched_formulas(parts)
 
     def of_document(formula: int) -> str:
@@ -60,6 +58,15 @@ def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str
     }
 
 
+def _explanation(engine: SearchEngine, q: str, docno: str, system: str) -> Explanation:
+    """Explain the score of the blend, or the one of its systems by its own retriever."""
+    if system == "blend":
+        return engine.explain(q, docno)
+    retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
+    asked = with_objects(engine.frame(q), docno=[docno], graph=[engine.graph(docno)])
+    return explain_score(retriever, asked).scaled(1.0, _NAMES[system])
+
+
 def _row(part: Any, query: _Cells, post: _Cells) -> dict[str, Any]:
     """Write a row of :attr:`Explanation.parts`."""
     return {
@@ -69,15 +76,6 @@ def _row(part: Any, query: _Cells, post: _Cells) -> dict[str, Any]:
         "document_html": post.cell(part.document_row, part.document),
         "contribution": float(part.contribution),
     }
-
-
-def _share(engine: SearchEngine, q: str, system: str) -> float:
-    """What a point of one system is worth in the blend's score."""
-    retriever = engine.retriever()
-    of_words, of_vectors = retriever.bounds(query_rows(retriever.encode(engine.frame(q)))["1"])
-    if system == "bm25":
-        return SCALE * retriever.weights.words / of_words
-    return SCALE * retriever.weights.graph / of_vectors
 
 
 def _matched_formulas(parts: pd.DataFrame) -> Mapping[int, int]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.drawing.palette import Palette, mixed
 from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
-from pyterrier_mathamr.explain.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
+from pyterrier_mathamr.formula.display.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.posts import PLACEHOLDER, placeholder
 
 _PAD, _HEAD, _GUTTER, _BETWEEN = 10.0, 28.0, 12.0, 6.0

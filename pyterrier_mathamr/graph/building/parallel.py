@@ -19,8 +19,8 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.problems import Problem, gathered, tell_all, told_once
-from pyterrier_mathamr._common.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore

@@ -70,6 +70,11 @@ class QdrantBase(Counted, VectorIndex):
         connection = Connection(self.location, api_key, timeout, retries, pause)
         self.collection = Collection(connection, collection, self.LAYOUT)
 
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small index of random vectors in local mode, in a temporary folder removed when Python ends."""
+        return cls(example_folder(), "example").index(example_documents())
+
     @property
     def path(self) -> str:
         """The address and the collection."""
@@ -189,11 +194,6 @@ class QdrantIndex(DocumentVectorIndex, QdrantBase):
     single_vector = method(QdrantSingleVectorRetriever)
     doc_vn = method(QdrantDocVNRetriever)
     colbert = retriever = method(QdrantColBERTRetriever)
-
-    @staticmethod
-    def example() -> QdrantIndex:
-        """Return a small index of random vectors in local mode, in a temporary folder removed when Python ends."""
-        return QdrantIndex(example_folder(), "example").index(example_documents())
 
 
 class QdrantFormulaIndex(FormulaVectorIndex, QdrantBase):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.processes import usable_cores
+from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores, Weights
 from pyterrier_mathamr.index.snapshot import Shard
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pyterrier_mathamr._common.threads import one_blas_thread
+from pyterrier_mathamr._common.running.threads import one_blas_thread
 from pyterrier_mathamr.index.protocols import Numbers, Rows, Scores, StoredRows, Weights
 
 from .queries import QueryBatch

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.threads import one_blas_thread
+from pyterrier_mathamr._common.running.threads import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
 
 _CHUNK = 1 << 22
@@ -93,17 +93,15 @@ def maxsim_matrix(
     Raises:
         ShapeError: the widths differ, or offsets do not span their rows.
     """
-    check_ragged(queries, rows, offsets)
     check_ragged(rows, queries, query_offsets)
-    best: Tensor = _BestMatch.apply(queries, rows, offsets)  # type: ignore[no-untyped-call]  # [q_total, m]
+    best = best_matches(queries, rows, offsets)  # [q_total, m]
     if weights is not None:
         best = best * weights.unsqueeze(1)
     return torch.segment_reduce(best, "sum", offsets=query_offsets, initial=0.0)  # [b, m]
 
 
-@torch.no_grad()
 def best_matches(queries: Tensor, rows: Tensor, offsets: Tensor) -> Tensor:
-    """Compute max_s q · d_s for each query row and document, without gradient.
+    """Compute max_s q · d_s for each query row and document, with gradient.
 
     Args:
         queries: float32 ``[q_total, d]``.

@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.processes import runs_within
+from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, Vocabulary, collate
 from pyterrier_mathamr.model.config import MathAMRConfig
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from pyterrier_mathamr.explain import Explanation, Part, Reading
+from pyterrier_mathamr.explanation import Explanation, Part, Reading
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
 
 from .tokens import TokenOptions, formula_tokens, word_tokens

@@ -15,7 +15,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 
 from .explanation import explain_tokens
 from .tokens import post_tokens

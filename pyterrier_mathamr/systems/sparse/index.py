@@ -17,7 +17,7 @@ from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Indexer
-from pyterrier_mathamr.explain import Explanation, QueryRow
+from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
 
 from .ranking import SparseRetriever

@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.transformers import Retriever
-from pyterrier_mathamr.explain import Explanation, QueryRow
+from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import Array, Rows
 
 Names = Callable[[Rows], list[str]]

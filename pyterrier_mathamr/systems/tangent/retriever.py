@@ -13,7 +13,7 @@ import pandas as pd
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import FRACTION, Rule
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.systems.expressions import formula_trees, query_formula, query_trees
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, ranking_frame

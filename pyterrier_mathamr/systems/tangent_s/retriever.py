@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError

@@ -10,9 +10,9 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import is_missing, with_objects
-from pyterrier_mathamr.explain.errors import AskedError
 
 from .asking import Asked, QueryRow, read_asked
+from .errors import AskedError
 from .explanation import Explanation, Part
 
 _ERROR = 1e-4
@@ -101,10 +101,10 @@ def _of_stages(
         texts: columns of the document that a later stage has loaded.
     """
     found, own = None, _row_of(frames[-1], docno)
-    places = [place for place, stage in enumerate(stages) if hasattr(stage, "explain")]
+    places = [place for place, stage in enumerate(stages) if hasattr(_explainer(stage), "explain")]
     if places:
         place = places[-1]
-        stage, frame = stages[place], _with_texts(frames[place], docno, texts)
+        stage, frame = _explainer(stages[place]), _with_texts(frames[place], docno, texts)
         options = {}
         if getattr(stage, "explains_incoming", False):
             options["incoming"] = _of_stages(stages[:place], frames[: place + 1], docno, texts)
@@ -113,6 +113,11 @@ def _of_stages(
         return found
     name = name_of(stages[-1]) if stages else "first stage"
     return Explanation.of(docno, [Part(name, "score", contribution=float(own["score"]))])
+
+
+def _explainer(stage: Any) -> Any:
+    """Return what explains a stage: itself, or the learner of ``pt.ltr.apply_learned_model``."""
+    return stage if hasattr(stage, "explain") else getattr(stage, "learner", stage)
 
 
 def _row_of(ranking: pd.DataFrame, docno: str) -> dict[str, Any]:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.drawing.palette import palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
 from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
-
-from .labels import TYPES, readable
+from pyterrier_mathamr.formula.labels import TYPES, readable
 
 if TYPE_CHECKING:
-    from .tree import FormulaTree
+    from pyterrier_mathamr.formula.tree import FormulaTree
 
 _LARGEST = 400  # nodes; a larger tree is shown as text
 _DEEPEST = 60  # levels indented; deeper ones stay in the same column, or a chain would fill a square

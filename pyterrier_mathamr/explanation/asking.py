@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing, with_objects
-from pyterrier_mathamr.explain.errors import AskedError
 from pyterrier_mathamr.posts import PostError, post_from_any, post_from_html
 
+from .errors import AskedError
 from .explanation import Reading
 
 if TYPE_CHECKING:

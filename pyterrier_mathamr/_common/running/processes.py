@@ -21,9 +21,10 @@ from itertools import chain, islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from .errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.parameters import COUNT
+
 from .interrupts import postponed
-from .parameters import COUNT
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -23,7 +23,7 @@ import pandas as pd
 from pyterrier_mathamr.posts import MathPost, placeholder, plain_text
 
 from .errors import AlignmentError
-from .scores import Explanation, Part, Reading
+from .explanation import Explanation, Part, Reading
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph

@@ -27,12 +27,13 @@ from pyterrier_mathamr._common.drawing.tree_layout import Placed
 from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
-from pyterrier_mathamr.explain.paragraphs import Paragraph, paint_paragraph, paragraph
-from pyterrier_mathamr.formula.drawing import symbol_node
-from pyterrier_mathamr.graph import MathAMRGraph, layout_of
+from pyterrier_mathamr.formula.display.boxes import HEAD, PAD, Box, formula_box, paint_box
+from pyterrier_mathamr.formula.display.key import key_of, paint_key
+from pyterrier_mathamr.formula.display.paragraphs import Paragraph, paint_paragraph, paragraph
+from pyterrier_mathamr.formula.display.trees import symbol_node
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.structure import layout_of
 
-from .formula_boxes import HEAD, PAD, Box, formula_box, paint_box
-from .graph_key import key_of, paint_key
 from .graph_parts import PartNode, parts_of
 
 _MARGIN, _BETWEEN, _RAIL = 14.0, 8.0, 24.0
@@ -107,6 +108,7 @@ class _Band(NamedTuple):
 
     @property
     def height(self) -> float:
+        """The height of the frame, its padding included."""
         boxes = sum(box.height + _BETWEEN for box in self.boxes)
         return self.head + max(self.placed.height + _FRAME, boxes) + 2 * PAD
 

@@ -6,10 +6,10 @@ from pyterrier_mathamr._common.drawing.palette import Theme, palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
 from pyterrier_mathamr._common.drawing.trees import TreeNode
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
-from pyterrier_mathamr.formula.drawing import tree_nodes
 
-from .formula_boxes import formula_box, paint_box
-from .graph_key import key_of, paint_key
+from .boxes import formula_box, paint_box
+from .key import key_of, paint_key
+from .trees import tree_nodes
 
 _MARGIN, _NARROWEST = 14.0, 560.0
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import NamedTuple
 
-from pyterrier_mathamr.explain.rendering import formula_html
+from pyterrier_mathamr.formula.display.rendering import formula_html
 from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .explanation import Explanation, Part, Reading

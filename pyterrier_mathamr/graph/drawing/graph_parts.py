@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pyterrier_mathamr.amr import AmrGraph
-from pyterrier_mathamr.graph import MathAMRGraph, NodeKind, layout_of
+from pyterrier_mathamr.graph.mathamr import MathAMRGraph
+from pyterrier_mathamr.graph.structure import NodeKind, layout_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pyterrier_mathamr._common.drawing.palette import Palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
 from pyterrier_mathamr._common.drawing.tree_layout import Placed
 from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
-from pyterrier_mathamr.explain.paragraphs import Paragraph, paint_paragraph, paragraph
+
+from .paragraphs import Paragraph, paint_paragraph, paragraph
 
 PAD, HEAD = 10.0, 24.0
 _LEAD = text_width("OPT ") + 4

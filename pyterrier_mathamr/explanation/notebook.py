@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from pyterrier_mathamr._common.drawing.svg import shortened
-from pyterrier_mathamr.explain.rendering import formula_html
+from pyterrier_mathamr.formula.display.rendering import formula_html
 
 from .colors import FORMULAS, Group, Key, group_of, groups_of, inline, texts_of
 from .explanation import Explanation, Part, Reading

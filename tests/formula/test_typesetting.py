@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from pyterrier_mathamr._common.drawing.svg import Canvas, Outlines
-from pyterrier_mathamr.explain.paragraphs import paragraph
-from pyterrier_mathamr.explain.typesetting import typeset
+from pyterrier_mathamr.formula.display.paragraphs import paragraph
+from pyterrier_mathamr.formula.display.typesetting import typeset
 
 
 def drawn(latex: str, room: float = 1_000.0) -> Outlines:

@@ -1,0 +1,1 @@
+"""How work runs: in several processes, kept on one thread, and how a command ends."""
