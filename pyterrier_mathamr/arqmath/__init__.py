@@ -1,12 +1,12 @@
 """ARQMath: the release, its datasets, measures and the known items.
 
-    files/            each official file to records: posts, topics, judgements, pairs and links, runs, answers
+    files/            each official file to records: posts, topics, judgments, pairs and links, runs, answers
       │
     collection        a folder of the release: each file found by its name, and read when asked for
       │
       ├── release/    the folder as a whole: inventory, unpacking, checks, statistics
       ├── datasets/   ``irds:arqmath/…`` for ir_datasets and PyTerrier
-      ├── known_items questions as topics, their own answers as judgements
+      ├── known_items questions as topics, their own answers as judgments
       └── task2       rankings of formulas to rankings of visually distinct formulas
     measures          nDCG', MAP', P'@10, Bpref; AR' and P'@1 of Task 3
 

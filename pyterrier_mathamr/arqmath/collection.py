@@ -1,4 +1,4 @@
-"""A folder of the ARQMath release: posts, formula tables, topics, judgements, and pairs of question and answer."""
+"""A folder of the ARQMath release: posts, formula tables, topics, judgments, and pairs of question and answer."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class ARQMathCollection(ByPath):
     ) -> Path:
         """Return the file that :meth:`qrels` reads."""
         patterns = file_names.qrels_patterns(str(year), task, judged)
-        what = f"judgements of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
+        what = f"judgments of {year}, task {task}" + (f", by {judged} id" if task == 2 else "")
         return self._release.need(what, patterns, complete=complete)
 
     def qrels(
@@ -164,18 +164,18 @@ class ARQMathCollection(ByPath):
         complete: bool = False,
         failures: Failures = "drop",
     ) -> Iterator[Qrel]:
-        """Read the judgements of a year; see :func:`read_qrels`.
+        """Read the judgments of a year; see :func:`read_qrels`.
 
         Args:
             year: 2020, 2021, 2022 or ``"sample"``.
             task: 1, 2 or 3.
             judged: in Task 2, whether formula ids or visual ids are judged. The organisers publish formula ids for
                 2020 only.
-            complete: read the complete judgements even if there are ones restricted to a partial collection.
+            complete: read the complete judgments even if there are ones restricted to a partial collection.
             failures: how to read the codes 5 and 6, which are no grades.
 
         Raises:
-            MissingFileError: the folder has no such judgements.
+            MissingFileError: the folder has no such judgments.
         """
         return read_qrels(self.qrels_file(year, task, judged=judged, complete=complete), failures=failures)
 

@@ -58,6 +58,6 @@ class NoLocalCopyError(ARQMathError):
     """No local copy of the release is known, or the folder that is set does not exist."""
 
     advice = (
-        f"Download Posts.V1.3, the formula tables, topics and judgements from {DOWNLOAD_PAGE}, unpack them into one "
+        f"Download Posts.V1.3, the formula tables, topics and judgments from {DOWNLOAD_PAGE}, unpack them into one "
         "folder, then call pyterrier_mathamr.register_arqmath('<folder>') or set ARQMATH_HOME to it."
     )

@@ -41,7 +41,7 @@ def split_pairs(pairs: Iterable[Pair], split: Split) -> list[Pair]:
 
 
 def known_item_qrels(pairs: Iterable[Pair], split: Split = "test") -> pd.DataFrame:
-    """Return the judgements of the questions of one part: grade 1 for each of their own answers.
+    """Return the judgments of the questions of one part: grade 1 for each of their own answers.
 
     Args:
         pairs: pairs of question and answer, such as ``ARQMathCollection.pairs()``.

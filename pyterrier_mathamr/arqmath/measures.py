@@ -2,10 +2,10 @@
 
 A prime measure (nDCG', MAP', P') is the plain measure after the removal of unjudged documents: ``judged_only``, which
 precedes the cutoff. Bpref uses judged documents only and needs no such form. ``rel=2``: grades 2 and 3 are relevant;
-the judgements are not filtered, as a document of grade 0 or 1 is judged.
+the judgments are not filtered, as a document of grade 0 or 1 is judged.
 
 A topic without a judged document in the run scores 0; trec_eval without ``-c`` leaves it out of the mean. A topic
-without judgements is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
+without judgments is left out. Ties in score are ordered by document id, descending, regardless of the rank, as in
 trec_eval. (Judged@10 has an order of its own.)
 """
 
@@ -125,7 +125,7 @@ class Task3Scores(NamedTuple):
 def task3_scores(run: pd.DataFrame, qrels: pd.DataFrame) -> Task3Scores:
     """Compute AR' and P'@1 as the organisers' program does: over the topics that have a judged answer.
 
-    Their program reads the codes 5 and 6 as grade 0; read the judgements with ``failures="zero"`` to reproduce it. By
+    Their program reads the codes 5 and 6 as grade 0; read the judgments with ``failures="zero"`` to reproduce it. By
     default such answers are unjudged, and their topics are left out.
 
     Args:

@@ -33,8 +33,8 @@ VisualIds = Mapping[FormulaId, str] | FormulaStore
 class VisualIdDeduplication(Transformer):
     """Keeps the best formula of each appearance, as the evaluation of Task 2 does.
 
-    Formulas are ordered by score, ties by the order of the frame. The result ranks visual ids, for the judgements of
-    ``irds:arqmath/2022/task2/visual``; with ``keep="formula"`` it ranks formula ids, for judgements of these.
+    Formulas are ordered by score, ties by the order of the frame. The result ranks visual ids, for the judgments of
+    ``irds:arqmath/2022/task2/visual``; with ``keep="formula"`` it ranks formula ids, for judgments of these.
 
     Args:
         visual_ids: formula id to visual id, such as a ``FormulaStore``; the column ``visual_id`` if None.
@@ -106,7 +106,7 @@ def lookup(visual_ids: VisualIds, ids: Iterable[FormulaId]) -> Mapping[FormulaId
 
 
 def visual_qrels(qrels: pd.DataFrame, visual_ids: VisualIds) -> pd.DataFrame:
-    """Convert judgements of formula ids to judgements of visual ids: the best grade of any judged instance.
+    """Convert judgments of formula ids to judgments of visual ids: the best grade of any judged instance.
 
     This is the organisers' definition. Prefer their own files by visual id, which cover all instances.
 

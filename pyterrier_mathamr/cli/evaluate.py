@@ -1,4 +1,4 @@
-"""``mathamr evaluate``: measure run files against judgements, and compare them with a baseline."""
+"""``mathamr evaluate``: measure run files against judgments, and compare them with a baseline."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _NAMED = 5  # topics that a run does not have
 def evaluate(
     runs: tuple[Path, ...], qrels: Path, measures: tuple[str, ...], baseline: Path | None, by_topic: bool, as_json: bool
 ) -> None:
-    """Measure RUNs (TREC's or ARQMath's format) against the judgements QRELS.
+    """Measure RUNs (TREC's or ARQMath's format) against the judgments QRELS.
 
     By default the measures of ARQMath: nDCG', MAP', P'@10 and Bpref, where a prime means that documents without
-    judgement are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
+    judgment are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
     all topics of QRELS: one that a run does not have counts 0.
 
     With --baseline a star marks what differs from it (two-sided paired t-test, p < 0.05 after Bonferroni for the number

@@ -1,4 +1,4 @@
-"""The topics of Task 1 and Task 2 that can be measured on a local collection, with their judgements."""
+"""The topics of Task 1 and Task 2 that can be measured on a local collection, with their judgments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Split = Literal["validation", "test"]
 
 
 class TopicSet(NamedTuple):
-    """Topics, their judgements and their graphs.
+    """Topics, their judgments and their graphs.
 
     Attributes:
         topics: ``qid``, ``query``, ``title``, ``body``; those of Task 2 have ``formula_id`` and ``latex``
@@ -45,12 +45,12 @@ def judged_topics(
     Args:
         collection: a local ARQMath folder.
         year: 2020, 2021 or 2022, or another year in the file names.
-        answers: the answers that can be found, such as an index. Judgements of others are left out, which changes the
+        answers: the answers that can be found, such as an index. Judgments of others are left out, which changes the
             ideal ranking on a part of the release and nothing on the whole release.
 
     Returns:
         Topics, ``qid, query, title, body`` (``title`` and ``body`` as HTML with the ids of the formulas, ``query`` as
-        text with ``$…$``), and judgements, ``qid, docno, label``.
+        text with ``$…$``), and judgments, ``qid, docno, label``.
 
     Raises:
         NoRelevantTopicError: there is no such topic.
@@ -83,7 +83,7 @@ def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFra
 def visual_judgements(
     collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
 ) -> dict[str, pd.DataFrame]:
-    """Read the judgements of Task 2, of formula ids and of visual ids, both by visual id.
+    """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id.
 
     As the organisers define it, the grade of a formula applies to all formulas that look the same. Topics without a
     relevant formula are left out.
@@ -92,7 +92,7 @@ def visual_judgements(
         collection: a local ARQMath folder.
         year: 2020, 2021 or 2022, or another year in the file names.
         visual_ids: of the collection's formulas.
-        found: the visual ids that can be found. Judgements of others are left out, which changes the ideal ranking on
+        found: the visual ids that can be found. Judgments of others are left out, which changes the ideal ranking on
             a part of the release and nothing on the whole release.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The known-item split and its judgements."""
+"""The known-item split and its judgments."""
 
 import pytest
 

@@ -87,7 +87,7 @@ def test_the_figures_of_the_readme_are_measured(shared_data: Path, tmp_path: Pat
 
 
 def judged_topics(collection: Any, answers: set[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The topics of 2020 and 2022 with an answer of grade 2 or 3 in the collection, and their judgements there."""
+    """The topics of 2020 and 2022 with an answer of grade 2 or 3 in the collection, and their judgments there."""
     years = (2020, 2022)
     topics = pd.DataFrame(topic for year in years for topic in collection.topics(year)).rename(columns={"id": "qid"})
     qrels = pd.DataFrame(qrel for year in years for qrel in collection.qrels(year))

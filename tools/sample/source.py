@@ -1,4 +1,4 @@
-r"""Read the hand-written sample collection: questions with their answers, and topics with their judgements.
+r"""Read the hand-written sample collection: questions with their answers, and topics with their judgments.
 
 A file has several entries. Lines that begin with one or two number signs are its only structure; the text between them
 is the Markdown of ``markup.py``::
@@ -124,11 +124,11 @@ def read_questions(folder: Path) -> list[Question]:
 
 
 def graded(text: str) -> Iterator[tuple[int, str]]:
-    """Read the judgement lines ``grade: what`` of a part."""
+    """Read the judgment lines ``grade: what`` of a part."""
     for line in text.splitlines():
         match = JUDGEMENT.match(line)
         if line and not match:
-            raise ValueError(f"not a judgement: {line!r}; write a grade 0-3, a colon, a space and what is judged")
+            raise ValueError(f"not a judgment: {line!r}; write a grade 0-3, a colon, a space and what is judged")
         if match:
             yield int(match.group(1)), match.group(2).strip()
 

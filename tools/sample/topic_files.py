@@ -1,4 +1,4 @@
-"""The topics files and judgements of the sample."""
+"""The topics files and judgments of the sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from source import Topic
 FIRST_THREAD = 9001
 DRAWN = 4
 INSTANCES = 5
-"""The release has judgements of at most five formulas of one visual id for a topic."""
+"""The release has judgments of at most five formulas of one visual id for a topic."""
 
 
 def topics_xml(rows: Iterable[dict[str, str]]) -> str:
@@ -54,7 +54,7 @@ def drawn(topic: Topic, name: str) -> bool:
 
 
 def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
-    """Return the Task 1 judgements: topic, 0, answer id, grade.
+    """Return the Task 1 judgments: topic, 0, answer id, grade.
 
     Random answers are judged, too: if only answers on a topic's theme were judged, a system would gain by leaving the
     theme, and if only the results of one system were judged, that system would lose.
@@ -72,7 +72,7 @@ def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
 
 
 def formula_judgements(topics: list[Topic], by_picture: dict[str, list[str]]) -> str:
-    """Return the Task 2 judgements (topic, 0, formula id, grade): of the first formulas that look like a judged one."""
+    """Return the Task 2 judgments (topic, 0, formula id, grade): of the first formulas that look like a judged one."""
     unknown = [(t.number, latex) for t in topics for _, latex in t.formulas if mathml(latex) not in by_picture]
     if unknown:
         raise ValueError("judged formulas that are not in the collection:\n" + "\n".join(map("  ".join, unknown)))

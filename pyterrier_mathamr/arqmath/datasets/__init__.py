@@ -4,7 +4,7 @@ autoregister   registers the datasets once ir_datasets is imported
 │
 definitions    the datasets, and what each consists of
 │
-handlers       documents, queries, judgements and pairs as records; docstore: documents by id
+handlers       documents, queries, judgments and pairs as records; docstore: documents by id
 │
 home           the local copy: register_arqmath, ARQMATH_HOME, or ir_datasets' home
 provider       PyTerrier's ``pt.get_dataset('arqmath:2022/task1')``

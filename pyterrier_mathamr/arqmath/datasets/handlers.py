@@ -1,4 +1,4 @@
-"""Documents, queries, judgements and training data of ARQMath as ir_datasets' handlers.
+"""Documents, queries, judgments and training data of ARQMath as ir_datasets' handlers.
 
 The local copy is looked up, and read, when something is iterated.
 """
@@ -131,13 +131,13 @@ class ARQMathQueries(BaseQueries):  # type: ignore[misc]
 
 
 class ARQMathQrels(BaseQrels):  # type: ignore[misc]
-    """The judgements of one year (or ``sample``) and task; in Task 2 of formulas or of visual ids."""
+    """The judgments of one year (or ``sample``) and task; in Task 2 of formulas or of visual ids."""
 
     def __init__(self, dataset: str, year: str, task: Task, judged: Judged = "formula") -> None:
         self._dataset, self._year, self._task, self._judged = dataset, year, task, judged
 
     def qrels_iter(self) -> Iterator[ARQMathQrel]:
-        """Read the judgements without the codes 5 and 6, which are no grades."""
+        """Read the judgments without the codes 5 and 6, which are no grades."""
         collection = locate(self._dataset)
         try:
             qrels = collection.qrels(self._year, self._task, judged=self._judged)
@@ -154,7 +154,7 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
             yield ARQMathQrel(qrel.query_id, qrel.doc_id, qrel.relevance, qrel.iteration)
 
     def qrels_count(self) -> int:
-        """Count the judgements."""
+        """Count the judgments."""
         return sum(1 for _ in self.qrels_iter())
 
     def qrels_defs(self) -> dict[int, str]:
@@ -162,7 +162,7 @@ class ARQMathQrels(BaseQrels):  # type: ignore[misc]
         return _GRADES
 
     def qrels_cls(self) -> type[ARQMathQrel]:
-        """Return the class of the judgements."""
+        """Return the class of the judgments."""
         return ARQMathQrel
 
 

@@ -1,4 +1,4 @@
-"""Records of ir_datasets: documents, queries and judgements.
+"""Records of ir_datasets: documents, queries and judgments.
 
 This module has no ``from __future__ import annotations``: PyTerrier's text loader offers the fields whose annotation
 *is* ``str``, which a postponed annotation is not.
@@ -73,7 +73,7 @@ class Task2Query(NamedTuple):
 
 
 class ARQMathQrel(NamedTuple):
-    """A judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+    """A judgment: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
 
     query_id: str
     doc_id: str

@@ -6,7 +6,7 @@ A submission has one line for each topic, with columns separated by tabs and quo
     A.301  1     12.5   mathamr          1859     Both norms are …      rank is 1; at most 1,200 characters
 
 For judging, answers got ids (``d_1``). The organisers' list of these ids, with three columns ``name of the run  topic
-id`` (``teams_answer_id.tsv``), connects a submission with its judgements.
+id`` (``teams_answer_id.tsv``), connects a submission with its judgments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The judgements (qrels): four columns, separated by tabs or spaces."""
+"""The judgments (qrels): four columns, separated by tabs or spaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GRADES = {"0": 0, "1": 1, "2": 2, "3": 3}
 
 
 class Qrel(NamedTuple):
-    """A judgement: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
+    """A judgment: of a post in Task 1, a formula or visual id in Task 2, an answer of the pool in Task 3."""
 
     query_id: QueryId
     doc_id: str
@@ -32,7 +32,7 @@ class Qrel(NamedTuple):
 
 
 def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qrel]:
-    """Read a file of judgements.
+    """Read a file of judgments.
 
     Lines that break a rule (Q301 to Q304 of :data:`~pyterrier_mathamr.arqmath.RULES`) are reported as warnings that
     name file and line; lines with the codes 5 and 6 are dropped with one warning for the file.
@@ -43,7 +43,7 @@ def read_qrels(path: str | Path, *, failures: Failures = "drop") -> Iterator[Qre
             Task 3 does.
 
     Yields:
-        The judgements in the order of the file, each pair of topic and id once.
+        The judgments in the order of the file, each pair of topic and id once.
 
     Raises:
         ConfigError: ``failures`` has another value.

@@ -34,7 +34,7 @@ RULES = {
     "Q301": "the line does not have the four columns topic, iteration, id, grade; it is skipped",
     "Q302": "the grade is not 0, 1, 2 or 3; the line is skipped",
     "Q303": "5 (system failure) and 6 (do not know) are no grades; these lines are dropped",
-    "Q304": "the id is judged twice for this topic; the first judgement is kept, this one is skipped",
+    "Q304": "the id is judged twice for this topic; the first judgment is kept, this one is skipped",
     "L401": "the line lacks a column or an id; it is skipped",
     "L402": "the type of the link is neither duplicate (3) nor related (1); it is skipped",
     "R501": "the line does not have the columns of its run; it is skipped",
@@ -43,7 +43,7 @@ RULES = {
     "R504": "the topic has two answers, and Task 3 takes one; the first is kept, this one is skipped",
     "R505": "the answer is longer than the 1,200 characters that Task 3 allows; it is kept",
 }
-"""The rules by code. P: posts, T: topics, Q: judgements (qrels), L: links and pairs, R: runs."""
+"""The rules by code. P: posts, T: topics, Q: judgments (qrels), L: links and pairs, R: runs."""
 
 
 class BadRowWarning(MathAMRWarning):
@@ -67,7 +67,7 @@ def strictly(read: Callable[[], T]) -> T:
         read: reads a whole file.
 
     Raises:
-        FileFormatError: the first row that breaks a rule; judgements that are no grade, or that repeat another, are
+        FileFormatError: the first row that breaks a rule; judgments that are no grade, or that repeat another, are
             reported as warnings.
     """
     with warnings.catch_warnings(record=True) as caught:

@@ -155,8 +155,8 @@ def _qrels(item: Item, ids: _Ids, verbose: bool) -> _Report:
         here = sum(docno in known for docno in judged)
         notes = [f"{here:,} of the {len(judged):,} judged ids are here"] if here < len(judged) else []
     spread = " / ".join(f"{grades[grade]:,}" for grade in range(4))
-    counts = f"{grades.total():,} judgements of {len(topics)} topics, grades 0 to 3: {spread}"
-    return counts, notes, [] if grades else ["no judgement"]
+    counts = f"{grades.total():,} judgments of {len(topics)} topics, grades 0 to 3: {spread}"
+    return counts, notes, [] if grades else ["no judgment"]
 
 
 def _references(rows: Iterable[tuple[Any, ...]], what: str, ids: _Ids, *, ends: int) -> _Report:

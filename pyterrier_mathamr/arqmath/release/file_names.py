@@ -66,7 +66,7 @@ def topic_table_patterns(year: str, kind: Representation) -> Patterns:
 
 
 def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Patterns:
-    """Return the names of the judgements of a year; official test topics precede all topics.
+    """Return the names of the judgments of a year; official test topics precede all topics.
 
     Args:
         year: ``2020``, ``2021``, ``2022``, ``sample``.

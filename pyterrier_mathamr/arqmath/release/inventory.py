@@ -91,7 +91,7 @@ def _readable(patterns: Iterable[str]) -> Iterable[str]:
 class Item(NamedTuple):
     """A role in the release and its files."""
 
-    role: str  # such as "posts" or "judgements 2022, task 2, by visual id"
+    role: str  # such as "posts" or "judgments 2022, task 2, by visual id"
     reader: Literal["posts", "pairs", "links", "table", "topics", "qrels"]
     files: tuple[Path, ...]  # empty where missing; the archive where packed
     state: State
@@ -120,13 +120,13 @@ def _of_year(release: Release, year: str) -> Iterator[Item]:
     for kind in _REPRESENTATIONS:
         patterns = file_names.topic_table_patterns(year, kind)
         yield _one(release, f"formulas of the topics {year}, {kind}", "table", patterns, needed=False)
-    yield _one(release, f"judgements {year}, task 1", "qrels", file_names.qrels_patterns(year, 1))
+    yield _one(release, f"judgments {year}, task 1", "qrels", file_names.qrels_patterns(year, 1))
     judged: tuple[Judged, ...] = ("visual", "formula")
     for what in judged:
-        role = f"judgements {year}, task 2, by {what} id"
+        role = f"judgments {year}, task 2, by {what} id"
         yield _one(release, role, "qrels", file_names.qrels_patterns(year, 2, what), needed=what == "visual")
     if year == "2022":
-        yield _one(release, "judgements 2022, task 3", "qrels", file_names.qrels_patterns(year, 3), needed=False)
+        yield _one(release, "judgments 2022, task 3", "qrels", file_names.qrels_patterns(year, 3), needed=False)
 
 
 def _one(
@@ -138,7 +138,7 @@ def _one(
     needed: bool = True,
     packed: Patterns = (),
 ) -> Item:
-    # The complete judgements are checked, not the restricted ones beside them.
+    # The complete judgments are checked, not the restricted ones beside them.
     file = release.find(patterns, complete=True) or release.find(patterns)
     if file:
         return Item(role, reader, (file,), "present", needed)

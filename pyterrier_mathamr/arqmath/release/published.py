@@ -29,7 +29,7 @@ JUDGEMENT_COUNTS: Mapping[str, int] = {
     "2022/task2/visual": 11_538,
     "2022/task3": 722,
 }
-"""Graded lines of the official judgements of the test topics; the 70 lines of Task 3 with code 5 or 6 are no grades."""
+"""Graded lines of the official judgments of the test topics; the 70 lines of Task 3 with code 5 or 6 are no grades."""
 
 TABLE_4_3: Mapping[str, int] = {
     "Total posts": DOCUMENT_COUNTS["posts"],

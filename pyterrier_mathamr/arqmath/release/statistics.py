@@ -32,8 +32,8 @@ _NOTES = {
 def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbose: bool = False) -> list[Statistic]:
     """Count the rows of Table 4.3.
 
-    The judgements are the official ones, complete even if the posts are a part; those of Task 2 are by visual id.
-    Topics are those with judgements.
+    The judgments are the official ones, complete even if the posts are a part; those of Task 2 are by visual id.
+    Topics are those with judgments.
 
     Args:
         collection: the local copy; the counts of missing files are None.

@@ -15,7 +15,7 @@ from .rankings import SHORT_NAMES, Rankings, measure, measure_by_topic
 from .significance import ALPHA, paired_test
 
 TOO_FEW = (
-    "As the baseline is among them, the topics or judgements are too few to tell systems apart: take more years "
+    "As the baseline is among them, the topics or judgments are too few to tell systems apart: take more years "
     "(`--years`) or a larger part of the release."
 )
 
@@ -57,7 +57,7 @@ class Comparison(NamedTuple):
         """Point out the systems near the random order, if there are any.
 
         Args:
-            advice: what to do, unless the baseline is one of them: then the topics or judgements are too few.
+            advice: what to do, unless the baseline is one of them: then the topics or judgments are too few.
         """
         if self.table["name"].iloc[0] in {one.name for one in self.near}:
             advice = TOO_FEW

@@ -60,7 +60,7 @@ def measure(
     """Measure rankings, and test each measure against the first ranking.
 
     The test is the two-sided paired t-test with Bonferroni correction for the number of systems (not of measures).
-    Topics without judgements are left out.
+    Topics without judgments are left out.
 
     Args:
         rankings: name to ranking; the first is the baseline.
@@ -71,7 +71,7 @@ def measure(
     Returns:
         A row for each ranking: ``name``, a column for each measure, and for each the topics better (``+``) and worse
         (``-``) than the baseline, ``p-value``, ``reject`` and ``p-value corrected``; measures in the given order. If
-        no topic has judgements, ``name`` and measures of NaN.
+        no topic has judgments, ``name`` and measures of NaN.
     """
     measures = measures or TASK1_MEASURES
     names = list(map(str, measures))

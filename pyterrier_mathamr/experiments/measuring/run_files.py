@@ -1,4 +1,4 @@
-"""Measure run files against judgements: each measure of each run, and its difference from that of a baseline."""
+"""Measure run files against judgments: each measure of each run, and its difference from that of a baseline."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ def read_rankings(files: Mapping[str, Path]) -> dict[str, pd.DataFrame]:
 
 
 def read_judgements(path: Path) -> pd.DataFrame:
-    """Read a file of judgements: ``qid``, ``docno``, ``label``.
+    """Read a file of judgments: ``qid``, ``docno``, ``label``.
 
     Raises:
-        FileFormatError: a line cannot be read. ARQMathError: the file has no judgement.
+        FileFormatError: a line cannot be read. ARQMathError: the file has no judgment.
     """
     rows = strictly(lambda: [(found.query_id, found.doc_id, found.relevance) for found in read_qrels(path)])
     if not rows:
-        raise ARQMathError(f"{path}: it holds no judgement")
+        raise ARQMathError(f"{path}: it holds no judgment")
     return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
@@ -92,7 +92,7 @@ def evaluate_runs(
     for name, ranking in rankings.items():
         if len(missing[name]) == len(judged):
             found, asked = ranking["qid"].iloc[0], judged.iloc[0]
-            raise ARQMathError(f"{name}: none of its topics is judged; it has {found!r}, the judgements have {asked!r}")
+            raise ARQMathError(f"{name}: none of its topics is judged; it has {found!r}, the judgments have {asked!r}")
     _warn_of_documents(rankings, qrels)
     _warn_of_grades(qrels, measures)
     chosen = list(measures.values())
@@ -131,7 +131,7 @@ def _warn_of_documents(rankings: Rankings, qrels: pd.DataFrame) -> None:
     for name, ranking in rankings.items():
         if not ranking["docno"].isin(qrels["docno"]).any():
             found, judged = ranking["docno"].iloc[0], qrels["docno"].iloc[0]
-            text = f"{name}: none of its documents is judged; it has {found!r}, the judgements have {judged!r}"
+            text = f"{name}: none of its documents is judged; it has {found!r}, the judgments have {judged!r}"
             warnings.warn(MathAMRWarning(text), stacklevel=3)
 
 
@@ -140,7 +140,7 @@ def _warn_of_grades(qrels: pd.DataFrame, measures: Mapping[str, Any]) -> None:
     best = int(qrels["label"].max())
     if zero := [name for name, measure in measures.items() if measure.params.get("rel", 1) > best]:
         text = (
-            f"{', '.join(zero)} can only be 0: the best grade of these judgements is {best}, and grades of 2 or more "
-            "are relevant. For judgements without grades choose measures such as AP and P@10"
+            f"{', '.join(zero)} can only be 0: the best grade of these judgments is {best}, and grades of 2 or more "
+            "are relevant. For judgments without grades choose measures such as AP and P@10"
         )
         warnings.warn(MathAMRWarning(text), stacklevel=3)

@@ -155,7 +155,7 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
 
     Args:
         job: the strategies, the years and the files.
-        shared: topics and judgements.
+        shared: topics and judgments.
         model: encodes the queries.
         index: the answers' vectors.
     """

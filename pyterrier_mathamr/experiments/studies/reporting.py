@@ -56,7 +56,7 @@ SHORT = (
 
 TASK2 = (
     "Task 2: each formula topic is the vector of that formula in the graph of its question; rankings are of visually "
-    "distinct formulas, judged by visual id where the collection has such judgements. Tangent is a search by pairs of "
+    "distinct formulas, judged by visual id where the collection has such judgments. Tangent is a search by pairs of "
     "symbols. Nothing was fitted to these topics."
 )
 
@@ -179,10 +179,10 @@ def _about(
     for caption in measured:
         if "Task 1" in caption:
             chosen = [judged[year] for year in years if year in caption] or list(judged.values())
-            topics, judgements = (
+            topics, judgments = (
                 sum(len(part) for part in parts) for parts in zip(*((c.topics, c.qrels) for c in chosen), strict=True)
             )
-            said[caption] = f"{topics} topics with {judgements:,} judgements of {of}"
+            said[caption] = f"{topics} topics with {judgments:,} judgments of {of}"
         if caption.startswith("Task 2"):
             found = [shared.formula_topics(year) for year in years]
             said[caption] = f"{sum(len(one.topics) for one in found)} formula topics of {of}"

@@ -46,7 +46,7 @@ def run_study(
         collection: a local ARQMath folder.
         workdir: where graphs, models and reports are kept.
         pairs: files of pairs from outside the collection, to train on as well.
-        years: of the topics and judgements, which are pooled.
+        years: of the topics and judgments, which are pooled.
         seeds: instead of the preset's or the study's.
         preset: ``full`` as in the paper, ``mini``, scaled down for a small collection, or ``auto``, which chooses by
             the number of training pairs.

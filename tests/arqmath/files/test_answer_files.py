@@ -1,4 +1,4 @@
-"""Submissions to Task 3: six columns, the last a text, and the way to their judgements."""
+"""Submissions to Task 3: six columns, the last a text, and the way to their judgments."""
 
 import csv
 import warnings

@@ -1,4 +1,4 @@
-"""The readers of the judgements, pairs and links."""
+"""The readers of the judgments, pairs and links."""
 
 from pathlib import Path
 

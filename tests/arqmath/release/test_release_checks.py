@@ -68,8 +68,8 @@ def test_a_sound_part_of_the_release_is_good_and_its_size_is_told(sound: Path) -
     assert findings["posts"].counts == "5 posts: 2 questions, 3 answers"
     assert findings["posts"].notes == ("0.00% of the 2,466,080 posts of the complete release",)
     assert findings["formulas, latex"].counts == "3 formulas in 1 files"
-    assert findings["judgements 2022, task 1"].counts == "2 judgements of 1 topics, grades 0 to 3: 1 / 0 / 0 / 1"
-    assert "code 5" in findings["judgements 2022, task 3"].notes[0]
+    assert findings["judgments 2022, task 1"].counts == "2 judgments of 1 topics, grades 0 to 3: 1 / 0 / 0 / 1"
+    assert "code 5" in findings["judgments 2022, task 3"].notes[0]
     assert "topics 2021, task 1" not in findings
 
 
@@ -101,7 +101,7 @@ def test_references_to_what_is_not_here_are_told(sound: Path) -> None:
     change(sound / TASK1, "A.301\t0\t14", "A.301\t0\t98")
     (sound / "pairs.tsv").write_text("question_id\tanswer_id\n10\t12\n10\t97\n")
     assert "1 formulas are of posts that are missing here" in finding(sound, "formulas, latex").notes
-    assert finding(sound, "judgements 2022, task 1").notes == ("1 of the 2 judged ids are here",)
+    assert finding(sound, "judgments 2022, task 1").notes == ("1 of the 2 judged ids are here",)
     assert finding(sound, "training pairs as a table").notes == ("1 pairs of posts that are missing here",)
 
 

@@ -92,7 +92,7 @@ def test_the_judgements_of_the_official_topics_are_found(
 def test_judgements_by_formula_id_that_were_not_published_are_an_error_that_says_so(
     drive: ARQMathCollection, year: int
 ) -> None:
-    with pytest.raises(MissingFileError, match=rf"judgements of {year}, task 2, by formula id.*formula_id\.tsv"):
+    with pytest.raises(MissingFileError, match=rf"judgments of {year}, task 2, by formula id.*formula_id\.tsv"):
         drive.qrels(year, 2)
 
 
