@@ -23,16 +23,16 @@ from .sentences import PLACEHOLDER, TOKEN, split_sentences
 from .unicode_math import latex_of_unicode
 
 if TYPE_CHECKING:  # needs pandas, which reading a single post does not
-    from .documents import Document as Document
-    from .documents import DocumentError as DocumentError
-    from .documents import Source as Source
-    from .documents import accepted_posts as accepted_posts
-    from .documents import count_posts as count_posts
-    from .documents import in_latex as in_latex
-    from .documents import json_lines as json_lines
-    from .documents import post_files as post_files
-    from .documents import read_posts as read_posts
-    from .documents import readable as readable
+    from .documents.accepting import accepted_posts as accepted_posts
+    from .documents.accepting import read_posts as read_posts
+    from .documents.accepting import readable as readable
+    from .documents.document import Document as Document
+    from .documents.document import in_latex as in_latex
+    from .documents.sources import DocumentError as DocumentError
+    from .documents.sources import Source as Source
+    from .documents.sources import count_posts as count_posts
+    from .documents.sources import json_lines as json_lines
+    from .documents.sources import post_files as post_files
     from .rows import DOCUMENT_COLUMNS as DOCUMENT_COLUMNS
     from .rows import document_post as document_post
     from .rows import query_post as query_post
