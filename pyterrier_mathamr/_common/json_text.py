@@ -1,8 +1,9 @@
-"""JSON from outside, every fault of which is a `ValueError`."""
+"""JSON from outside, every fault of which is a `ValueError`, and files of JSON."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 
@@ -16,3 +17,15 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("JSON that nests too deeply") from None
+
+
+def write_json(path: str | Path, value: object) -> None:
+    """Write a value as JSON of several lines, replacing the file at once.
+
+    Args:
+        path: of the file.
+        value: of plain types.
+    """
+    unfinished = Path(f"{path}.tmp")
+    unfinished.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+    unfinished.replace(path)

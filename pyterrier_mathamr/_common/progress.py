@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import IO, Any, TypeVar
 
@@ -35,6 +36,27 @@ def progress(items: Iterable[T], desc: str, unit: str, *, verbose: bool, total: 
     if total is None:
         return _from_the_second(items, desc, unit)
     return _bar(items, desc, unit, total=total, bar_format=_WITH_TOTAL)
+
+
+@contextmanager
+def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
+    """Show a bar of bytes if the work takes more than a second.
+
+    Args:
+        desc: what is done, shown before the bar.
+        total: all bytes.
+        verbose: ``False`` shows none.
+
+    Yields:
+        What to call with each number of bytes that is done.
+    """
+    if not verbose:
+        yield lambda size: None
+        return
+    import pyterrier as pt
+
+    with pt.tqdm(total=total, desc=desc, unit="B", unit_scale=True, dynamic_ncols=True, delay=1) as bar:
+        yield bar.update
 
 
 def count_lines(file: IO[bytes]) -> int:

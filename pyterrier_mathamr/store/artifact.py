@@ -13,6 +13,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.progress import byte_progress
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
@@ -194,19 +195,21 @@ def compact(path: Path, kind: Kind) -> None:
         job.publish(job.base.details if job.base else {})
 
 
-def faults(path: Path, kind: Kind) -> Iterator[StoreError]:
-    """Read a whole artifact, compare every checksum, and yield the faults."""
+def faults(path: Path, kind: Kind, *, verbose: bool = False) -> Iterator[StoreError]:
+    """Read a whole artifact, compare every checksum, and yield the faults; with a bar if it is ``verbose``."""
     try:
         manifest = read_manifest(path, kind)
     except StoreError as error:
         yield error
         return
-    for meta in manifest.parts:
-        try:
-            part = Part(path, meta, kind, path)
-        except DamagedError as error:
-            yield error
-        except OSError as error:
-            yield unreadable(error, path)
-        else:
-            yield from part.faults()
+    total = sum(written.size for meta in manifest.parts for written in meta.files.values())
+    with byte_progress(f"verifying {path.name}", total, verbose=verbose) as read:
+        for meta in manifest.parts:
+            try:
+                part = Part(path, meta, kind, path)
+            except DamagedError as error:
+                yield error
+            except OSError as error:
+                yield unreadable(error, path)
+            else:
+                yield from part.faults(read)

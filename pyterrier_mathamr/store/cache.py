@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.progress import progress
 
 from .errors import (
     DamagedCacheError,
@@ -107,8 +108,8 @@ class Cache(ByPath):
         with self._named(), self._opened("rw") as file:
             return int(file.execute("SELECT count(*) FROM entry").fetchone()[0]) if self._check(file) else 0
 
-    def faults(self) -> Iterator[StoreError]:
-        """Read the whole file and yield its faults."""
+    def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
+        """Read the whole file and yield its faults; with a bar if it is ``verbose``."""
         if not self.path.exists():
             yield NotBuiltError(self.path, "there is no cache here")
             return
@@ -119,9 +120,13 @@ class Cache(ByPath):
                 for (found,) in file.execute("PRAGMA integrity_check"):
                     if found != "ok":
                         yield DamagedCacheError(self.path, f"its structure is wrong ({found!s:.200})")
-                for row, key, value, digest in file.execute("SELECT * FROM entry"):
-                    if not _sound(key, value, digest) or key not in _read(file, [key])[0]:
-                        yield DamagedCacheError(self.path, f"its entry {row} was changed since it was written")
+                (total,) = file.execute("SELECT COUNT(*) FROM entry").fetchone()
+                # closed at once: an error holds this frame, and an open query would lock the file against writers
+                with closing(file.execute("SELECT * FROM entry")) as entries:
+                    shown = progress(entries, f"verifying {self.path.name}", "values", verbose=verbose, total=total)
+                    for row, key, value, digest in shown:
+                        if not _sound(key, value, digest) or key not in _read(file, [key])[0]:
+                            yield DamagedCacheError(self.path, f"its entry {row} was changed since it was written")
         except StoreError as error:
             yield error
 

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -230,11 +230,13 @@ def settled(path: Path) -> FileSum:
     return file_sum(path)
 
 
-def file_sum(path: Path) -> FileSum:
-    """Return size and SHA-256 of a file, read in pieces."""
+def file_sum(path: Path, read: Callable[[int], object] | None = None) -> FileSum:
+    """Return size and SHA-256 of a file, read in pieces; ``read`` is told the size of each."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as data:
         while piece := data.read(_CHUNK):
             digest.update(piece)
             size += len(piece)
+            if read is not None:
+                read(len(piece))
     return FileSum(size, digest.hexdigest())

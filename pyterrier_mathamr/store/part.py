@@ -113,11 +113,11 @@ class Part:
             self._kept[name] = make()
         return self._kept[name]
 
-    def faults(self) -> Iterator[DamagedError]:
-        """Read every file and compare its checksum."""
+    def faults(self, read: Callable[[int], object] | None = None) -> Iterator[DamagedError]:
+        """Read every file and compare its checksum; ``read`` is told how many bytes are read."""
         for name, written in self.meta.files.items():
             try:
-                if file_sum(self.path / name) != written:
+                if file_sum(self.path / name, read) != written:
                     yield DamagedError(self.path / name, "its content was changed since it was written")
             except OSError as error:
                 yield unreadable(error, self.path / name)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pyterrier_mathamr._common.progress import count_lines, progress
+from pyterrier_mathamr._common.progress import byte_progress, count_lines, progress
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -43,3 +43,34 @@ def test_silence_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_blank_lines_do_not_count() -> None:
     assert count_lines(io.BytesIO(b"a\n\n \r\nb")) == 2
+
+
+def test_bytes_are_counted_and_work_of_less_than_a_second_shows_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    for verbose in (True, False):
+        with byte_progress("verifying", 3_000, verbose=verbose) as read:
+            read(1_000)
+            read(2_000)
+        assert shown(capsys) == []
+
+
+def test_a_bar_of_bytes_gets_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    class Bar:
+        def __init__(self, total: int, **options: object) -> None:
+            seen.append(total)
+
+        def __enter__(self) -> "Bar":
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            seen.append("closed")
+
+        def update(self, size: int) -> None:
+            seen.append(size)
+
+    monkeypatch.setattr("pyterrier.tqdm", Bar)
+    with byte_progress("verifying", 3_000, verbose=True) as read:
+        read(1_000)
+        read(2_000)
+    assert seen == [3_000, 1_000, 2_000, "closed"]
