@@ -34,10 +34,16 @@ if TYPE_CHECKING:
     from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError
+    from .errors import NoModelError as NoModelError
     from .errors import NothingJudgedError as NothingJudgedError
+    from .errors import RankerFileError as RankerFileError
+    from .errors import RankerNotFittedError as RankerNotFittedError
     from .errors import SystemsError as SystemsError
+    from .fusion import ConvexFusion as ConvexFusion
+    from .fusion import ModifiedRRF as ModifiedRRF
     from .fusion import ZScoreFusion as ZScoreFusion
     from .fusion import fit_fusion_weight as fit_fusion_weight
+    from .fusion import fit_fusion_weights as fit_fusion_weights
     from .fusion import fuse_rankings as fuse_rankings
     from .tangent import PairOptions as PairOptions
     from .tangent import TangentIndex as TangentIndex

@@ -12,7 +12,6 @@ training questions are most likely among all that were found (softmax); a weight
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +23,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
@@ -181,9 +180,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         if self.weights is None:
             raise BlendNotFittedError()
         content = {"format": _FORMAT, "weights": self.weights, "scorers": [repr(scorer) for scorer in self.scorers]}
-        unfinished = Path(f"{path}.tmp")
-        unfinished.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(path)
+        write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path, scorers: Sequence[pt.Transformer]) -> LinearBlend:

@@ -18,6 +18,11 @@ def distinct_names(systems: Sequence[pt.Transformer]) -> list[str]:
     return [name + number for name, number in zip(names, numbers, strict=True)]
 
 
+def sole_name(found: Explanation, system: str) -> str | None:
+    """Return the name of a system for all parts of its score; ``None`` for a fusion, whose parts keep their names."""
+    return system if len({part.system for part in found.rows}) == 1 else None
+
+
 def explain_standard(
     docno: str, system: str, scores: npt.NDArray[np.float64], found: Explanation | None, weight: float
 ) -> Explanation:
@@ -37,5 +42,4 @@ def explain_standard(
         lowest = weight * (float(scores.min()) - mean) / spread
         return Explanation.of(docno, [Part(system, "not found: lowest score", contribution=lowest)])
     shift = Part(system, f"mean of {len(scores)} scores", contribution=-weight * mean / spread)
-    single = len({part.system for part in found.rows}) == 1  # the parts of a fusion keep the names of its systems
-    return found.scaled(weight / spread, system if single else None).plus(shift)
+    return found.scaled(weight / spread, sole_name(found, system)).plus(shift)

@@ -16,6 +16,7 @@ from pyterrier_mathamr.systems import (
     LinearBlend,
     ZScoreFusion,
     fit_fusion_weight,
+    fit_fusion_weights,
     fuse_rankings,
 )
 
@@ -186,6 +187,37 @@ def test_a_side_that_tells_nothing_right_gets_no_weight() -> None:
     ranking, qrels, table = questions(400)
     against = table(ranking).assign(score=lambda frame: -frame["score"])
     assert fit_fusion_weight(ranking, against, qrels) == 0.0
+
+
+def graded(best: int, second: int, *, others: int = 20) -> pd.DataFrame:
+    """Rank documents 0 to 2, of grades 3, 1 and 0, and further ones: which is first, and which second."""
+    order = [best, second, *(number for number in range(others) if number not in (best, second))]
+    scores = {str(number): float(-place) for place, number in enumerate(order)}
+    rows = [(qid, docno, score) for qid in ("1", "2") for docno, score in scores.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+GRADES = pd.DataFrame([(qid, docno, label) for qid in "12" for docno, label in (("0", 3), ("1", 1), ("2", 0))])
+GRADES.columns = pd.Index(["qid", "docno", "label"])
+
+
+def test_the_weights_of_several_systems_follow_the_grades() -> None:
+    rankings = [graded(0, 1), graded(1, 0), graded(2, 5)]  # right, right in the other order, wrong
+    first, second, wrong = fit_fusion_weights(rankings, GRADES)
+    assert first > second > wrong
+    without = GRADES.assign(label=GRADES["label"].clip(upper=1))
+    alike = fit_fusion_weights(rankings, without)
+    assert alike[0] == pytest.approx(alike[1], abs=0.01)  # both find what is right, whatever its grade
+
+
+def test_a_stronger_penalty_brings_the_weights_of_similar_systems_together() -> None:
+    rankings = [graded(0, 1), graded(1, 0), graded(0, 2)]
+    shares = []
+    for ridge in (1e-3, 1.0, 100.0):
+        weights = fit_fusion_weights(rankings, GRADES, ridge=ridge)
+        assert min(weights) >= 0
+        shares.append(max(weights) / sum(weights))
+    assert shares[0] > shares[1] > shares[2]
 
 
 TestLinearBlend = pt.testing.transformer_test_class(lambda: LinearBlend((Table({"a": 1.0}),), weights=(1.0, 1.0)))
