@@ -31,7 +31,8 @@ def explain_tokens(
         document: its text, where known: the parts then name the word or formula that has the tokens, too.
         options: how posts were cut into tokens.
     """
-    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in query.formulas]
+    formulas = query.formulas if options.formulas else ()
+    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in formulas]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
     parts: list[Part] = []

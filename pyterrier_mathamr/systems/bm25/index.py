@@ -114,7 +114,7 @@ class BM25Snapshot(Snapshot):
     def __init__(self, path: Path) -> None:
         super().__init__(path, BM25)
         self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
-        self._engine: tuple[tuple[float, float], Any] | None = None
+        self._engine: tuple[tuple[float, float, float | None], Any] | None = None
 
     @cached_property
     def tokens(self) -> TokenOptions:
@@ -130,20 +130,20 @@ class BM25Snapshot(Snapshot):
         """The term counts of the documents that are not deleted, numbered in order."""
         return postings_of(self.parts)
 
-    def engine(self, k1: float, b: float) -> Any:
-        """Return the ``bm25s.BM25`` with the weights of ``k1`` and ``b``; the last one is kept.
+    def engine(self, k1: float, b: float, delta: float | None = None) -> Any:
+        """Return the ``bm25s.BM25`` with the weights of ``k1``, ``b`` and ``delta``; the last one is kept.
 
         Raises:
             MissingExtraError: ``bm25s`` is not installed.
         """
-        if self._engine is None or self._engine[0] != (k1, b):
+        if self._engine is None or self._engine[0] != (k1, b, delta):
             engine = require("bm25s", "bm25").BM25(method="lucene", k1=k1, b=b)
             engine.scores = {
-                "data": self.postings.weights(k1, b),
+                "data": self.postings.weights(k1, b, delta),
                 "indices": self.postings.documents,
                 "indptr": self.postings.offsets,
                 "num_docs": len(self),
             }
             engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
-            self._engine = ((k1, b), engine)
+            self._engine = ((k1, b, delta), engine)
         return self._engine[1]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
 
     from .index import BM25Index, BM25Snapshot
+    from .scorer import BM25Scorer
 
 
 class BM25Retriever(SparseRetriever):
@@ -37,6 +38,7 @@ class BM25Retriever(SparseRetriever):
         b: 0 to 1; how much long documents are discounted.
         query_weights: the weight of a token that occurs ``f`` times in the query: ``1 + ln f`` (``log``), since posts
             as queries repeat themselves, or ``f`` (``linear``).
+        delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
         verbose: show a progress bar.
 
     Raises:
@@ -54,6 +56,7 @@ class BM25Retriever(SparseRetriever):
         **SparseRetriever.checks,
         "k1": between(0),
         "b": FRACTION,
+        "delta": between(0).or_none(),
         "query_weights": one_of("log", "linear"),
     }
 
@@ -65,11 +68,12 @@ class BM25Retriever(SparseRetriever):
         k1: float = 2.0,
         b: float = 1.0,
         query_weights: QueryWeights = "log",
+        delta: float | None = None,
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
-        self.query_weights, self.verbose = query_weights, verbose
+        self.query_weights, self.delta, self.verbose = query_weights, delta, verbose
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
@@ -79,24 +83,27 @@ class BM25Retriever(SparseRetriever):
         warn_of_queries(blank, "they are blank", "Give each a text in `query`, or in `title` and `body`.")
         found = []
         for post in progress(posts, "BM25", "queries", verbose=self.verbose):
-            scores = self._scores(snapshot, post)
+            scores = self.scores(snapshot, post)
             matching = np.flatnonzero(scores > 0)
             found.append(best_first(matching, scores[matching], self.num_results, snapshot.docnos))
         return ranking_frame(queries, found, docno=snapshot.docnos)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what each word and formula of a query contributes to a score; see :meth:`BM25Scorer.explain`."""
-        scorer = self.bm25_index.scorer(k1=self.k1, b=self.b, query_weights=self.query_weights)
-        return scorer.explain(query, docno)
+        return self.scorer().explain(query, docno)
 
-    def _scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
-        """Score all documents: float32 ``[m]``, 0 without a common token."""
+    def scorer(self) -> BM25Scorer:
+        """Return the scorer with the same options."""
+        return self.bm25_index.scorer(k1=self.k1, b=self.b, query_weights=self.query_weights, delta=self.delta)
+
+    def scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
+        """Score all documents of an index for one query: float32 ``[m]``, 0 without a common token."""
         by_weight: dict[float, list[int]] = defaultdict(list)
         for token, weight in query_terms(snapshot, post, self.query_weights).items():
             by_weight[weight].append(snapshot.postings.terms[token])
         scores = np.zeros(len(snapshot), dtype=np.float32)
         if by_weight:
-            engine = snapshot.engine(float(self.k1), float(self.b))
+            engine = snapshot.engine(float(self.k1), float(self.b), self.delta)
             for weight, ids in sorted(by_weight.items()):
                 scores += np.float32(weight) * engine.get_scores_from_ids(ids)
         return scores

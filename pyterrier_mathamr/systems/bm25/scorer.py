@@ -13,7 +13,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
-from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.parameters import Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 
@@ -39,20 +39,31 @@ class BM25Scorer(Transformer):
         k1: at least 0; how slowly repetition in a document saturates.
         b: 0 to 1; how much long documents are discounted.
         query_weights: see :class:`BM25Retriever`.
+        delta: likewise.
 
     Example::
 
         graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {"query_weights": one_of("log", "linear")}
+    checks: ClassVar[Mapping[str, Rule]] = {
+        "query_weights": one_of("log", "linear"),
+        "delta": between(0).or_none(),
+    }
     label = "BM25 scorer"
 
     def __init__(
-        self, bm25_index: BM25Index, *, k1: float = 2.0, b: float = 1.0, query_weights: QueryWeights = "log"
+        self,
+        bm25_index: BM25Index,
+        *,
+        k1: float = 2.0,
+        b: float = 1.0,
+        query_weights: QueryWeights = "log",
+        delta: float | None = None,
     ) -> None:
         super().__init__()
-        self.bm25_index, self.k1, self.b, self.query_weights = bm25_index, float(k1), float(b), query_weights
+        self.bm25_index, self.k1, self.b = bm25_index, float(k1), float(b)
+        self.query_weights, self.delta = query_weights, delta
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
@@ -82,7 +93,7 @@ class BM25Scorer(Transformer):
             rows = np.flatnonzero(codes == number)
             terms = query_terms(snapshot, snapshot.read_query(query), self.query_weights)
             numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
-            scores[rows] = contributions(snapshot, terms, numbers, self.k1, self.b).sum(axis=1)
+            scores[rows] = self._contributions(snapshot, terms, numbers).sum(axis=1)
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
@@ -112,7 +123,7 @@ class BM25Scorer(Transformer):
         """
         snapshot = self.bm25_index.snapshot()
         terms = query_terms(snapshot, query, self.query_weights)
-        shares = contributions(snapshot, terms, numbers_of(snapshot, [docno]), self.k1, self.b)[0]
+        shares = self._contributions(snapshot, terms, numbers_of(snapshot, [docno]))[0]
         return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
 
     def greatest_score(self, query: MathPost) -> float:
@@ -121,9 +132,26 @@ class BM25Scorer(Transformer):
         terms = query_terms(snapshot, query, self.query_weights)
         postings = snapshot.postings
         numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
-        found_in = postings.offsets[numbers + 1] - postings.offsets[numbers]
-        rarity = np.log1p((len(snapshot) - found_in + 0.5) / (found_in + 0.5))
-        return float(np.dot(rarity, list(terms.values()))) if terms else 0.0
+        most = 1.0 if self.delta is None else self.k1 + 1 + self.delta
+        return most * float(np.dot(postings.rarity(self.delta)[numbers], list(terms.values()))) if terms else 0.0
+
+    def _contributions(
+        self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
+        """Compute what each token of a query contributes to the score of some documents.
+
+        Returns:
+            float64 ``[m, t]``; a row sums to the score.
+        """
+        postings, weights = snapshot.postings, snapshot.engine(self.k1, self.b, self.delta).scores["data"]
+        found = np.zeros((len(numbers), len(terms)))
+        for column, (token, weight) in enumerate(terms.items()):
+            start, end = postings.offsets[postings.terms[token]], postings.offsets[postings.terms[token] + 1]
+            documents = postings.documents[start:end]
+            places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
+            hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
+            found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
+        return found
 
 
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
@@ -153,22 +181,3 @@ def numbers_of(snapshot: BM25Snapshot, docnos: list[str]) -> npt.NDArray[np.int6
     """
     numbers: npt.NDArray[np.int64] = np.searchsorted(snapshot.live, snapshot.find(docnos))
     return numbers
-
-
-def contributions(
-    snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64], k1: float, b: float
-) -> npt.NDArray[np.float64]:
-    """Compute what each token of a query contributes to the BM25 score of some documents.
-
-    Returns:
-        float64 ``[m, t]``; a row sums to the score.
-    """
-    postings, weights = snapshot.postings, snapshot.engine(k1, b).scores["data"]
-    found = np.zeros((len(numbers), len(terms)))
-    for column, (token, weight) in enumerate(terms.items()):
-        start, end = postings.offsets[postings.terms[token]], postings.offsets[postings.terms[token] + 1]
-        documents = postings.documents[start:end]
-        places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
-        hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
-        found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
-    return found

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
@@ -40,25 +40,27 @@ class TokenOptions:
 
     Args:
         stop_words: remove the function words of English.
-        stem: reduce words with the Porter 2 stemmer.
+        stem: reduce words with the Porter 2 stemmer; ``"porter"``: with Porter's first.
         bigrams: add each pair of neighbouring words of a text and of neighbouring symbols of a formula.
+        formulas: with the symbols of formulas.
 
     Raises:
-        ConfigError: an option is no ``bool``.
+        ConfigError: an option has another value.
     """
 
     stop_words: bool = True
-    stem: bool = True
+    stem: bool | Literal["porter"] = True
     bigrams: bool = True
+    formulas: bool = True
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not isinstance(value, bool):
-                raise ConfigError(name, value, "True or False")
+            if not isinstance(value, bool) and (name, value) != ("stem", "porter"):
+                raise ConfigError(name, value, "True or False" + (" or 'porter'" if name == "stem" else ""))
 
-    def to_dict(self) -> dict[str, bool]:
-        """Return the options as plain values for JSON."""
-        return asdict(self)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as plain values for JSON; without ``formulas`` in the form that always had them."""
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("formulas", True)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TokenOptions:
@@ -71,7 +73,7 @@ class TokenOptions:
             The options.
 
         Raises:
-            ConfigError: a name is not an option, or a value is not ``bool``.
+            ConfigError: a name is not an option, or a value is none of its own.
         """
         known = [field.name for field in fields(cls)]
         if unknown := [name for name in values if name not in known]:
@@ -103,8 +105,9 @@ def post_tokens(post: MathPost, options: TokenOptions = STRONG_TOKENS) -> list[s
     start = 0
     for match in PLACEHOLDER.finditer(post.text):
         tokens += word_tokens(post.text[start : match.start()], options)
-        number = int(match.group().rpartition("_")[2])
-        tokens += formula_tokens(post.formulas[number].latex, options)
+        if options.formulas:
+            number = int(match.group().rpartition("_")[2])
+            tokens += formula_tokens(post.formulas[number].latex, options)
         start = match.end()
     return tokens + word_tokens(post.text[start:], options)
 
@@ -123,7 +126,7 @@ def word_tokens(text: str, options: TokenOptions = STRONG_TOKENS) -> list[str]:
     if options.stop_words:
         words = [word for word in words if word not in STOP_WORDS]
     if options.stem:
-        words = _stemmer()(words)
+        words = _stemmer("english" if options.stem is True else "porter")(words)
     return words + _pairs(words) if options.bigrams else words
 
 
@@ -170,8 +173,8 @@ def _pairs(tokens: list[str]) -> list[str]:
     return [f"{left}_{right}" for left, right in pairwise(tokens)]
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> Callable[[list[str]], list[str]]:
-    """Make the stemmer once; it keeps a cache of words."""
-    stem: Callable[[list[str]], list[str]] = require("Stemmer", "bm25").Stemmer("english").stemWords
+@lru_cache(maxsize=2)
+def _stemmer(name: str) -> Callable[[list[str]], list[str]]:
+    """Make a stemmer once; it keeps a cache of words."""
+    stem: Callable[[list[str]], list[str]] = require("Stemmer", "bm25").Stemmer(name).stemWords
     return stem

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.store import Rows, ranges
-from pyterrier_mathamr.systems.trees import PackedTrees
 
 from .postorder import Postorder
 

@@ -11,8 +11,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.trees import PackedTrees
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,17 +36,15 @@ class Postorder:
     @classmethod
     def of(cls, trees: PackedTrees) -> Self:
         """Number the nodes of trees anew."""
-        n, starts = len(trees.labels), np.repeat(trees.offsets[:-1], np.diff(trees.offsets))
-        nodes, parents = np.arange(n), np.where(trees.parents < 0, -1, starts + trees.parents)
+        n, parents = len(trees.labels), trees.above
+        nodes = np.arange(n)
         first = (parents >= 0) & (parents == nodes - 1)  # in preorder, a first child follows its parent
-        depths, nesting = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        sizes, levels = np.ones(n, dtype=np.int64), [np.flatnonzero(parents < 0)]
-        inside, above = np.flatnonzero(parents >= 0), parents[parents >= 0]
-        by_depth = _by_depth(inside, above, levels[0], n)
-        for level in by_depth:
+        depths, nesting, sizes = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.ones(n, dtype=np.int64)
+        below = trees.levels()[1:]
+        for level in below:
             depths[level] = depths[parents[level]] + 1
             nesting[level] = nesting[parents[level]] + ~first[level]
-        for level in reversed(by_depth):
+        for level in reversed(below):
             np.add.at(sizes, parents[level], sizes[level])
         number = nodes + sizes - 1 - depths  # before a node come all before it in preorder that are not above it
         leaves = np.where(sizes == 1, nodes, n)
@@ -54,17 +52,5 @@ class Postorder:
         order = np.empty(n, dtype=np.int64)
         order[number] = nodes
         tops = np.flatnonzero(~first[order])
-        roots = np.where(np.diff(trees.offsets) > 0, trees.offsets[1:] - 1, -1)
+        roots = np.where(trees.sizes > 0, trees.offsets[1:] - 1, -1)
         return cls(trees.labels[order], number[leftmost[order]], tops, nesting[order][tops], roots)
-
-
-def _by_depth(inside: Rows, above: Rows, roots: Rows, n: int) -> list[Rows]:
-    """List the nodes below the roots, level by level."""
-    reached, levels = np.zeros(n, dtype=np.bool_), list[Rows]()
-    reached[roots] = True
-    while len(inside):
-        here = reached[above]
-        levels.append(inside[here])
-        reached[levels[-1]] = True
-        inside, above = inside[~here], above[~here]
-    return levels

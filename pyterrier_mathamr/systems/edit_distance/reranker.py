@@ -14,9 +14,11 @@ from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.systems.expressions import query_trees
-from pyterrier_mathamr.systems.trees.packed import Packed
+from pyterrier_mathamr.formula.packed_trees import Packed
+from pyterrier_mathamr.systems.expressions import asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.systems.fusion import reciprocal_ranks
 
 from .distance import UNIT_COSTS, EditCosts, tree_edit_distances
 
@@ -33,18 +35,19 @@ EDIT_COSTS: dict[CostNames, dict[Packed, EditCosts]] = {
     "unit": {"slt": UNIT_COSTS, "opt": UNIT_COSTS},
 }
 """Costs by name and kind of tree. As printed for CFTED; with insertion and renaming swapped, the order in which the
-library that it used takes them, and better on the judgements of both years; and 1."""
+library that it used takes them, and better on the judgments of both years; and 1."""
 
-_RRF = 60
+_NAMES = ("layout tree", "operator tree")
 
 
 class EditDistanceReranker(Transformer):
     r"""Ranks the formulas of a ranking anew by how little must be changed to make the query's trees of theirs.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 4.3: the similarity of two trees is
-    1 / (d + 1) of their edit distance d. CFTED adds that of layout and operator trees, weighted (equation 4.5); CFT2TED
-    fuses two rankings by modified reciprocal rank fusion, the sum of similarity / (60 + rank). A formula that lacks a
-    tree has similarity 0 there. Rows come back by query, descending score, ascending docno, with all their columns.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3: the
+    similarity of two trees is 1 / (d + 1) of their edit distance d. CFTED adds that of layout and operator trees,
+    weighted (equation 4.5); CFT2TED fuses two rankings by modified reciprocal rank fusion, the sum of similarity /
+    (60 + rank). A formula that lacks a tree has similarity 0 there. Rows come back by query, descending score,
+    ascending docno, with all their columns.
 
     Args:
         formula_trees: the trees of the formulas that are ranked.
@@ -108,14 +111,47 @@ class EditDistanceReranker(Transformer):
             validation.result_frame(extra_columns=["query"])
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        rows = self.formula_trees.snapshot().expressions_of(inp["docno"].astype(str).tolist())
+        docnos = inp["docno"].astype(str).to_numpy(dtype=object)
+        rows = self.formula_trees.snapshot().expressions_of(docnos.tolist())
         codes, _ = pd.factorize(inp["qid"])
         pairs = query_trees(inp.drop_duplicates("qid"), self.store)
         scores = np.zeros(len(inp))
         for number, pair in enumerate(progress(pairs, self.label, "query", verbose=self.verbose)):
             places = np.flatnonzero(codes == number)
-            scores[places] = self._scores(pair, rows[places], inp["docno"].iloc[places])
+            similarities = self.similarities(pair, rows[places])
+            scores[places] = (similarities * self._weights(similarities, docnos[places])).sum(axis=1)
         return ordered_by_score(inp, scores)
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what the similarity of either tree contributes to the score of a formula.
+
+        Args:
+            query: the ranking of one query, as :meth:`transform` takes it; where the similarities are weighted, which
+                no other formula changes, also a row with ``latex`` or ``query``.
+            docno: a formula of the ranking; by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no query, no formula is named, or it is in no ranking, among which it has a rank.
+            UnknownIdError: ``formula_trees`` does not hold the formula.
+        """
+        asked, formula = asked_formula(query, docno, self.label)
+        if isinstance(query, pd.DataFrame) and "docno" in query.columns:
+            docnos = query["docno"].astype(str).to_numpy(dtype=object)
+        else:
+            docnos = np.array([asked.docno] if self.combine == "weighted" else [], dtype=object)
+        places = np.flatnonzero(docnos == asked.docno)
+        if not len(places):
+            why = f"{asked.docno!r} is not in a ranking of the query, among which it has a rank"
+            raise AskedError(self.label, why, "Give the frame that is ranked, or use explain.explain_score.")
+        row, latex = asked.formula()
+        rows = self.formula_trees.snapshot().expressions_of(docnos.tolist())
+        similarities = self.similarities(formula_trees([formula], self.store)[0], rows)
+        values = zip(_NAMES, similarities[places[0]], self._weights(similarities, docnos)[places[0]], strict=True)
+        parts = [
+            Part(self.label, name, formula.latex, "formula", latex, value, weight, value * weight, 0, row)
+            for name, value, weight in ((name, float(value), float(weight)) for name, value, weight in values)
+        ]
+        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
 
     def similarities(self, pair: FormulaPair, expressions: Rows) -> npt.NDArray[np.float64]:
         """Compare a formula with some expressions.
@@ -137,15 +173,10 @@ class EditDistanceReranker(Transformer):
                 found[:, column] = np.where(there, 1 / (distances + 1), 0.0)[back]
         return found
 
-    def _scores(self, pair: FormulaPair, expressions: Rows, docnos: pd.Series[str]) -> npt.NDArray[np.float64]:
-        similarities = self.similarities(pair, expressions)
+    def _weights(
+        self, similarities: npt.NDArray[np.float64], docnos: npt.NDArray[np.object_]
+    ) -> npt.NDArray[np.float64]:
+        """Return what the similarities are multiplied by: float64 ``[y, 2]``."""
         if self.combine == "weighted":
-            weighted: npt.NDArray[np.float64] = similarities @ [self.slt_weight, 1 - self.slt_weight]
-            return weighted
-        names = np.argsort(np.argsort(docnos.to_numpy(dtype=object), kind="stable"), kind="stable")
-        total = np.zeros(len(docnos))
-        for column in similarities.T:
-            ranks = np.empty(len(docnos))
-            ranks[np.lexsort((names, -column))] = np.arange(1, len(docnos) + 1)
-            total += column / (_RRF + ranks)
-        return total
+            return np.full(similarities.shape, (self.slt_weight, 1 - self.slt_weight))
+        return np.stack([reciprocal_ranks(column, docnos) for column in similarities.T], axis=1)

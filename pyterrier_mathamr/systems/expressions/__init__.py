@@ -16,6 +16,9 @@ from .content import merging as merging
 from .index import ExpressionIndex as ExpressionIndex
 from .index import ExpressionSnapshot as ExpressionSnapshot
 from .indexer import ExpressionIndexer as ExpressionIndexer
+from .queries import asked_formula as asked_formula
 from .queries import query_formula as query_formula
 from .queries import query_trees as query_trees
+from .ragged import combined_runs as combined_runs
+from .retriever import FormulaRetriever as FormulaRetriever
 from .trees import formula_trees as formula_trees

@@ -13,14 +13,16 @@ the same trees.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.store import Array, Content, DamagedError, Field, Part, Rows, ranges
 from pyterrier_mathamr.systems.sparse.ranking import Names, best_first
 from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
@@ -51,6 +53,20 @@ class Payload(Protocol):
 
 
 P = TypeVar("P", bound=Payload)
+Q = TypeVar("Q", bound=Payload)
+
+
+_digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
+
+
+def digests(pair: FormulaPair) -> tuple[str, str]:
+    """Digest both trees of a formula; a missing one has the empty text."""
+    return _digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else ""
+
+
+def expression_key(of: tuple[str, str]) -> bytes:
+    """Digest two trees' digests: what identifies their expression in a part."""
+    return hashlib.blake2b("|".join(of).encode(), digest_size=KEY_BYTES).digest()
 
 
 def expression_fields(*payload: Field) -> tuple[Field, ...]:
@@ -92,7 +108,7 @@ class Formulas(Generic[P]):
         """Read the formulas of a part that were not deleted."""
         rows = np.flatnonzero(part.alive)
         return cls(
-            keys=_keys(part),
+            keys=keys_of(part),
             payload=payload.of_part(part),
             expressions=np.searchsorted(part["owned"], rows, side="right") - 1,
             ids=part.ids.texts(rows),
@@ -100,6 +116,11 @@ class Formulas(Generic[P]):
             visual_ids=read_texts(part, "visual_ids", rows),
             sources=part["sources"][rows],
         )
+
+    def having(self, payload: Q) -> Formulas[Q]:
+        """Return the same formulas with another payload of their expressions."""
+        rest = (self.expressions, self.ids, self.post_ids, self.visual_ids, self.sources)
+        return Formulas(self.keys, payload, *rest)
 
 
 def content_of(pieces: Sequence[Formulas[P]]) -> Content:
@@ -150,7 +171,7 @@ class Expressions(Generic[P]):
         if len(parts) == 1 and not len(parts[0].deleted):
             return cls(payload.of_part(parts[0]), np.arange(len(parts[0]["keys"])), parts[0]["owned"])
         sizes = [np.diff(_ends(part.alive)[part["owned"]]) for part in parts]  # formulas of each expression
-        keys, numbers = _unite([_keys(part) for part in parts], [size > 0 for size in sizes])
+        keys, numbers = _unite([keys_of(part) for part in parts], [size > 0 for size in sizes])
         pieces = [payload.of_part(part) for part in parts]
         combined = _combined(pieces, numbers, len(keys)) if pieces else payload.combined([], [], 0)
         every = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
@@ -195,7 +216,7 @@ class Expressions(Generic[P]):
         return best_first(ranges(self.owned[found], sizes), np.repeat(values[found], sizes), count, ids)
 
 
-def _keys(part: Part) -> Array:
+def keys_of(part: Part) -> Array:
     """The digests of a part's expressions: bytes ``[x]``, ascending.
 
     Raises:

@@ -10,12 +10,13 @@ from typing import ClassVar, Generic
 import numpy as np
 
 from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
 from pyterrier_mathamr.systems.sparse.index import BuiltOnce
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
 from pyterrier_mathamr.systems.sparse.texts import read_texts
 
-from .content import Expressions, P
+from .content import KEY_BYTES, Expressions, P, digests, expression_key, keys_of
 
 _AT_ONCE = 4096
 
@@ -60,6 +61,12 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
     def expressions(self) -> Expressions[P]:
         """The expressions and their formulas."""
         return Expressions.of_parts(self.parts, self.payload)
+
+    def holds(self, pair: FormulaPair) -> bool:
+        """Whether a formula with these trees is among them, or was before it was deleted."""
+        key = np.frombuffer(expression_key(digests(pair)), dtype=f"S{KEY_BYTES}")[0]
+        places = ((keys, int(np.searchsorted(keys, key))) for keys in map(keys_of, self.parts))
+        return any(place < len(keys) and keys[place] == key for keys, place in places)
 
     def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
         """Look up the expression of each formula: int64 ``[ids]``.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -13,16 +11,15 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
 from pyterrier_mathamr._common.types import DocNo, FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree, definitions, tell_unknown_commands
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, definitions, tell_unknown_commands
 from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import META, Job, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse.reading import document_post
 
-from .content import KEY_BYTES, Formulas, Payload, content_of
+from .content import KEY_BYTES, Formulas, Payload, content_of, digests, expression_key
 from .trees import formula_trees
 
-_digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
 _FORMULA_BYTES = 400  # of memory for a formula, beside what is kept of its expression
 
 
@@ -161,7 +158,7 @@ class _Part:
             self.without.append((of.formula.id, of.formula.latex))
         elif of.formula.id not in self._rows:
             tell_unknown_commands(of.post_id, of.formula.latex, pair)
-            key = (_digest(pair.slt) if pair.slt else "", _digest(pair.opt) if pair.opt else "")
+            key = digests(pair)
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
                 self._payload.add(pair)
@@ -177,7 +174,7 @@ class _Part:
             return
         expressions, post_ids, visual_ids, sources = zip(*self._rows.values(), strict=True)
         formulas = Formulas(
-            keys=np.frombuffer(b"".join(map(_key, self._numbers)), dtype=f"S{KEY_BYTES}"),
+            keys=np.frombuffer(b"".join(map(expression_key, self._numbers)), dtype=f"S{KEY_BYTES}"),
             payload=self._payload.payload(),
             expressions=np.asarray(expressions, dtype=np.int64),
             ids=list(self._rows),
@@ -222,8 +219,3 @@ class _Earlier:
         rows = self._job.done.look_up(ids)
         for row in rows[rows >= 0][~self._came[rows[rows >= 0]]]:
             raise self._job.changed(ids[int(np.flatnonzero(rows == row)[0])])
-
-
-def _key(digests: tuple[str, str]) -> bytes:
-    """Digest two trees' digests."""
-    return hashlib.blake2b("|".join(digests).encode(), digest_size=KEY_BYTES).digest()

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr.explanation import Asked, AskedError, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.posts import PostFormula, is_formula, strip_delimiters
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
@@ -29,6 +30,26 @@ def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
     unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
     warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
     return trees
+
+
+def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Asked, PostFormula]:
+    """Read what an explanation of a formula's score is asked for.
+
+    Args:
+        query: a row with ``latex`` or ``query``, or a frame of one query.
+        docno: the id of a formula; by default that of the row.
+        system: named in errors.
+
+    Returns:
+        The question, and the query's formula.
+
+    Raises:
+        AskedError: the row has no query, or no formula is named.
+    """
+    asked = read_asked(query, docno, system)
+    if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
+        raise AskedError(system, "the row has no formula", "Give it `latex`, or `query`.")
+    return asked, query_formula(asked.row)
 
 
 def query_formula(query: Mapping[Any, Any]) -> PostFormula:

@@ -76,10 +76,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
             ConfigError: they differ.
         """
         for name in dict.fromkeys([*wanted, *found]):
-            ours, theirs = (
-                found.get(name, False),
-                wanted.get(name, False),
-            )  # absent in an earlier release
+            ours, theirs = found.get(name, False), wanted.get(name, False)  # absent in an earlier release
             if ours != theirs:
                 raise ConfigError(name, theirs, f"that of the index {self.path}: {ours}")
 

@@ -84,26 +84,34 @@ class Postings:
         plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
         return plain | text_arrays(f"{prefix}terms", self.names)
 
-    def weights(self, k1: float, b: float) -> npt.NDArray[np.float32]:
-        """Weigh each posting by BM25 in the form of Lucene.
+    def weights(self, k1: float, b: float, delta: float | None = None) -> npt.NDArray[np.float32]:
+        """Weigh each posting by BM25 in the form of Lucene, or by BM25+.
 
         With ``f`` the count, ``l`` the document's length, ``L`` the mean length, ``n`` the documents with the term::
 
-            ln(1 + (m - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · l / L))
+            BM25   ln(1 + (m - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · l / L))
+            BM25+  ln((m + 1) / n) · (f · (k1 + 1) / (f + k1 · (1 - b + b · l / L)) + delta)
 
         Args:
             k1: at least 0; how slowly repetition saturates.
             b: 0 to 1; how much long documents are discounted.
+            delta: of BM25+, at least 0; ``None`` for BM25.
 
         Returns:
             float32 ``[p]``, positive.
         """
-        found_in = np.diff(self.offsets)  # [t]
-        rarity = np.log1p((len(self.lengths) - found_in + 0.5) / (found_in + 0.5))  # [t]
         mean = self.lengths.mean() if self.lengths.any() else 1.0
         length = k1 * (1 - b + b * self.lengths / mean)  # [m]
         saturation = self.counts / (self.counts + length[self.documents])  # [p]
-        return (np.repeat(rarity, found_in) * saturation).astype(np.float32)
+        if delta is not None:
+            saturation = (k1 + 1) * saturation + delta
+        return (np.repeat(self.rarity(delta), np.diff(self.offsets)) * saturation).astype(np.float32)
+
+    def rarity(self, delta: float | None = None) -> npt.NDArray[np.float64]:
+        """Compute the first factor of :meth:`weights` of each term: float64 ``[t]``."""
+        found_in = np.diff(self.offsets)
+        plus: npt.NDArray[np.float64] = np.log((len(self.lengths) + 1) / found_in)
+        return plus if delta is not None else np.log1p((len(self.lengths) - found_in + 0.5) / (found_in + 0.5))
 
 
 class PostingsBuilder:

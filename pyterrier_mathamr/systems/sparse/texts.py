@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
-from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows, ranges
+from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, ranges
 
 
 def text_fields(name: str, count: str) -> tuple[Field, Field]:
@@ -26,7 +28,18 @@ def text_arrays(name: str, texts: Iterable[str]) -> dict[str, Array]:
     return {name: data, f"{name}_offsets": offsets}
 
 
-def read_texts(part: Part, name: str, rows: Rows | None = None) -> list[str]:
+class Arrays(Protocol):
+    """A part of an artifact, or another file of arrays."""
+
+    @property
+    def path(self) -> Path:
+        """Where they lie."""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return an array by its name."""
+
+
+def read_texts(part: Arrays, name: str, rows: Rows | None = None) -> list[str]:
     """Read the texts of some rows of a part, or all of them.
 
     Raises:

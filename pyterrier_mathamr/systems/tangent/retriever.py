@@ -10,13 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr._common.parameters import FRACTION, Rule
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.systems.expressions import formula_trees, query_formula, query_trees
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, ranking_frame
+from pyterrier_mathamr.systems.expressions import FormulaRetriever, asked_formula, formula_trees
 
 from .content import dice
 from .pairs import pair_terms
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from .index import TangentIndex, TangentSnapshot
 
 
-class TangentRetriever(SparseRetriever):
+class TangentRetriever(FormulaRetriever):
     """Ranks formulas by the symbol pairs that they share with the query's formula; the text around it is not used.
 
     The score is w · D(layout trees) + (1 - w) · D(operator trees), D the harmonic mean of recall and precision of
@@ -49,9 +46,7 @@ class TangentRetriever(SparseRetriever):
     """
 
     label, help_url = "Tangent", "https://doi.org/10.1145/3077136.3080748"
-    inputs = (("latex",), ("query",))
-    outputs = ("docno", "post_id", "visual_id", "score", "rank")
-    checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, "slt_weight": FRACTION}
+    checks: ClassVar[Mapping[str, Rule]] = {**FormulaRetriever.checks, "slt_weight": FRACTION}
 
     def __init__(
         self,
@@ -69,17 +64,7 @@ class TangentRetriever(SparseRetriever):
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row; ``docno`` is the formula's id."""
         snapshot = self.tangent_index.snapshot()
-        trees = query_trees(queries, self.store)
-        found = []
-        for pair in progress(trees, "Tangent", "queries", verbose=self.verbose):
-            found.append(snapshot.expressions.best(self.scores(snapshot, pair), self.num_results, snapshot.formula_ids))
-        return ranking_frame(
-            queries,
-            found,
-            docno=snapshot.formula_ids,
-            post_id=snapshot.post_ids,
-            visual_id=snapshot.visual_ids,
-        )
+        return self.rank_scores(queries, snapshot, lambda pair: self.scores(snapshot, pair))
 
     def scores(self, snapshot: TangentSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
         """Score all expressions of the index for one formula.
@@ -108,10 +93,7 @@ class TangentRetriever(SparseRetriever):
             AskedError: the row has no query, or no formula is named.
             UnknownIdError: the index does not hold the formula.
         """
-        asked = read_asked(query, docno, self.label)
-        if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
-            raise AskedError(self.label, "the row has no formula", "Give it `latex`, or `query`.")
-        formula, snapshot = query_formula(asked.row), self.tangent_index.snapshot()
+        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_index.snapshot()
         expression = snapshot.expressions_of([asked.docno])[0]
         row, latex = asked.formula()
         parts = [

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.trees import Packed, PackedTrees
 
 from .counts import ELEMENT, EXACT, VARIABLE, WITHIN, Counts, Labels, Query, count_pairs
 

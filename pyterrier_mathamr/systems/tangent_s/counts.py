@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaTree
-from pyterrier_mathamr.systems.trees import Packed, PackedTrees
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 
 Numbers = npt.NDArray[np.int32]
 NONE, EXACT, VARIABLE, CONSTANT = range(4)
@@ -249,9 +249,8 @@ def _add(counts: Counts, q: int, found: _Special) -> None:
 def _children(trees: PackedTrees) -> Numbers:
     """Return the child of each node by edge number (layout) or position (operators), int32 ``[edges, g + 1]``."""
     g = len(trees.labels)
-    starts = np.repeat(trees.offsets[:-1], np.diff(trees.offsets))
     below = np.flatnonzero(trees.parents >= 0)[::-1]  # the first of children with the same edge is kept
-    parents = starts[below] + trees.parents[below]
+    parents = trees.above[below]
     if trees.kind == "slt":
         places = np.zeros(128, dtype=np.int64)
         for label, number in _NEXT.items():

@@ -12,13 +12,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError
-from pyterrier_mathamr.systems.expressions import formula_trees, query_formula, query_trees
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
+from pyterrier_mathamr.systems.expressions import FormulaRetriever, asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.systems.sparse.ranking import best_first
 from pyterrier_mathamr.systems.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.systems.trees import FormulaTrees, Packed, TreesSnapshot
 
@@ -34,7 +33,7 @@ _PARTS = (
 )
 
 
-class TangentS(SparseRetriever, pt.Estimator):  # type: ignore[misc]
+class TangentS(FormulaRetriever, pt.Estimator):  # type: ignore[misc]
     r"""Finds formulas by their symbol pairs, and ranks them by how well whole trees align.
 
     Zanibbi, Davila, Kane and Tompa, "Multi-stage math formula search: using appearance-based similarity metrics at
@@ -62,10 +61,8 @@ class TangentS(SparseRetriever, pt.Estimator):  # type: ignore[misc]
     """
 
     label, help_url = "Tangent-S", "https://doi.org/10.1145/3077136.3080748"
-    inputs = (("latex",), ("query",))
-    outputs = ("docno", "post_id", "visual_id", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {
-        **SparseRetriever.checks,
+        **FormulaRetriever.checks,
         "candidates": COUNT,
         "complete": FLAG,
         "weights": Rule("seven numbers", lambda weights: len(weights) == 7 and bool(np.isfinite(weights).all())),
@@ -98,19 +95,15 @@ class TangentS(SparseRetriever, pt.Estimator):  # type: ignore[misc]
         Raises:
             UnknownIdError: a candidate has no trees in ``formula_trees``; it names some.
         """
-        snapshot, found = self.tangent_index.snapshot(), []
-        for pair in progress(query_trees(queries, self.store), self.label, "query", verbose=self.verbose):
+        snapshot = self.tangent_index.snapshot()
+
+        def score(pair: FormulaPair) -> npt.NDArray[np.float64]:
             numbers, features = self.features(snapshot, pair)
             scores = np.full(len(snapshot.expressions.payload.slt.lengths), -np.inf)
             scores[numbers] = self.weights[0] + features @ np.array(self.weights[1:])
-            found.append(snapshot.expressions.best(scores, self.num_results, snapshot.formula_ids, above=-np.inf))
-        return ranking_frame(
-            queries,
-            found,
-            docno=snapshot.formula_ids,
-            post_id=snapshot.post_ids,
-            visual_id=snapshot.visual_ids,
-        )
+            return scores
+
+        return self.rank_scores(queries, snapshot, score, above=-np.inf)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Say what each number of the alignment of both trees contributes to the score of a candidate.
@@ -124,8 +117,7 @@ class TangentS(SparseRetriever, pt.Estimator):  # type: ignore[misc]
             AskedError: the row has no query, no formula is named, or the formula is no candidate of the query.
             UnknownIdError: the index does not hold the formula.
         """
-        asked = read_asked(query, docno, self.label)
-        snapshot, formula = self.tangent_index.snapshot(), query_formula(asked.row)
+        (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_index.snapshot()
         expression = snapshot.expressions_of([asked.docno])[0]
         numbers, features = self.features(snapshot, formula_trees([formula], self.store)[0])
         place = np.flatnonzero(numbers == expression)

@@ -7,8 +7,16 @@
 
 from __future__ import annotations
 
-from .artifact import FormulaTrees as FormulaTrees
-from .artifact import FormulaTreesIndexer as FormulaTreesIndexer
-from .artifact import TreesSnapshot as TreesSnapshot
-from .packed import Packed as Packed
-from .packed import PackedTrees as PackedTrees
+from typing import TYPE_CHECKING
+
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:  # the artifact constructs rerankers, which need packed trees
+    from pyterrier_mathamr.formula.packed_trees import Packed as Packed
+    from pyterrier_mathamr.formula.packed_trees import PackedTrees as PackedTrees
+
+    from .artifact import FormulaTrees as FormulaTrees
+    from .artifact import FormulaTreesIndexer as FormulaTreesIndexer
+    from .artifact import TreesSnapshot as TreesSnapshot
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

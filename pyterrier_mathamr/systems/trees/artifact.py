@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pandas as pd
 
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.store import Mode
+from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
 from pyterrier_mathamr.systems.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
 
 from .payload import TREES, TreePairs, TreePairsBuilder
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.systems.edit_distance.reranker import Combine, CostNames, EditDistanceReranker
 
 
 class FormulaTreesIndexer(ExpressionIndexer):
@@ -96,29 +95,7 @@ class FormulaTrees(ExpressionIndex):
         return FormulaTrees("formulas.trees")
 
     indexer = method(FormulaTreesIndexer)
-
-    def edit_distance(
-        self,
-        *,
-        combine: Combine = "rrf",
-        costs: CostNames = "swapped",
-        slt_weight: float = 0.95,
-        max_nodes: int = 400,
-        store: FormulaStore | None = None,
-        verbose: bool = False,
-    ) -> EditDistanceReranker:
-        """Make an :class:`~pyterrier_mathamr.systems.EditDistanceReranker` over these trees with its options."""
-        from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
-
-        return EditDistanceReranker(
-            self,
-            combine=combine,
-            costs=costs,
-            slt_weight=slt_weight,
-            max_nodes=max_nodes,
-            store=store,
-            verbose=verbose,
-        )
+    edit_distance = method(EditDistanceReranker)
 
     def get(self, formula_id: str) -> FormulaPair:
         """Return both trees of a formula.
@@ -130,6 +107,11 @@ class FormulaTrees(ExpressionIndex):
         row = int(snapshot.expressions_of([formula_id])[0])
         trees = snapshot.expressions.payload
         return FormulaPair(trees.slt.tree(row), trees.opt.tree(row))
+
+    def packed(self, kind: Packed) -> PackedTrees:
+        """Return the trees of one kind, of each distinct formula."""
+        trees = self.snapshot().expressions.payload
+        return trees.slt if kind == "slt" else trees.opt
 
     def snapshot(self) -> TreesSnapshot:
         """Return the current state; several parts are combined in memory, until they are compacted."""

@@ -16,12 +16,11 @@ from typing import Self, get_args
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
-from pyterrier_mathamr.systems.expressions import expression_fields, merging
+from pyterrier_mathamr.systems.expressions import combined_runs, expression_fields, merging
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
 from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
-
-from .packed import Packed, PackedTrees
 
 _NODE_BYTES = 100  # of memory for a node of a tree that is not packed yet
 
@@ -126,20 +125,15 @@ def _combined(pieces: Sequence[PackedTrees], numbers: Sequence[Rows], size: int,
     used = [np.unique(piece.labels) for piece in kept]
     names = sorted({piece.names[label] for piece, some in zip(kept, used, strict=True) for label in some.tolist()})
     number_of = dict(zip(names, range(len(names)), strict=True))
-    sizes, starts = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    labels, base = [np.zeros(0, dtype=np.int32)], 0
-    for piece, some, number in zip(kept, used, numbers, strict=True):
+    labels = [np.zeros(0, dtype=np.int32)]
+    for piece, some in zip(kept, used, strict=True):
         renumbered = np.zeros(len(piece.names), dtype=np.int32)
         renumbered[some] = [number_of[piece.names[label]] for label in some.tolist()]
         labels.append(renumbered[piece.labels])
-        places = number[number >= 0]
-        sizes[places], starts[places] = np.diff(piece.offsets), base + piece.offsets[:-1]
-        base += len(piece.labels)
-    order = ranges(starts, sizes)
+    offsets, order = combined_runs([piece.offsets for piece in kept], [of[of >= 0] for of in numbers], size)
     nothing = np.zeros(0, dtype=np.int32)
     parents, edges = (
         np.concatenate(list(chain([nothing], (getattr(piece, name) for piece in kept))))[order]
         for name in ("parents", "edges")
     )
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return PackedTrees(kind, names, offsets, np.concatenate(labels)[order], parents, edges)

@@ -8,6 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.explanation import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import EDIT_COSTS, EditDistanceReranker, FormulaTrees, TangentIndex, tree_edit_distance
@@ -85,3 +86,21 @@ def test_hostile_rankings(trees: FormulaTrees) -> None:
         blank = reranker(RANKING[:3].assign(latex=" "))
     assert np.all(blank["score"] == 0)
     assert len(blank) == 3
+
+
+@pytest.mark.parametrize("combine", ["rrf", "weighted"])
+def test_the_parts_of_a_score_sum_to_it(trees: FormulaTrees, combine: str) -> None:
+    system = trees.edit_distance(combine=combine)
+    ranking = RANKING[RANKING["qid"] == "2"]
+    for docno, score in system(ranking)[["docno", "score"]].itertuples(index=False):
+        found = system.explain(ranking, docno)
+        assert found.score == pytest.approx(score)
+        assert found.parts["part"].tolist() in (["layout tree", "operator tree"], ["operator tree", "layout tree"])
+    with pytest.raises(AskedError, match="is not in a ranking"):
+        system.explain(ranking, "elsewhere")
+    row = ranking.iloc[0]
+    if combine == "weighted":  # no other formula changes the score
+        assert system.explain(row).score == pytest.approx(system.explain(ranking, row["docno"]).score)
+    else:
+        with pytest.raises(AskedError, match="is not in a ranking"):
+            system.explain(row)

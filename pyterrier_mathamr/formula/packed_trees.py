@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.formula import FormulaTree, unified_label
 from pyterrier_mathamr.store import Rows, ranges
 
 Packed = Literal["slt", "opt"]
@@ -66,6 +66,42 @@ class PackedTrees:
             np.array(parents, dtype=np.int32),
             np.array(edges, dtype=np.int32),
         )
+
+    @property
+    def sizes(self) -> Rows:
+        """The number of nodes of each tree: int64 ``[x]``."""
+        found: Rows = np.diff(self.offsets)
+        return found
+
+    @property
+    def owners(self) -> Rows:
+        """The tree of each node: int64 ``[n]``."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @property
+    def above(self) -> Rows:
+        """The parent of each node among all nodes: int64 ``[n]``, -1 for a root."""
+        return np.where(self.parents < 0, -1, np.repeat(self.offsets[:-1], self.sizes) + self.parents)
+
+    def levels(self) -> list[Rows]:
+        """List the nodes of all trees by their depth: the roots, their children, and so on, each int64, ascending."""
+        above = self.above
+        inside, levels = np.flatnonzero(above >= 0), [np.flatnonzero(above < 0)]
+        reached = np.zeros(len(above), dtype=np.bool_)
+        reached[levels[0]] = True
+        while len(inside):
+            here = reached[above[inside]]
+            levels.append(inside[here])
+            reached[levels[-1]] = True
+            inside = inside[~here]
+        return levels
+
+    def unified(self) -> PackedTrees:
+        """Return the trees with types as labels, as :meth:`FormulaTree.unified` does."""
+        numbers: dict[str, int] = {}
+        types = [numbers.setdefault(unified_label(label), len(numbers)) for label in self.names]
+        labels = np.array(types, dtype=np.int32)[self.labels]
+        return PackedTrees(self.kind, list(numbers), self.offsets, labels, self.parents, self.edges)
 
     def tree(self, row: int) -> FormulaTree | None:
         """Unpack one tree."""
