@@ -8,6 +8,7 @@
     trees/           both trees of each formula, in a few arrays             │
       tangent_s/     Tangent's candidates, ranked by how well trees align    │
       edit_distance/ what it costs to change one tree into another           │
+      cft/           vectors that fastText learns from pairs of symbols      │
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from .bm25 import formula_tokens as formula_tokens
     from .bm25 import post_tokens as post_tokens
     from .bm25 import word_tokens as word_tokens
+    from .cft import FastTextOptions as FastTextOptions
+    from .cft import TangentCFT as TangentCFT
+    from .cft import TangentCFTIndexer as TangentCFTIndexer
     from .edit_distance import EDIT_COSTS as EDIT_COSTS
     from .edit_distance import EditCosts as EditCosts
     from .edit_distance import EditDistanceReranker as EditDistanceReranker
