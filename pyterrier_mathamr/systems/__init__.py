@@ -5,6 +5,8 @@
     sparse/  reading, postings, index, ranking: what the sparse systems share
       bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
       tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
+      approach0/ formulas ─────────────▶ ApproachZeroIndex and its retriever │
+      structural/  both, for the words and formulas of a question       │
     trees/           both trees of each formula, in a few arrays             │
       tangent_s/     Tangent's candidates, ranked by how well trees align    │
       edit_distance/ what it costs to change one tree into another           │
@@ -19,6 +21,10 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .approach0 import ApproachZeroIndex as ApproachZeroIndex
+    from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
+    from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever
+    from .approach0 import ApproachZeroScorer as ApproachZeroScorer
     from .blend import LinearBlend as LinearBlend
     from .bm25 import PLAIN_TOKENS as PLAIN_TOKENS
     from .bm25 import STRONG_TOKENS as STRONG_TOKENS
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from .fusion import fit_fusion_weight as fit_fusion_weight
     from .fusion import fit_fusion_weights as fit_fusion_weights
     from .fusion import fuse_rankings as fuse_rankings
+    from .structural import StructuralSearch as StructuralSearch
     from .tangent import PairOptions as PairOptions
     from .tangent import TangentIndex as TangentIndex
     from .tangent import TangentIndexer as TangentIndexer

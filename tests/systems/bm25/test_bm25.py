@@ -295,3 +295,21 @@ def test_the_index_called_directly_searches(index: BM25Index) -> None:
 
 TestBM25Retriever = pt.testing.transformer_test_class(lambda: BM25Index.example().retriever())
 TestBM25Index = pt.testing.transformer_test_class(BM25Index.example)
+
+
+def test_bm25_plus_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
+    fillers = [{"docno": f"x{i}", "text": "filler filler filler filler"} for i in range(990)]
+    rare = [{"docno": f"y{i}", "text": "rare filler filler filler"} for i in range(8)]
+    twice = [{"docno": "twice", "text": "rare rare filler filler"}]
+    long = [{"docno": "long", "text": "rare" + 7 * " filler"}]
+    index = BM25Index(tmp_path / "p").indexer(tokens=PLAIN_TOKENS).index([*fillers, *rare, *twice, *long])
+    plus = index.retriever(k1=2.0, b=0.75, delta=1.0)
+    found = plus(queries("rare")).set_index("docno")["score"]
+    assert found["twice"] == pytest.approx(11.51542, rel=2e-3)  # the mean length is 4.004, not 4
+    assert found["long"] == pytest.approx(7.67695, rel=2e-3)
+    assert plus.explain(queries("rare"), "long").score == pytest.approx(found["long"])
+    scored = index.scorer(k1=2.0, b=0.75, delta=1.0)(plus(queries("rare")))
+    assert scored["score"].tolist() == pytest.approx(plus(queries("rare"))["score"].tolist())
+    assert found.max() < plus.scorer().greatest_score(post_from_any("rare"))
+    with pytest.raises(ConfigError, match="delta"):
+        index.retriever(delta=-1)

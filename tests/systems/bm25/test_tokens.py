@@ -83,3 +83,14 @@ def test_options_go_through_json_and_refuse_an_unknown_name() -> None:
     assert TokenOptions.from_dict(PLAIN_TOKENS.to_dict()) == PLAIN_TOKENS
     with pytest.raises(ConfigError, match="trigrams"):
         TokenOptions.from_dict({"trigrams": True})
+
+
+def test_words_alone_and_the_first_stemmer_of_porter() -> None:
+    post = post_from_text(r"Generously sums $x^2$")
+    assert post_tokens(post, TokenOptions(bigrams=False, formulas=False)) == ["generous", "sum"]
+    assert post_tokens(post, TokenOptions(stem="porter", bigrams=False, formulas=False)) == ["gener", "sum"]
+    assert TokenOptions().to_dict() == {"stop_words": True, "stem": True, "bigrams": True}  # as earlier indexes have it
+    words = TokenOptions(stem="porter", formulas=False)
+    assert TokenOptions.from_dict(words.to_dict()) == words
+    with pytest.raises(ConfigError, match="or 'porter'"):
+        TokenOptions(stem="lancaster")  # type: ignore[arg-type]
