@@ -11,11 +11,13 @@ whole loss the mean over questions, and a small ``ridge`` keeps the weights fini
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import MathAMRError
+from .newton import Slopes, minimise
 
 Features = npt.NDArray[np.floating]
 Group = tuple[Features, npt.NDArray[np.bool_]]
@@ -23,16 +25,13 @@ Group = tuple[Features, npt.NDArray[np.bool_]]
 
 _Floats = npt.NDArray[np.float64]
 
-_STEPS = 100
-_TOLERANCE = 1e-9
-
 
 class NothingToFitError(MathAMRError):
     """No question has both a right and a wrong candidate."""
 
     questions: int
     template = "none of {questions} question(s) has both a right and a wrong answer among its candidates."
-    advice = "Give more questions, judgements of these questions, or more candidates for each."
+    advice = "Give more questions, judgments of these questions, or more candidates for each."
 
 
 def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
@@ -58,7 +57,7 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
     used = np.flatnonzero(spread > 0)
     weights = np.zeros(len(spread))
     while len(used):
-        found = _newton(useful, spread, used, ridge)
+        found = minimise(partial(_total, useful, spread, used, ridge), np.zeros(len(used)))
         if (found >= 0).all():
             weights[used] = found / spread[used]
             break
@@ -83,29 +82,10 @@ def listwise_loss(groups: Sequence[Group], weights: npt.ArrayLike) -> float:
     return sum(_slopes(of, right, chosen)[0] for of, right in useful) / len(useful)
 
 
-def _newton(groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float) -> _Floats:
-    """Minimise over the used features, each divided by its spread: float64 ``[used]``."""
-    weights = np.zeros(len(used))
-    loss, slope, curve = _total(groups, spread, used, weights, ridge)
-    for _ in range(_STEPS):
-        step = np.linalg.solve(curve, slope)
-        gain = float(slope @ step)
-        if gain < _TOLERANCE:
-            break
-        rate = 1.0
-        tried = _total(groups, spread, used, weights - step, ridge)
-        while tried[0] > loss - 1e-4 * rate * gain and rate > 1e-6:
-            rate /= 2
-            tried = _total(groups, spread, used, weights - rate * step, ridge)
-        weights = weights - rate * step
-        loss, slope, curve = tried
-    return weights
-
-
 def _total(
-    groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], weights: _Floats, ridge: float
-) -> tuple[float, _Floats, _Floats]:
-    """The loss with its ridge, its gradient and its Hessian in units of the spread."""
+    groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float, weights: _Floats
+) -> Slopes:
+    """The loss with its ridge, of the used features, each divided by its spread: weights are float64 ``[used]``."""
     size = len(spread)
     full, loss, slope, curve = np.zeros(size), 0.0, np.zeros(size), np.zeros((size, size))
     full[used] = weights / spread[used]
@@ -115,7 +95,7 @@ def _total(
     count, unit = len(groups), spread[used]
     slope = slope[used] / unit / count + ridge * weights
     curve = curve[np.ix_(used, used)] / np.outer(unit, unit) / count + ridge * np.eye(len(used))
-    return loss / count + ridge * float(weights @ weights) / 2, slope, curve
+    return Slopes(loss / count + ridge * float(weights @ weights) / 2, slope, curve)
 
 
 def _slopes(features: Features, right: npt.NDArray[np.bool_], weights: _Floats) -> tuple[float, _Floats, _Floats]:

@@ -11,6 +11,7 @@
       tangent_s/     Tangent's candidates, ranked by how well trees align    │
       edit_distance/ what it costs to change one tree into another           │
       cft/           vectors that fastText learns from pairs of symbols      │
+      formula_ltr/   many similarities of trees, as features to learn from   │
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
 
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from .errors import RankerFileError as RankerFileError
     from .errors import RankerNotFittedError as RankerNotFittedError
     from .errors import SystemsError as SystemsError
+    from .formula_ltr import FormulaFeatures as FormulaFeatures
+    from .formula_ltr import ListwiseRanker as ListwiseRanker
+    from .formula_ltr import PairwiseRanker as PairwiseRanker
     from .fusion import ConvexFusion as ConvexFusion
     from .fusion import ModifiedRRF as ModifiedRRF
     from .fusion import ZScoreFusion as ZScoreFusion

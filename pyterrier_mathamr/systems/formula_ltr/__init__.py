@@ -1,0 +1,13 @@
+"""Learning to rank formulas: their similarities to the query as features, and linear rankers of any features.
+
+::
+
+    ranking ── comparisons (matching) ──▶ features ── pt.ltr ──▶ ranker (pairwise) ──▶ ranking
+"""
+
+from __future__ import annotations
+
+from .features import FormulaCosines as FormulaCosines
+from .features import FormulaFeatures as FormulaFeatures
+from .ranker import ListwiseRanker as ListwiseRanker
+from .ranker import PairwiseRanker as PairwiseRanker

@@ -1,0 +1,292 @@
+"""Rankers by a weighted sum of features, as learners of ``pt.ltr``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.json_text import parse_json, write_json
+from pyterrier_mathamr._common.listwise import fit_listwise
+from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
+from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.systems.errors import NothingJudgedError, RankerFileError, RankerNotFittedError
+
+from .pairwise import Graded, Loss, fit_pairwise, ordered_share
+
+_Floats = npt.NDArray[np.float64]
+_FORMAT = 1
+_FOLDS = 5
+_ANY = Rule("a list of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=np.float64)).all()))
+_POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
+
+
+class LinearRanker(ByParameters):
+    """A learner whose score is the weighted sum of features; subclasses find the weights.
+
+    Attributes:
+        weights: of each feature; ``None`` before they are found.
+        names: of the features.
+    """
+
+    label: ClassVar[str] = "learned ranking"
+    checks: ClassVar[Mapping[str, Rule]] = {"weights": _ANY.or_none()}
+    weights: tuple[float, ...] | None
+    names: tuple[str, ...] | None
+
+    def _set(self, names: Sequence[str] | None, weights: Sequence[float] | None) -> None:
+        self.names = None if names is None else tuple(names)
+        self.weights = None if weights is None else tuple(map(float, weights))
+        if self.names is not None and self.weights is not None:
+            self._check_count(len(self.weights))
+
+    @abstractmethod
+    def find(self, groups: Sequence[Graded]) -> _Floats:
+        """Find the weights from the features and grades of the candidates of each query."""
+
+    def fit(
+        self,
+        X: npt.ArrayLike,  # noqa: N803  (as learners of scikit-learn have it)
+        y: npt.ArrayLike,
+        *,
+        group: Sequence[int] | npt.NDArray[np.integer],
+        eval_set: object = None,
+        eval_group: object = None,
+    ) -> Self:
+        """Find the weights, as ``pt.ltr.apply_learned_model(ranker, form="ltr")`` does.
+
+        Args:
+            X: float ``[rows, f]``, the features; the rows of a query are neighbours.
+            y: float ``[rows]``, the grades. PyTerrier gives 0 to what is not judged; see :meth:`fit_judged`.
+            group: the number of rows of each query.
+            eval_set: not used; PyTerrier gives it.
+            eval_group: not used.
+
+        Raises:
+            ConfigError: the features are not those that are named, or the groups do not sum to the rows.
+            NothingToFitError: no query has candidates of different grades.
+        """
+        features, grades = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        ends = np.cumsum(np.asarray(group, dtype=np.int64))
+        if not len(ends) or ends[-1] != len(features) or len(grades) != len(features):
+            raise ConfigError("group", list(group), f"numbers that sum to the {len(features)} rows")
+        self._check_count(features.shape[1])
+        pieces = zip(np.split(features, ends[:-1]), np.split(grades, ends[:-1]), strict=True)
+        self.weights = tuple(self.find(list(pieces)).tolist())
+        return self
+
+    def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
+        """Find the weights from the judged rows of a ranking alone.
+
+        Args:
+            ranking: ``qid``, ``docno``, ``features``, and ``visual_id`` where judgments name visual ids.
+            qrels: ``qid``, ``docno`` (a formula's id or its visual id), ``label``. Of several formulas with one visual
+                id the first is taken.
+
+        Raises:
+            NothingJudgedError: no row is judged.
+            NothingToFitError: no query has candidates of different grades.
+        """
+        grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
+        found = []
+        for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
+            keys = pd.MultiIndex.from_frame(ranking[["qid", column]])
+            found.append(ranking.assign(label=grades.reindex(keys).to_numpy(), judged=ranking[column]))
+        rows = pd.concat(found).dropna(subset="label").drop_duplicates(["qid", "judged"])
+        rows = rows.sort_values("qid", kind="stable")
+        if rows.empty:
+            raise NothingJudgedError(ranking["qid"].nunique())
+        sizes = rows.groupby("qid", sort=False).size()
+        return self.fit(np.stack(rows["features"].tolist()), rows["label"], group=sizes.to_numpy())
+
+    def predict(self, X: npt.ArrayLike) -> _Floats:  # noqa: N803
+        """Score candidates.
+
+        Args:
+            X: float ``[rows, f]``, their features.
+
+        Returns:
+            float64 ``[rows]``.
+
+        Raises:
+            RankerNotFittedError: there are no weights yet.
+            ConfigError: the features are not as many as the weights.
+        """
+        features = np.asarray(X, dtype=np.float64)
+        scores: _Floats = features @ self._found(features.shape[1])
+        return scores
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say what each feature contributes to the score of a candidate.
+
+        Args:
+            query: a row with ``features``, or the frame of one query that has one for the document.
+            docno: by default the ``docno`` of the row.
+
+        Raises:
+            AskedError: the row has no features.
+            RankerNotFittedError: there are no weights yet.
+        """
+        asked = read_asked(query, docno, self.label)
+        features = asked.row.get("features")
+        if features is None:
+            raise AskedError(self.label, "the row has no features", "Give a row that FormulaFeatures has made.")
+        weights = self._found(len(features))
+        names = self.names or [f"feature {number}" for number in range(1, len(weights) + 1)]
+        parts = [
+            Part(self.label, name, similarity=value, weight=weight, contribution=weight * value)
+            for name, value, weight in zip(names, np.asarray(features).tolist(), weights.tolist(), strict=True)
+        ]
+        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+
+    def save(self, path: str | Path) -> None:
+        """Write the ranker as JSON, replacing the file at once.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            RankerNotFittedError: there are no weights yet.
+        """
+        if self.weights is None:
+            raise RankerNotFittedError()
+        content = {"format": _FORMAT, "ranker": type(self).__name__, **self.parameters()}
+        write_json(path, content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the ranker that :meth:`save` wrote.
+
+        Raises:
+            RankerFileError: the file holds no ranker of this class.
+        """
+        try:
+            content: Any = parse_json(Path(path).read_bytes())
+            if (content.pop("format"), content.pop("ranker")) != (_FORMAT, cls.__name__):
+                raise RankerFileError(Path(path), f"no {cls.__name__} of format {_FORMAT}")
+            return cls(**content)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
+            raise RankerFileError(Path(path), f"no {cls.__name__} ({error})") from error
+
+    def _found(self, features: int) -> _Floats:
+        if self.weights is None:
+            raise RankerNotFittedError()
+        if len(self.weights) != features:
+            raise ConfigError("features", features, f"{len(self.weights)} features, as the ranker has weights")
+        return np.array(self.weights)
+
+    def _check_count(self, features: int) -> None:
+        if self.names is not None and len(self.names) != features:
+            raise ConfigError("features", features, f"{len(self.names)} features, as the ranker has names")
+
+
+class PairwiseRanker(LinearRanker):
+    r"""Learns to order pairs of candidates: a linear ranking SVM with squared losses.
+
+    Joachims, "Optimizing search engines using clickthrough data", KDD 2002. The weights minimise
+    ½ w · w + C · Σ over queries of the mean loss of their pairs; a pair is two candidates of a query with different
+    grades, and its loss max(0, 1 - w · (x_i - x_j))². There is no intercept.
+
+    The program SVM-rank takes C / queries times the sum of all pairs' losses, not squared: 0.01, with which formula
+    rankers were published, is another C there.
+
+    Args:
+        c: C; of several, that which orders most pairs of held-out queries, in five folds, is taken by :meth:`fit`.
+        loss: ``"squared-hinge"``, or ``"logistic"``, log(1 + exp(-m)) of a margin m.
+        names: of the features, for explanations; a ranker with names takes as many features only.
+        weights: of the features; ``None`` until :meth:`fit` finds them.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        features = FormulaFeatures(FormulaTrees("formulas.trees"))
+        ranker = PairwiseRanker(c=(0.1, 1.0, 10.0), names=features.names)
+        learned = pt.ltr.apply_learned_model(ranker, form="ltr")
+        pipeline = TangentIndex("formulas.tangent").retriever() >> features >> learned
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {
+        **LinearRanker.checks,
+        "c": Rule(
+            "a number above 0, or several", lambda c: _POSITIVE.holds(c) or bool(c and list_of(_POSITIVE).holds(c))
+        ),
+        "loss": one_of(*get_args(Loss)),
+    }
+
+    def __init__(
+        self,
+        c: float | Sequence[float] = 0.01,
+        loss: Loss = "squared-hinge",
+        *,
+        names: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        self.c, self.loss = c, loss
+        self._set(names, weights)
+
+    def find(self, groups: Sequence[Graded]) -> _Floats:
+        """Minimise the loss of the pairs of the groups."""
+        return fit_pairwise(groups, self.chosen_c(groups), self.loss)
+
+    def chosen_c(self, groups: Sequence[Graded]) -> float:
+        """Choose among several C by five folds of the queries.
+
+        Args:
+            groups: features, float64 ``[y, f]``, and grades, float64 ``[y]``, of the candidates of each query.
+        """
+        if isinstance(self.c, (int, float)):
+            return float(self.c)
+        useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
+        folds = [useful[fold::_FOLDS] for fold in range(min(_FOLDS, len(useful)))]
+        shares = dict.fromkeys(self.c, 0.0)
+        if len(folds) > 1:
+            for fold, held_out in enumerate(folds):
+                others = [group for other, groups in enumerate(folds) if other != fold for group in groups]
+                for c in shares:
+                    shares[c] += ordered_share(held_out, fit_pairwise(others, c, self.loss)) * len(held_out)
+        return float(max(shares, key=lambda c: shares[c]))
+
+
+class ListwiseRanker(LinearRanker):
+    """Learns weights, none below 0, under which the relevant candidates of a query are most likely (softmax).
+
+    Args:
+        ridge: the factor of half the squared length of the weights.
+        relevant: the lowest grade that is relevant.
+        names: of the features, for explanations; a ranker with names takes as many features only.
+        weights: of the features; ``None`` until :meth:`fit` finds them.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        features = FormulaFeatures(FormulaTrees("formulas.trees"))
+        ranker = pt.ltr.apply_learned_model(ListwiseRanker(names=features.names), form="ltr")
+        pipeline = TangentIndex("formulas.tangent").retriever() >> features >> ranker
+    """
+
+    checks: ClassVar[Mapping[str, Rule]] = {**LinearRanker.checks, "ridge": _POSITIVE, "relevant": _POSITIVE}
+
+    def __init__(
+        self,
+        ridge: float = 1e-4,
+        relevant: float = 1,
+        *,
+        names: Sequence[str] | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        self.ridge, self.relevant = ridge, relevant
+        self._set(names, weights)
+
+    def find(self, groups: Sequence[Graded]) -> _Floats:
+        """Minimise the listwise loss of the groups."""
+        return fit_listwise([(features, grades >= self.relevant) for features, grades in groups], ridge=self.ridge)
