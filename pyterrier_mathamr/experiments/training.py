@@ -13,6 +13,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
 from pyterrier_mathamr.store import move, writer_lock
+from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
 from .negatives import Miner, mine_negatives
 from .sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
@@ -166,6 +167,33 @@ def train_from_sources(
             if (checkpoint / name).exists():
                 move(checkpoint / name, output.with_name(f"{output.name}.{name}"))
         shutil.rmtree(checkpoint)
+    return model
+
+
+def train_in_out(
+    trees: Path, output: Path, options: InOutOptions, *, fresh: bool = False, verbose: bool = False
+) -> InOut:
+    """Train an In+Out model on formulas and save it.
+
+    Args:
+        trees: a folder of ``FormulaTrees``.
+        output: the new model. ``<output>.training`` keeps the training state until the model is saved;
+            ``<output>.history.csv`` remains.
+        options: of the model.
+        fresh: discard the state of a run that was stopped.
+        verbose: show progress.
+
+    Raises:
+        ConfigError: ``output`` exists. WriteError: nothing can be written there.
+    """
+    if output.exists():
+        raise ConfigError("output", str(output), "a folder that does not exist yet")
+    checkpoint, formulas = output.with_name(f"{output.name}.training"), FormulaTrees(trees)
+    model = InOut.new(formulas, options)
+    model.fit(formulas, checkpoint=checkpoint, fresh=fresh, verbose=verbose)
+    model.save(output)
+    move(checkpoint / "history.csv", output.with_name(f"{output.name}.history.csv"))
+    shutil.rmtree(checkpoint)
     return model
 
 

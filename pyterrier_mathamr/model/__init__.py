@@ -10,6 +10,7 @@
     tensors           graphs to arrays, as the configuration asks for
     mathamr, files    `MathAMR`: configuration, vocabulary and weights, in memory and on disk
     transformers      the same as stages of a PyTerrier pipeline
+    in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol
     training/         pairs and graphs to a `MathAMR`
 """
 

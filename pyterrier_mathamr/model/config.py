@@ -41,6 +41,7 @@ _REMOVED: dict[str, Any] = {
     "aggregation": "mean",
     "formula_contrast": 0.0,
     "sentence_dropout": 0.0,
+    "subexpression": 0.0,
     "text_concepts": False,
     "text_rows": "all",
 }
@@ -253,18 +254,15 @@ def _check_together(config: MathAMRConfig) -> None:
     width = text.text_dimension
     none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
     bags, text_rows = text.word_residual, text.features == "text" and text.text_residual
-    contrast, formulas = training.subexpression > 0, hierarchy and config.formulas != "none"
     contradictions = (
         (none and training.beta != 1, "beta", f"1 with {nodes}, which has no document vector"),
         (none and config.score.document_blend != "none", "document_blend", f"'none' with {nodes}"),
         (config.auxiliary != "none" and not hierarchy, "auxiliary", f"'none' with {nodes}"),
         (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
         (bags and not hierarchy, "word_residual", f"False with {nodes}"),
+        (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
         (text.text_passages and text.features != "text", "text_passages", f"False with features={text.features!r}"),
         (text_rows and config.projection > width, "projection", f"at most text_dimension={width}"),
-        (contrast and not formulas, "subexpression", "0 without virtual nodes of formulas"),
-        (contrast and text_rows, "subexpression", "0 with text_residual: sub-expressions have no text"),
-        (contrast and bags, "subexpression", "0 with word_residual: a single node is no bag"),
         (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
     )
     for wrong, name, allowed in contradictions:

@@ -19,6 +19,7 @@ from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
 from pyterrier_mathamr.store import new_folder
 
+from .batches_by_size import batches_by_size
 from .config import MathAMRConfig
 from .devices import choose_device
 from .files import (
@@ -33,7 +34,7 @@ from .files import (
     stored_dtype,
     write_model,
 )
-from .tensors import batches_by_size, tensors_of, vocabulary_of
+from .tensors import tensors_of, vocabulary_of
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
 from .variants.starting_weights import random_network, starting_weights

@@ -17,6 +17,7 @@ StopBy = Literal["loss", "maxsim", "document"]
 Precision = Literal["float32", "bf16"]
 Features = Literal["lookup", "words", "text"]
 WordVectors = Literal["input", "encoded"]
+FormulaVectors = Literal["none", "in-out-mini"]
 
 
 def _finite(value: Any) -> bool:
@@ -137,6 +138,9 @@ class TextOptions(Options):
         word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
             document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
             :class:`~pyterrier_mathamr.model.WordBags`. With ``layers=0`` only the sums are left.
+        formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
+            In+Out, trained on formulas alone: the mean over the nodes of their graphs, projected to
+            ``projection`` numbers; neither is trained further.
     """
 
     features: Features = "lookup"
@@ -146,11 +150,12 @@ class TextOptions(Options):
     text_residual: bool = True
     word_vectors: WordVectors = "input"
     word_residual: bool = False
+    formula_vectors: FormulaVectors = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingOptions(Options):
-    """Training (MathAMR+, 3.4); the last three options are not in the paper, and 0 leaves each out.
+    """Training (MathAMR+, 3.4); the last two options are not in the paper, and 0 leaves each out.
 
     Attributes:
         node_mask: probability that a node's label is masked; virtual nodes never are.
@@ -174,7 +179,6 @@ class TrainingOptions(Options):
         validation_share: share of the questions that is held out for validation.
         seed: of everything that is random.
         hard_negatives: wrong answers drawn for each pair and epoch from those given to ``Trainer.fit``.
-        subexpression: weight of the contrast of formulas with their sub-expressions, node by node.
         first_epochs: epochs on the pairs given to ``Trainer.fit`` as ``first``, before those on ``pairs``.
     """
 
@@ -196,7 +200,6 @@ class TrainingOptions(Options):
     validation_share: _PartialShare = 0.1
     seed: Natural = 42
     hard_negatives: Natural = 0
-    subexpression: _NotNegative = 0.0
     first_epochs: Natural = 0
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
+from typing import TypeVar
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 
 from .config import MathAMRConfig
+from .variants.formula_rows import PostFormulas, formula_features
 from .variants.text import TextEncoder
-from .variants.text_rows import PostTexts, text_features
+from .variants.text_rows import Features, PostTexts, text_features
 
-_AT_ONCE = 2048  # graphs whose texts are encoded together, each distinct text once
+Post = TypeVar("Post", PostTexts, PostFormulas)
+
+_AT_ONCE = 2048  # graphs whose texts or formulas are encoded together, each distinct one once
 
 
 def vocabulary_of(graphs: Iterable[MathAMRGraph], config: MathAMRConfig) -> Vocabulary:
@@ -46,7 +50,7 @@ def stream_tensors(
     verbose: bool,
     text: TextEncoder | None = None,
 ) -> Iterator[GraphTensors]:
-    """Compute the arrays of graphs, with the text features of a model that reads text.
+    """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas.
 
     Args:
         graphs: read once.
@@ -60,44 +64,34 @@ def stream_tensors(
         GraphError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
             another width than ``text_dimension``.
     """
-    waiting: list[tuple[GraphTensors, PostTexts]] = []
-    for graph in progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total):
-        tensors = graph_tensors(
-            graph,
-            vocabulary,
-            formulas=config.formulas,
-            virtual_nodes=config.virtual_nodes,
-            auxiliary=config.auxiliary,
-        )
-        if config.text.features != "text":
-            yield tensors
-            continue
-        waiting.append((tensors, PostTexts.of(graph, tensors.kinds.tolist(), config)))
-        if len(waiting) == _AT_ONCE:
-            yield from _with_features(waiting, config, text)
-            waiting = []
-    yield from _with_features(waiting, config, text)
+
+    def made() -> Iterator[tuple[MathAMRGraph, GraphTensors]]:
+        for graph in progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total):
+            yield (
+                graph,
+                graph_tensors(
+                    graph,
+                    vocabulary,
+                    formulas=config.formulas,
+                    virtual_nodes=config.virtual_nodes,
+                    auxiliary=config.auxiliary,
+                ),
+            )
+
+    if config.text.features == "text":
+        texts = ((tensors, PostTexts.of(graph, tensors.kinds.tolist(), config)) for graph, tensors in made())
+        return _with_features(texts, lambda posts: text_features(posts, config, text))
+    if config.text.formula_vectors != "none":
+        formulas = ((tensors, PostFormulas.of(graph, len(tensors.kinds))) for graph, tensors in made())
+        return _with_features(formulas, lambda posts: formula_features(posts, config))
+    return (tensors for _, tensors in made())
 
 
 def _with_features(
-    graphs: list[tuple[GraphTensors, PostTexts]], config: MathAMRConfig, text: TextEncoder | None
+    graphs: Iterable[tuple[GraphTensors, Post]], encode: Callable[[Sequence[Post]], Sequence[Features]]
 ) -> Iterator[GraphTensors]:
-    """Yield the arrays of graphs with the vectors of their rows' texts."""
-    if graphs:
-        found = text_features([texts for _, texts in graphs], config, text)
-        for (tensors, _), features in zip(graphs, found, strict=True):
+    """Yield the arrays of graphs with the features of their rows, encoded for many graphs at once."""
+    rest = iter(graphs)
+    while block := list(islice(rest, _AT_ONCE)):
+        for (tensors, _), features in zip(block, encode([post for _, post in block]), strict=True):
             yield replace(tensors, features=features)
-
-
-def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Group graphs of similar sizes into batches of at most ``budget`` nodes, at least one graph each.
-
-    Args:
-        sizes: nodes of each graph.
-        budget: most nodes of a batch.
-
-    Returns:
-        Indices of the graphs, the largest first.
-    """
-    order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], i))
-    return [[order[at] for at in run] for run in runs_within((sizes[i] for i in order), budget)]

@@ -12,6 +12,7 @@
       edit_distance/ what it costs to change one tree into another           │
       cft/           vectors that fastText learns from pairs of symbols      │
       formula_ltr/   many similarities of trees, as features to learn from   │
+      in_out/        a vector for each symbol, learned from formulas alone   │
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
 
@@ -22,6 +23,9 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr.model.in_out import InOut as InOut
+    from pyterrier_mathamr.model.in_out import InOutOptions as InOutOptions
+
     from .approach0 import ApproachZeroIndex as ApproachZeroIndex
     from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
     from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever
@@ -59,6 +63,9 @@ if TYPE_CHECKING:
     from .fusion import fit_fusion_weight as fit_fusion_weight
     from .fusion import fit_fusion_weights as fit_fusion_weights
     from .fusion import fuse_rankings as fuse_rankings
+    from .in_out import InOutIndex as InOutIndex
+    from .in_out import InOutIndexer as InOutIndexer
+    from .in_out import InOutRetriever as InOutRetriever
     from .structural import StructuralSearch as StructuralSearch
     from .tangent import PairOptions as PairOptions
     from .tangent import TangentIndex as TangentIndex

@@ -102,6 +102,7 @@ def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
         ("aggregation", "mean", "attention"),
         ("formula_contrast", 0.0, 0.3),
         ("sentence_dropout", 0, 0.2),
+        ("subexpression", 0.0, 0.3),
         ("text_rows", "all", "document"),
         ("text_concepts", False, True),
     ],

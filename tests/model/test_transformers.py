@@ -8,13 +8,13 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 import torch
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
+from pyterrier_mathamr.model.batches_by_size import batches_by_size
 
 
 @pytest.fixture(scope="module")

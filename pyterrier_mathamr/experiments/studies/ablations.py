@@ -120,13 +120,6 @@ ABLATIONS = (
         condition("the model itself", Recipe(negatives="model"), hard_negatives=2),
     ),
     _crossed(
-        "ablation/sub-expressions",
-        "Formulas and their sub-expressions",
-        condition(_PLAIN),
-        condition("sub-expressions", subexpression=0.3),
-        task2=True,
-    ),
-    _crossed(
         "ablation/pairs",
         "Pairs from outside the collection and linked questions",
         condition("collection", Recipe(pairs="collection")),
@@ -147,6 +140,14 @@ ABLATIONS = (
         "Rare roles as relations of their own",
         condition("5 or more", min_role_count=5),
         condition("all", min_role_count=1),
+    ),
+    _crossed(
+        "ablation/in-out",
+        "Formulas that start from vectors of In+Out",
+        condition("bags", _FITTED),
+        condition("bags and In+Out", _FITTED, formula_vectors="in-out-mini"),
+        task2=True,
+        **_BEST_BAGS,
     ),
     _listed(
         "best/lookup",

@@ -30,7 +30,7 @@ class GraphBatch:
         offsets: int64 ``[m + 1]``; graph ``i`` owns the rows ``virtual[offsets[i]:offsets[i + 1]]``.
         is_virtual: bool ``[N]``, virtual nodes: never masked, their edges never dropped.
         node_offsets: int64 ``[m + 1]``; graph ``i`` owns the nodes ``node_offsets[i]`` to ``node_offsets[i + 1]``.
-        features: float16 ``[r, d_text]``, the text features of each row of ``virtual``, or ``None``.
+        features: float16 ``[r, d_x]``, what the model reads of each row of ``virtual`` beside the graph, or ``None``.
     """
 
     nodes: Tensor
@@ -65,24 +65,6 @@ class GraphBatch:
             is_virtual=self.is_virtual[node:end],
             node_offsets=self.node_offsets[first : last + 1] - node,
             features=None if self.features is None else self.features[row:stop],
-        )
-
-    def join(self, other: GraphBatch) -> GraphBatch:
-        """Append the graphs of another batch; where only these have text features, the others get zeros."""
-        features = other.features
-        if self.features is not None and features is None:
-            features = self.features.new_zeros(len(other.virtual), self.features.size(1))
-        nodes = self.nodes.numel()
-        return GraphBatch(
-            nodes=torch.cat([self.nodes, other.nodes]),
-            edge_index=torch.cat([self.edge_index, other.edge_index + nodes], dim=1),
-            edge_type=torch.cat([self.edge_type, other.edge_type]),
-            virtual=torch.cat([self.virtual, other.virtual + nodes]),
-            kinds=torch.cat([self.kinds, other.kinds]),
-            offsets=torch.cat([self.offsets, other.offsets[1:] + self.offsets[-1]]),
-            is_virtual=torch.cat([self.is_virtual, other.is_virtual]),
-            node_offsets=torch.cat([self.node_offsets, other.node_offsets[1:] + nodes]),
-            features=None if self.features is None or features is None else torch.cat([self.features, features]),
         )
 
     def pin_memory(self) -> GraphBatch:

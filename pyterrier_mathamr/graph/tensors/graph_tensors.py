@@ -44,7 +44,7 @@ class GraphTensors:
         relations: int16 ``[e]``, relation id of each edge.
         virtual: int32 ``[n]``, the node of each retrieval vector: formulas, sentences, document.
         kinds: int8 ``[n]``, the :class:`VirtualKind` of each.
-        features: float16 ``[n, d_text]``, the vectors of their texts; ``None`` for a model without a text encoder.
+        features: float16 ``[n, d_x]``, the vectors of their texts or formulas; ``None`` for a model that reads neither.
     """
 
     nodes: npt.NDArray[np.int32]

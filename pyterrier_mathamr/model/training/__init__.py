@@ -6,7 +6,7 @@
       │
     files           the tensors of the graphs, the training state on disk   (checkpoint, history)
       │
-    batches         graphs of B questions, B answers, H hard negatives      (augment: noise; subexpression)
+    batches         graphs of B questions, B answers, H hard negatives      (augment: noise)
       │
     training_loop   encode ─▶ losses ─▶ step; an epoch ─▶ validation        (distributed: several processes)
       │

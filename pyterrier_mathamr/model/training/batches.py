@@ -2,12 +2,12 @@
 
 ::
 
-    graphs  [ B questions | B answers | H hard negatives | sub-expressions, see subexpression.py ]
+    graphs  [ B questions | B answers | H hard negatives ]
               └────── nodes masked, edges dropped ─────┘
     work    [ process 0      | process 1      | … ]   runs of graphs of about as many nodes
               └ parts of at most ``node_budget`` nodes
 
-Validation batches have neither noise nor sub-expressions, so their loss is comparable whatever is trained.
+Validation batches have no noise, so their loss is comparable whatever is trained.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr.graph import MASK_ID, GraphBatch, Vocabulary, collate
+from pyterrier_mathamr.graph import MASK_ID, GraphBatch, collate
 from pyterrier_mathamr.model.config import MathAMRConfig
 
 from .augment import augment
 from .data import Answers, Pair, PairBatch
 from .files import Tensors
-from .subexpression import draw_expressions, formulas_of
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -37,14 +36,13 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B pairs, H hard negatives and N formulas with their sub-expressions.
+    """B pairs and H hard negatives.
 
     Attributes:
         pairs: the pairs of all processes.
         others: the hard negatives.
         graphs: all graphs, on the CPU, in the order of the module's drawing.
         allowed: bool ``[B, B + H]``, which documents may be negatives of which questions.
-        expressions: N, 0 where there are none.
         parts: the graphs that this process encodes, in order.
         rows: the number of rows that each process encodes.
     """
@@ -53,7 +51,6 @@ class Batch:
     others: list[str]
     graphs: GraphBatch
     allowed: Tensor
-    expressions: int
     parts: tuple[GraphBatch, ...]
     rows: list[int]
 
@@ -62,8 +59,7 @@ class BatchMaker:
     """Makes batches under a configuration.
 
     Args:
-        config: noise, ``subexpression`` and ``node_budget``.
-        vocabulary: of the tensors.
+        config: noise and ``node_budget``.
         tensors: the tensors of each post.
         answers: the known right answers.
         rank: the number of this process.
@@ -73,13 +69,12 @@ class BatchMaker:
     def __init__(
         self,
         config: MathAMRConfig,
-        vocabulary: Vocabulary,
         tensors: Tensors,
         answers: Answers,
         rank: int = 0,
         processes: int = 1,
     ) -> None:
-        self.config, self.vocabulary, self.tensors, self.answers = config, vocabulary, tensors, answers
+        self.config, self.tensors, self.answers = config, tensors, answers
         self.rank, self.processes = rank, processes
 
     def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> Batch:
@@ -87,24 +82,16 @@ class BatchMaker:
 
         Args:
             batch: B pairs and H hard negatives.
-            noise: draws noise and sub-expressions in training; ``None`` for validation.
+            noise: draws noise in training; ``None`` for validation.
         """
         pairs, others = batch
         names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
-        posts = self.tensors.get_many(names)
-        graphs, expressions = collate(posts), None
+        graphs, training = collate(self.tensors.get_many(names)), self.config.training
         if noise is not None:
-            config = self.config
-            if config.training.subexpression > 0:
-                formulas = [formulas_of(post, self.vocabulary) for post in posts[: 2 * len(pairs)]]
-                expressions = draw_expressions(formulas, self.vocabulary, noise)
-            probabilities = {"node_mask": config.training.node_mask, "edge_dropout": config.training.edge_dropout}
+            probabilities = {"node_mask": training.node_mask, "edge_dropout": training.edge_dropout}
             graphs = augment(graphs, MASK_ID, **probabilities, generator=noise)
-            if expressions is not None:
-                graphs = graphs.join(expressions.graphs)
-        parts, rows = divide(graphs, self.config.training.node_budget, self.rank, self.processes)
-        count = 0 if expressions is None else expressions.formulas
-        return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), count, parts, rows)
+        parts, rows = divide(graphs, training.node_budget, self.rank, self.processes)
+        return Batch(pairs, others, graphs, self.answers.allowed(pairs, others), parts, rows)
 
 
 def divide(

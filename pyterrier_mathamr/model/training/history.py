@@ -66,6 +66,12 @@ class Unfinished:
     waited: float = 0.0
 
 
+def finished(history: Sequence[EpochRecord], epochs: int, patience: int) -> bool:
+    """Tell whether training ends: after ``epochs``, or after ``patience`` without a lower deciding loss."""
+    losses = [record.deciding for record in history]
+    return bool(losses) and (len(losses) >= epochs or len(losses) - 1 - losses.index(min(losses)) >= patience)
+
+
 def write_history(folder: Path, records: Sequence[EpochRecord]) -> None:
     """Write ``history.json`` and ``history.csv``, one record an epoch, into an existing folder."""
     rows = [dataclasses.asdict(record) for record in records]

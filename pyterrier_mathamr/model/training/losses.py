@@ -2,11 +2,9 @@
 
 ::
 
-    rows of a batch  [ B questions | B answers | H hard negatives | sub-expressions ]
-                       └──────── β L_MaxSim + (1 - β) L_doc ─────┘   + subexpression · L_sub
+    rows of a batch  [ B questions | B answers | H hard negatives ]
+                       └──────── β L_MaxSim + (1 - β) L_doc ─────┘
                               over B × (B + H) scores
-
-Validation measures the first sum alone.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from pyterrier_mathamr.model.errors import ShapeError
 from pyterrier_mathamr.model.variants.score_weights import LearnedWeights
 
 from .batches import Batch
-from .subexpression import subexpression_contrast
 
 
 def info_nce(scores: Tensor, temperature: Tensor | float, allowed: Tensor | None = None) -> Tensor:
@@ -141,11 +138,10 @@ def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offse
     return queries[query_offsets[1:] - 1] @ rows[offsets[1:] - 1].T
 
 
-def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> Tensor:
+def batch_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> Tensor:
     """Compute the training loss of a batch.
 
     Args:
-        config: the weight of the sub-expressions.
         loss: compares posts.
         batch: the graphs that the rows belong to.
         rows: float32 ``[r, d]``, unit rows of all its graphs.
@@ -154,11 +150,6 @@ def batch_loss(config: MathAMRConfig, loss: ContrastiveLoss, batch: Batch, rows:
         A scalar.
     """
     total: Tensor = loss(*_posts(batch, rows))
-    if batch.expressions:
-        offsets = batch.graphs.offsets[2 * len(batch.pairs) + len(batch.others) :]
-        start = int(offsets[0])
-        drawn = subexpression_contrast(rows[start:], (offsets - start).to(rows.device), batch.expressions)
-        total = total + config.training.subexpression * drawn
     return total
 
 

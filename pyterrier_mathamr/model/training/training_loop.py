@@ -33,7 +33,7 @@ from .checkpoint import TrainingState, optimizer_tensors, restore_optimizer
 from .data import PairBatch, TrainingData, generator_of
 from .distributed import ProcessGroup
 from .files import Tensors
-from .history import EpochRecord, Unfinished
+from .history import EpochRecord, Unfinished, finished
 from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 
 _LOG = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class TrainingLoop:
             if self._finished(state.history):
                 return state
         state = state or self._state({}, (), Unfinished())
-        maker = BatchMaker(self.config, self.vocabulary, tensors(), data.answers, self.group.rank, self.group.size)
+        maker = BatchMaker(self.config, tensors(), data.answers, self.group.rank, self.group.size)
         while not self._finished(state.history):
             epoch, done, saved = len(state.history) + 1, state.unfinished, time.monotonic()
             for done in self.epoch(epoch, data, maker, done):  # noqa: B020 - continues from it
@@ -122,10 +122,7 @@ class TrainingLoop:
         return state
 
     def _finished(self, history: Sequence[EpochRecord]) -> bool:
-        losses, options = [record.deciding for record in history], self.config.training
-        return bool(losses) and (
-            len(losses) >= options.epochs or len(losses) - 1 - losses.index(min(losses)) >= options.patience
-        )
+        return finished(history, self.config.training.epochs, self.config.training.patience)
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu().clone() for name, tensor in self.model.state_dict().items()}
@@ -240,7 +237,7 @@ class TrainingLoop:
         return self.group.gather(torch.cat([none, *own]), batch.rows)
 
     def _batch_loss(self, batch: Batch, rows: Tensor) -> Tensor:
-        return batch_loss(self.config, self.loss, batch, rows)
+        return batch_loss(self.loss, batch, rows)
 
     @torch.no_grad()
     def _validate(self, batches: Sequence[PairBatch], maker: BatchMaker) -> ValidationLoss:

@@ -25,6 +25,8 @@ from pyterrier_mathamr.model.config import MathAMRConfig
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.encoder.initial import InitialState, members
 
+from .formula_rows import FormulaVectors
+
 COMMON = 3
 """Principal directions that bags have in common and that P leaves out."""
 
@@ -51,17 +53,18 @@ class WordBags(nn.Module):
 
 
 class BagsAlone(nn.Module):
-    """The network of ``word_residual`` without layers: row = unit(P b)."""
+    """The network of ``word_residual`` without layers: row = unit(P b), and what ``formula_vectors`` adds."""
 
     def __init__(self, config: MathAMRConfig, num_labels: int) -> None:
         super().__init__()
         self.bags = WordBags(config)
         self.initial = InitialState(config.replace(initialisation="mean", learned="none"), num_labels)
+        self.formulas = _formula_vectors(config)
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Encode a batch of graphs: float32 ``[r, d_p]``, unit rows."""
         rows: Tensor = self.bags(self.initial.labels(batch.nodes), batch)
-        return rows
+        return rows if self.formulas is None else F.normalize(rows + self.formulas(batch), dim=1)
 
 
 class BagEncoder(Encoder):
@@ -70,13 +73,18 @@ class BagEncoder(Encoder):
     def __init__(self, config: MathAMRConfig, num_labels: int, num_relations: int) -> None:
         bags = WordBags(config)
         super().__init__(config, num_labels, num_relations)
-        self.bags = bags
+        self.bags, self.formulas = bags, _formula_vectors(config)
 
     def project(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(P b) + s_k unit(z): float ``[r, d_p]``."""
+        """Compute unit(P b) + s_k unit(z), and what ``formula_vectors`` adds: float ``[r, d_p]``."""
         z = F.normalize(super().project(batch), dim=1)  # [r, d_p]
         rows: Tensor = self.bags(self.initial.labels(batch.nodes), batch)
-        return rows + self.bags.share[batch.kinds].unsqueeze(1) * z
+        rows = rows + self.bags.share[batch.kinds].unsqueeze(1) * z
+        return rows if self.formulas is None else rows + self.formulas(batch)
+
+
+def _formula_vectors(config: MathAMRConfig) -> FormulaVectors | None:
+    return FormulaVectors(config) if config.text.formula_vectors != "none" else None
 
 
 def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:

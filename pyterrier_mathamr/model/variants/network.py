@@ -6,7 +6,7 @@
     lookup     no              –               any      Encoder, Figure 3.3
     words      no              –               any      Encoder, whose labels start from word vectors
     words      yes             –               ≥ 1      BagEncoder
-    words      yes             –               0        BagsAlone
+    words      yes             –               0        BagsAlone (both: with FormulaVectors, if ``formula_vectors``)
     text       –               yes             0        TextAlone
     text       –               otherwise                TextRowEncoder
 """

@@ -14,6 +14,7 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, VirtualKind, Voc
 from pyterrier_mathamr.model.config import MathAMRConfig
 
 from .bags import COMMON, bag_blocks, weighted_labels
+from .formula_rows import WIDTH
 from .network import network
 from .text import TextEncoder
 
@@ -60,6 +61,9 @@ def starting_weights(
         moment = _mean_moment(bag_blocks(labels, posts), config.hidden)
         found["initial.labels.weight"] = labels
         found["bags.project.weight"] = principal_directions(moment, config.projection, skip=COMMON)
+        if options.formula_vectors != "none":
+            moment = _mean_moment(_blocks(posts), WIDTH)
+            found["formulas.project"] = principal_directions(moment, config.projection)
     return found
 
 

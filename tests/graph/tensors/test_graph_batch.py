@@ -54,15 +54,6 @@ def test_only_added_nodes_are_virtual():
     assert collate([graph_tensors(one_sentence(), VOCABULARY, virtual_nodes="global")]).is_virtual.sum() == 1
 
 
-def test_batches_joined_are_one_batch_and_missing_text_features_are_zeros():
-    whole, joined = collate(TENSORS), collate(TENSORS[:1]).join(collate(TENSORS[1:]))
-    for name, value in vars(whole).items():
-        assert value is None or torch.equal(getattr(joined, name), value), name
-    first = replace(TENSORS[0], features=torch.ones(7, 2).half().numpy())
-    features = collate([first]).join(collate(TENSORS[1:2])).features
-    assert features.tolist() == [[1.0, 1.0]] * 7 + [[0.0, 0.0]] * 3
-
-
 def test_a_batch_moves_as_a_whole():
     moved = collate(TENSORS).to("cpu")
     assert torch.equal(moved.edge_index, collate(TENSORS).edge_index)

@@ -1,4 +1,4 @@
-"""What trains beside the pairs: hard negatives, sub-expressions and first pairs."""
+"""What trains beside the pairs: hard negatives and first pairs."""
 
 import math
 
@@ -16,13 +16,11 @@ from pyterrier_mathamr.model import (
 from pyterrier_mathamr.model.training.batches import BatchMaker
 from pyterrier_mathamr.model.training.data import Answers, HardNegatives, TrainingData, columns_of
 from pyterrier_mathamr.model.training.losses import batch_loss
-from pyterrier_mathamr.model.training.subexpression import subexpression_contrast
 from pyterrier_mathamr.model.training.training_loop import TrainingLoop
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {
     "hard_negatives": 2,
-    "subexpression": 0.1,
     "first_epochs": 1,
     "virtual_nodes": "hierarchy",
 }
@@ -93,12 +91,12 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     names = ["q0", "q1", "a0", "a1", "a5", "a8"]
     tensors = Arrays({name: graph_tensors(graphs[name], vocabulary) for name in names})
     answers = Answers([("q0", "a0"), ("q1", "a1")], never={"q0": ["a8"]})
-    maker = BatchMaker(config, vocabulary, tensors, answers)
+    maker = BatchMaker(config, tensors, answers)
     batch = maker.make(([("q0", "a0"), ("q1", "a1")], ["a5", "a8"]))
     assert len(batch.graphs) == 6
     assert batch.graphs.nodes.tolist() == collate([tensors[name] for name in names]).nodes.tolist()
     rows = unit_rows(len(batch.graphs.virtual)).requires_grad_()
-    loss = batch_loss(config, ContrastiveLoss(config), batch, rows)
+    loss = batch_loss(ContrastiveLoss(config), batch, rows)
     posts = [rows[a:b] for a, b in zip(batch.graphs.offsets[:-1], batch.graphs.offsets[1:], strict=True)]
     maxsim = [[sum((q @ post.T).max().item() for q in posts[i]) / len(posts[i]) for post in posts[2:]] for i in (0, 1)]
     documents = [[(posts[i][-1] @ post[-1]).item() for post in posts[2:]] for i in (0, 1)]
@@ -107,31 +105,13 @@ def test_every_question_sees_all_hard_negatives_but_those_known_to_be_right(smal
     assert loss.item() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_the_loss_of_a_batch_is_the_weighted_sum_of_its_parts(small, pairs, graphs, vocabulary) -> None:
-    plain = small.replace(node_mask=0.0, edge_dropout=0.0)
-    config = plain.replace(subexpression=0.2)
-    tensors = Arrays({name: graph_tensors(graph, vocabulary) for name, graph in graphs.items()})
-    chosen, answers = (pairs[:6], ["a9"]), Answers(pairs)
-    made = BatchMaker(config, vocabulary, tensors, answers).make(chosen, torch.Generator().manual_seed(0))
-    alone = BatchMaker(plain, vocabulary, tensors, answers).make(chosen, torch.Generator().manual_seed(0))
-    whole = BatchMaker(config, vocabulary, tensors, answers).make(chosen)
-    rows = unit_rows(len(made.graphs.virtual))
-    loss, posts = ContrastiveLoss(config), len(alone.graphs.virtual)
-    nodes = subexpression_contrast(rows[posts:], made.graphs.offsets[13:] - posts, made.expressions)
-    wanted = batch_loss(plain, loss, alone, rows[:posts]) + 0.2 * nodes
-    assert (alone.expressions, whole.expressions) == (0, 0)  # validation compares posts alone
-    assert made.expressions >= 2
-    assert nodes.abs() > 0.01
-    assert batch_loss(config, loss, made, rows).item() == pytest.approx(wanted.item(), abs=1e-5)
-
-
 def test_all_of_it_trains_gives_the_same_bytes_and_moves_the_result(small, pairs, graphs, everything) -> None:
     config = small.replace(**EVERYTHING)
     model, trainer = fit(config, pairs, graphs, **everything)
     again, _ = fit(config, pairs, graphs, **everything)
     assert model == again
     assert all(math.isfinite(record.loss) for record in trainer.history)
-    for option, without in (("hard_negatives", "negatives"), ("first_epochs", "first"), ("subexpression", None)):
+    for option, without in (("hard_negatives", "negatives"), ("first_epochs", "first")):
         fewer = {name: value for name, value in everything.items() if name != without}
         other = fit(config.replace(**{option: 0}), pairs, graphs, **fewer)[0].weights()
         assert not torch.equal(other["head.outer.bias"], model.weights()["head.outer.bias"])
@@ -214,15 +194,6 @@ def test_what_is_given_and_what_is_configured_go_together(small, pairs, graphs, 
         fit(small.replace(first_epochs=1), pairs, graphs, first=pairs[:1])
     with pytest.raises(TrainingError, match="unheard"):
         fit(small.replace(hard_negatives=1), pairs, graphs, negatives={"q0": ["unheard"], "q99": ["not-asked-for"]})
-
-
-def test_sub_expressions_need_the_virtual_nodes_of_formulas(small) -> None:
-    for changes in ({"virtual_nodes": "global"}, {"formulas": "none"}):
-        with pytest.raises(ConfigError, match="subexpression"):
-            small.replace(subexpression=0.5, **changes)
-    with pytest.raises(ConfigError, match="no text"):
-        small.replace(subexpression=0.5, features="text")
-    assert small.replace(subexpression=0.5, features="text", text_residual=False).subexpression == 0.5
 
 
 def test_batches_are_shuffled_by_seed_and_epoch_and_those_of_validation_are_not(small, pairs) -> None:

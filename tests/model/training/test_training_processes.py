@@ -56,8 +56,8 @@ def test_two_processes_train_as_one_does_with_batches_of_twice_the_size_even_if_
     assert losses_of(tmp_path) == [pytest.approx(values, abs=1e-3) for values in losses_of(undisturbed)]
 
 
-def test_two_processes_share_hard_negatives_and_sub_expressions(tmp_path) -> None:
-    options = {"hard_negatives": 1, "subexpression": 0.1}
+def test_two_processes_share_hard_negatives(tmp_path) -> None:
+    options = {"hard_negatives": 1}
     assert start(tmp_path / "one", **options) == 0
     assert start(tmp_path / "two", processes=2, **{"batch_size": 4, **options}) == 0
     losses = [losses_of(tmp_path / name) for name in ("one", "two")]

@@ -130,7 +130,6 @@ def test_training_on_bags_finds_the_answers_of_a_topic(graphs, pairs, config, te
         ({"features": "lookup"}, "False with features='lookup'"),
         ({"features": "text"}, "False with features='text'"),
         ({"virtual_nodes": "global"}, "False with virtual_nodes='global'"),
-        ({"subexpression": 0.1}, "no bag"),
     ],
 )
 def test_options_that_bags_do_not_go_with_are_refused(options, says):

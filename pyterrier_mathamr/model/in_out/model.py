@@ -1,0 +1,249 @@
+"""`InOut`: a model of formulas, from trees to a vector for each symbol."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, get_args, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree
+from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.model.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.files import pack_weights, short_name
+from pyterrier_mathamr.model.training.checkpoint import Checkpoint
+from pyterrier_mathamr.model.training.history import EpochRecord
+
+from . import files
+from .graphs import Graphs, Labels
+from .network import encoders
+from .options import InOutOptions
+from .pairings import kinds_of
+from .training import Training
+
+Vectors = npt.NDArray[np.float32]
+_NODE_BUDGET = 16_384
+
+
+@runtime_checkable
+class TreeCollection(Protocol):
+    """The trees of many formulas, such as :class:`~pyterrier_mathamr.systems.FormulaTrees`."""
+
+    def packed(self, kind: Packed) -> PackedTrees:
+        """Return the trees of one kind, of each distinct formula."""
+
+
+class InOut:
+    """Two encoders that are trained together: one of symbol layout graphs, one of operator graphs (In+Out).
+
+    Amador and Zanibbi, "Math Formula Graph Retrieval Using Contrastive Learning Over Visual and Semantic Embeddings",
+    ICTIR 2025. Each symbol of a formula gets a vector of 100 numbers from its label and its surroundings.
+
+    Args:
+        options: what the model is.
+        labels: those with a vector of their own, for each kind of tree that the condition has an encoder for.
+        weights: the parameters by name; random ones if not given.
+
+    Example::
+
+        trees = FormulaTrees("formulas.trees").index(dataset.get_corpus_iter())
+        model = InOut.new(trees, InOutOptions(epochs=2))
+        history = model.fit(trees)
+        model.save("formulas.in-out")
+    """
+
+    def __init__(
+        self, options: InOutOptions, labels: Mapping[Packed, Labels], weights: Mapping[str, Tensor] | None = None
+    ) -> None:
+        self.options, self._labels = options, {kind: labels[kind] for kind in kinds_of(options.condition)}
+        self._network = encoders(options, {kind: len(those) for kind, those in self._labels.items()}).eval()
+        if weights is not None:
+            self._network.load_state_dict(dict(weights))
+        self._folder: Path | None = None
+
+    @classmethod
+    def new(cls, formulas: TreeCollection | Iterable[FormulaPair], options: InOutOptions | None = None) -> InOut:
+        """Make a model that is not trained, with the labels of formulas.
+
+        Args:
+            formulas: of the collection.
+            options: the paper's if not given.
+        """
+        options = options or InOutOptions()
+        trees = _packed(formulas)
+        return cls(
+            options, {kind: Labels.of_trees(trees[kind], options.least_count) for kind in kinds_of(options.condition)}
+        )
+
+    @classmethod
+    def from_pretrained(cls, name_or_path: str | Path) -> InOut:
+        """Open a model.
+
+        Args:
+            name_or_path: a bundled model's name, or a folder that :meth:`save` wrote.
+
+        Raises:
+            ModelNotFoundError: there is no such model. ModelFileError: a file is missing or damaged.
+        """
+        folder = files.find(name_or_path)
+        model = cls(*files.read(folder))
+        model._folder = folder
+        return model
+
+    def save(self, path: str | Path, *, dtype: str = "float32") -> None:
+        """Write the model to a new folder, atomically.
+
+        Args:
+            path: a folder that does not exist yet.
+            dtype: ``float32``, or ``float16`` for half the size, which changes the weights by up to 0.05 %.
+
+        Raises:
+            ConfigError: the folder exists, or another dtype. WriteError: it cannot be written.
+        """
+        if Path(path).exists():
+            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        files.write(Path(path), self.options, self._labels, self._weights(), dtype)
+
+    def fit(
+        self,
+        formulas: TreeCollection | Iterable[FormulaPair],
+        *,
+        checkpoint: str | Path | None = None,
+        fresh: bool = False,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> tuple[EpochRecord, ...]:
+        """Train on formulas without any labels (section 3), from the current weights on.
+
+        The model then has the weights of the epoch with the lowest loss of the formulas that are held out. The same
+        formulas and options give the same bytes on CPUs of the same kind.
+
+        Args:
+            formulas: each distinct one is used once an epoch.
+            checkpoint: a folder for the training state after each epoch. A run that was interrupted there is resumed,
+                to the same result, by the same model as it was when that run began.
+            fresh: discard a run that was interrupted at ``checkpoint``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show a progress bar for each epoch.
+
+        Returns:
+            A record of each epoch; ``validation_loss`` is that of the held-out formulas, always with the same
+            sub-expressions.
+
+        Raises:
+            TrainingError: there are too few formulas, or the loss is NaN or infinite. UnfinishedJobError: the folder
+            holds another run. DamagedError: the training state was changed. WriteError: it cannot be written.
+        """
+        trees = _packed(formulas)
+        graphs = {kind: Graphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
+        state, run = None, {**dataclasses.asdict(self.options), "starting model": self.identity}
+        network = self._network.to(choose_device(device))
+        kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint))
+        try:
+            training = Training(network, graphs, self.options, verbose)
+            run["formulas"] = training.digest
+            if kept is not None and not fresh:
+                state = kept.read(run)
+            return training.run(state, lambda found: None if kept is None else kept.save(run, found)).history
+        finally:
+            network.cpu()
+            self._folder = None
+            vars(self).pop("identity", None)
+
+    @property
+    def kinds(self) -> tuple[Packed, ...]:
+        """The kinds of trees that there is an encoder for: ``"slt"``, ``"opt"`` or both."""
+        return tuple(self._labels)
+
+    @torch.no_grad()
+    def encode(
+        self,
+        trees: Sequence[FormulaTree | None] | PackedTrees,
+        kind: Packed,
+        *,
+        distinct: bool = True,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> list[Vectors]:
+        """Encode formulas: a vector for each node.
+
+        Args:
+            trees: all of one kind; ``None`` for a formula without.
+            kind: ``"slt"`` or ``"opt"``.
+            distinct: give equal vectors of a formula once, in the order of their first nodes, as suits documents: a
+                document's score does not change. A query's score has a term for each node (equation 4): give ``False``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show a progress bar.
+
+        Returns:
+            For each formula float32 ``[nodes, width]``, rows of unit length; ``[0, width]`` without a tree.
+
+        Raises:
+            ConfigError: the model has no encoder for this kind.
+        """
+        if kind not in self._labels:
+            allowed = " or ".join(map(repr, self.kinds))
+            raise ConfigError("kind", kind, f"{allowed}: the model's condition is {self.options.condition!r}")
+        packed = trees if isinstance(trees, PackedTrees) else PackedTrees.of_trees(trees, kind)
+        graphs = Graphs.of_trees(packed, self._labels[kind])
+        sizes = np.diff(graphs.offsets).tolist()
+        encoder = self._network[kind].to(choose_device(device))
+        found = [np.empty((0, self.options.width), np.float32)] * len(graphs)
+        for members in progress(batches_by_size(sizes, _NODE_BUDGET), "encoding", "batches", verbose=verbose):
+            batch = graphs.take(np.array(members))
+            rows = encoder(batch).cpu().numpy()  # [n, d]
+            for i, part in zip(members, np.split(rows, batch.offsets[1:-1]), strict=True):
+                found[i] = _distinct(part) if distinct else part.copy()
+        encoder.cpu()
+        return found
+
+    @cached_property
+    def identity(self) -> str:
+        """Sha256 of options, labels and weights: 64 hexadecimal digits, equal for models with equal vectors."""
+        labels = {kind: those.names for kind, those in self._labels.items()}
+        text = json.dumps([dataclasses.asdict(self.options), labels], sort_keys=True).encode()
+        return hashlib.sha256(text + pack_weights(self._weights())).hexdigest()
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InOut) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        if self._folder is None:
+            return f"<InOut {self.identity[:12]}>"
+        return f"InOut.from_pretrained({short_name(self._folder)!r})"
+
+
+def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:
+    """Pack both trees of formulas."""
+    if isinstance(formulas, TreeCollection):
+        return {kind: formulas.packed(kind) for kind in get_args(Packed)}
+    pairs = list(formulas)
+    return {
+        "slt": PackedTrees.of_trees((pair.slt for pair in pairs), "slt"),
+        "opt": PackedTrees.of_trees((pair.opt for pair in pairs), "opt"),
+    }
+
+
+def _distinct(rows: Vectors) -> Vectors:
+    """Keep the first of equal rows."""
+    first: dict[bytes, int] = {}
+    for number, row in enumerate(rows):
+        first.setdefault(row.tobytes(), number)
+    return rows[list(first.values())]
