@@ -45,7 +45,7 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
         )
         loop = TrainingLoop(config, vocabulary, device, group=group, verbose=False)
         tensors = files.tensors(names, graphs, vocabulary, config)
-        maker = BatchMaker(config, vocabulary, tensors, data.answers, group.rank, group.size)
+        maker = BatchMaker(config, tensors, data.answers, group.rank, group.size)
         for warm in loop.epoch(1, data, maker, Unfinished()):
             if warm.batches == 2:
                 break

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+import urllib3  # noqa: F401 - it opens a socket when it is first imported, which is refused and warned of within a test
 from hypothesis import settings
 
 # A slow machine is no failure; where CI is set the examples are the same in every run.

@@ -2,7 +2,7 @@
 
 ::
 
-    commands   the program and its commands ──┬── arqmath, draw, verify   groups and commands of their own
+    commands   the program and its commands ──┬── arqmath, draw, experiment, …  groups and commands of their own
                                               ├── options                 arguments and options that several share
                                               └── group                   errors, warnings and signals as one line
 

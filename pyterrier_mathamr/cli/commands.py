@@ -16,6 +16,7 @@ from .arqmath import arqmath
 from .draw import draw
 from .engine import build, mcp, serve
 from .evaluate import evaluate
+from .experiment import experiment
 from .group import MathAMRGroup
 from .options import (
     FILE,
@@ -36,7 +37,7 @@ from .verify import verify
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr.worker.doctor import ParserName
 
-_COMMANDS = (arqmath, build, draw, evaluate, mcp, search, serve, verify)
+_COMMANDS = (arqmath, build, draw, evaluate, experiment, mcp, search, serve, verify)
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -65,7 +66,7 @@ def demo(quiet: bool) -> None:
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
     click.echo(
-        "\n222 answers, 20 topics, 1,273 judgements, written for this package: the table shows that everything works, "
+        "\n222 answers, 20 topics, 1,273 judgments, written for this package: the table shows that everything works, "
         "not how well.\nRankings of 1000 answers unless the name says otherwise; the random order is of the judged."
         "\n* differs from BM25 (two-sided paired t-test, p < 0.05 after Bonferroni)."
     )
@@ -182,6 +183,25 @@ def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: boo
     click.echo(f"{output}: model {model.identity[:12]}")
 
 
+@main.command(short_help="Train an In+Out model on formulas.")
+@click.argument("formula_trees", type=FOLDER)
+@click.option("--output", "-o", type=NEW, required=True, help="Folder of the new model.")
+@click.option("--set", "changes", multiple=True, metavar="OPTION=VALUE", help="One of InOutOptions, such as layers=1.")
+@click.option("--fresh", is_flag=True, help="Start again; do not continue an interrupted run.")
+@quiet_option
+def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fresh: bool, quiet: bool) -> None:
+    """Train encoders of formula graphs on the formulas of FORMULA_TREES, which need no judgments.
+
+    The state after each epoch is kept beside OUTPUT until the model is finished.
+    """
+    from pyterrier_mathamr.experiments import train_in_out
+    from pyterrier_mathamr.systems import InOutOptions
+
+    options = InOutOptions.from_dict(values_of(changes))
+    model = train_in_out(formula_trees, output, options, fresh=fresh, verbose=not quiet)
+    click.echo(f"{output}: In+Out model {model.identity[:12]}")
+
+
 @main.command(short_help="Encode graphs with a model, and index their vectors.")
 @click.argument("graph_store", type=FOLDER)
 @click.argument("model")
@@ -195,113 +215,3 @@ def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, 
 
     built = index_graph_store(graph_store, model, output, answers_of=answers_of, fresh=fresh, verbose=not quiet)
     click.echo(f"{output}: {counted(len(built), 'document')}")
-
-
-@main.command(short_help="Run a whole experiment, or a study.")
-@click.argument("what", required=False, metavar="FOLDER|STUDY")
-@click.option("--year", "--years", "years", help="Whose topics and judgements: 2022, or several: 2020,2022.")
-@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
-@click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
-@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
-@click.option("--systems", help="Of task 2: all, or names as in its table, such as Tangent-S,MathAMR+.")
-@click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
-@click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
-@click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
-@click.option(
-    "--preset",
-    default="auto",
-    show_default=True,
-    help="How models are trained: full (as in the paper), mini (for few pairs), on a folder also labels or bundled; "
-    "auto chooses by the number of training pairs.",
-)
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
-@click.option("--list", "listed", is_flag=True, help="Show the studies.")
-@config_options
-@quiet_option
-def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
-    """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
-
-    A whole experiment makes graphs, a model, an index and tables. Its model depends on the number of training pairs:
-    from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
-
-    A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
-    is trained with several seeds.
-
-    Finished steps are kept in the work folder and not repeated; the report is there, too.
-    """
-    if listed:
-        click.echo(_studies())
-    elif what is None:
-        raise click.UsageError("Give an ARQMath folder, or a study and --collection; --list shows the studies.")
-    elif collection is not None:
-        _run_study(what, collection, **options)
-    elif Path(what).is_dir():
-        _run_folder(Path(what), **options)
-    else:
-        raise click.UsageError(f"{what} is no folder. A study needs --collection; --list shows the studies.")
-
-
-def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
-    """Run a whole experiment on a folder."""
-    from pyterrier_mathamr.experiments import run_arqmath, run_task2
-
-    file, changes = options["file"], options["changes"]
-    config = config_of(file, changes) if file else None
-    if options["systems"] and task != "2":
-        raise click.UsageError("--systems chooses among those of --task 2.")
-    chosen = {"systems": [name.strip() for name in options["systems"].split(",")]} if options["systems"] else {}
-    run: Any = run_task2 if task == "2" else run_arqmath
-    report = run(
-        folder,
-        years or "2022",
-        workdir,
-        config=config,
-        model=options["model"],
-        preset=options["preset"],
-        changes=None if file else values_of(changes),
-        verbose=not quiet,
-        **chosen,
-    )
-    click.echo(report.to_markdown())
-
-
-def _run_study(
-    name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
-) -> None:
-    """Run a study on a folder."""
-    from pyterrier_mathamr.experiments import run_study
-
-    if options["systems"]:
-        raise click.UsageError("A study has its own systems: it does not take --systems.")
-    if options["model"] or options["file"]:
-        raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
-    report = run_study(
-        name,
-        collection,
-        workdir,
-        pairs=options["pairs"],
-        years=(years or "2020,2022").split(","),
-        seeds=_numbers(seeds) if seeds else None,
-        preset=options["preset"],
-        changes=values_of(options["changes"]),
-        workers=options["workers"],
-        verbose=not quiet,
-    )
-    click.echo(report.to_markdown())
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no list of numbers such as 42,43", param_hint="--seeds") from error
-
-
-def _studies() -> str:
-    """List the studies: name, what is varied, the conditions."""
-    from pyterrier_mathamr.experiments import STUDIES
-
-    return "\n".join(
-        f"{study.name:<26} {study.title}: {'; '.join(condition.name for condition in study.conditions)}"
-        for study in STUDIES.values()
-    )

@@ -10,20 +10,23 @@ import click
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
+from .options import quiet_option
+
 if TYPE_CHECKING:
     from pyterrier_mathamr.store import Kind
 
 
 @click.command(short_help="Compare the checksums of artifacts, models and caches.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
-def verify(paths: tuple[Path, ...]) -> None:
+@quiet_option
+def verify(paths: tuple[Path, ...], quiet: bool) -> None:
     """Read every byte of artifacts, models and caches, and compare their checksums.
 
     Prints a line for each fault, and ok where there is none. Ends with exit code 1 if there is a fault.
     """
     bad = 0
     for path in paths:
-        found = list(_faults(path))
+        found = list(_faults(path, verbose=not quiet))
         for fault in found:
             click.echo("BAD  " + " ".join(str(fault).split()))
         if not found:
@@ -33,21 +36,28 @@ def verify(paths: tuple[Path, ...]) -> None:
         raise click.ClickException(f"{bad} of {len(paths)} are bad")
 
 
-def _faults(path: Path) -> Iterator[MathAMRError]:
+def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     """Recognise what is at the path, and yield its faults."""
     from pyterrier_mathamr.model.files import model_faults
+    from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
+    from pyterrier_mathamr.systems import InOut
 
     if path.is_file():
-        yield from Cache(path).faults()
+        yield from Cache(path).faults(verbose=verbose)
     elif (path / META).exists():
         try:
             for place, kind in _artifacts(path):
-                yield from faults(place, kind)
+                yield from faults(place, kind, verbose=verbose)
         except StoreError as error:
             yield error
     elif (path / "config.json").exists():
         yield from model_faults(path)
+    elif (path / IN_OUT).exists():
+        try:
+            InOut.from_pretrained(path)
+        except MathAMRError as error:
+            yield error
     elif path.exists():
         yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
     else:
@@ -100,22 +110,32 @@ def _kinds() -> list[Kind]:
     from pyterrier_mathamr.graph import GraphStore, TensorStore
     from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
     from pyterrier_mathamr.model.training.checkpoint import Checkpoint
-    from pyterrier_mathamr.systems import BM25Index, TangentIndex
+    from pyterrier_mathamr.systems import (
+        ApproachZeroIndex,
+        BM25Index,
+        FormulaTrees,
+        InOutIndex,
+        TangentCFT,
+        TangentIndex,
+    )
 
-    artifacts = (
-        GraphStore, TensorStore, MathAMRIndex, MathAMRFormulaIndex, BM25Index, TangentIndex, FormulaStore, Checkpoint
-    )  # fmt: skip
-    return [artifact.KIND for artifact in artifacts]
+    stores = (GraphStore, TensorStore, FormulaStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
+    systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, TangentCFT, TangentIndex)
+    return [artifact.KIND for artifact in (*stores, *systems)]
 
 
 def _described(path: Path) -> str:
     """Describe what is at the path, and its size."""
     from pyterrier_mathamr.model import MathAMR
+    from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
+    from pyterrier_mathamr.systems import InOut
 
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
         (place, kind), *_ = _artifacts(path)
         return f"{_type_of(path)}, {read_manifest(place, kind).count:,} rows"
+    if (path / IN_OUT).exists():
+        return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
     return f"model {MathAMR.from_pretrained(path).identity[:12]}"

@@ -9,7 +9,7 @@
                                                       │
                                    ┌──────────────────┴─────────┐
                                    ▼                            ▼
-                                 tasks/: one model          studies/: many models
+                                 tasks/: one model          studies/, formula_studies/: many models
                                    └──────────────┬─────────────┘
     published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
 """
@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
+from .formula_studies import FORMULA_STUDIES, FormulaStudy, run_formula_study
 from .jobs import build_graphs, index_graph_store
 from .measuring import (
     DEFAULT_MEASURES,
@@ -48,10 +49,11 @@ from .sources import (
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, run_study
 from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
-from .training import FurtherTraining, train_from_sources
+from .training import FurtherTraining, train_from_sources, train_in_out
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "FORMULA_STUDIES",
     "KNOWN_ITEM_MEASURES",
     "LINKED_QUESTIONS",
     "MINERS",
@@ -61,6 +63,7 @@ __all__ = [
     "ConditionsFailedError",
     "Evaluation",
     "ExperimentError",
+    "FormulaStudy",
     "FurtherTraining",
     "LinkedQuestions",
     "Miner",
@@ -92,9 +95,11 @@ __all__ = [
     "read_training_pairs",
     "run_arqmath",
     "run_demo",
+    "run_formula_study",
     "run_study",
     "run_systems",
     "run_task2",
     "search_systems",
     "train_from_sources",
+    "train_in_out",
 ]

@@ -53,6 +53,15 @@ class SourceError(ExperimentError):
     )
 
 
+class WeightsFileError(ExperimentError):
+    """A file does not hold weights of formula systems."""
+
+    path: Path
+    reason: str
+    template = "{path}: {reason}."
+    advice = "Give the weights.json of a Task 2 run of this release; of the package's own file, install it again."
+
+
 class ConditionsFailedError(ExperimentError):
     """Some runs of a study failed; the results of the others are kept."""
 

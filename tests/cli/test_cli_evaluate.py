@@ -97,10 +97,10 @@ def test_values_by_topic_are_a_table_that_draw_reads(files, tmp_path) -> None:
         ("good", "A Q0 d1 1 2 r\nA Q0 d1 2 1 r\n", "good.txt:2: topic A, id d1: the id is ranked twice"),
         ("good", "\x00\xff\xfe\n", "good.txt:1: "),
         ("good", "", "good.txt: it holds no ranking"),
-        ("good", "Y Q0 d1 1 2 r\n", "good: none of its topics is judged; it has 'Y', the judgements have 'A'"),
+        ("good", "Y Q0 d1 1 2 r\n", "good: none of its topics is judged; it has 'Y', the judgments have 'A'"),
         ("qrels", "A 0 d1\n", "qrels.txt:1: 'A 0 d1\\n': the line does not have the four columns"),
         ("qrels", "A 0 d1 relevant\n", "qrels.txt:1: topic A, id d1, grade 'relevant': the grade is not 0, 1, 2 or 3"),
-        ("qrels", "\n\n", "qrels.txt: it holds no judgement"),
+        ("qrels", "\n\n", "qrels.txt: it holds no judgment"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_an_error_with_its_place(files, name: str, text: str, said: str) -> None:
@@ -117,9 +117,7 @@ def test_codes_that_are_no_grades_and_judgements_without_grades_are_warned_of(fi
     result = run(files["good"], files["qrels"])
     assert result.exit_code == 0
     assert "1 lines with code 5" in result.output
-    assert "MAP', P'@10, Bpref can only be 0: the best grade of these judgements is 1" in " ".join(
-        result.output.split()
-    )
+    assert "MAP', P'@10, Bpref can only be 0: the best grade of these judgments is 1" in " ".join(result.output.split())
 
 
 def test_runs_in_the_wrong_order_or_of_one_name_are_told_apart(files, tmp_path) -> None:
@@ -150,4 +148,4 @@ def test_a_run_of_another_collection_is_told(files: dict[str, Path]) -> None:
     files["poor"].write_text("A Q0 elsewhere 1 9 r\n")
     result = run(files["poor"], files["qrels"])
     assert result.exit_code == 0
-    assert "none of its documents is judged; it has 'elsewhere', the judgements have 'd1'" in result.stderr
+    assert "none of its documents is judged; it has 'elsewhere', the judgments have 'd1'" in result.stderr

@@ -101,8 +101,8 @@ def test_few_pairs_use_the_bundled_model_and_several_years_are_pooled(
     assert (pooled[measured] - single[measured]).abs().max().max() < 1e-9  # both years are the same topics
     for caption in report.tables:
         assert report.about[caption]
-    assert "1,273 judgements" in report.about["Task 1, sample"]
-    assert "2,546 judgements" in report.about["Task 1, sample and 2022 pooled"]
+    assert "1,273 judgments" in report.about["Task 1, sample"]
+    assert "2,546 judgments" in report.about["Task 1, sample and 2022 pooled"]
     speed = report.tables["Time of a query"].set_index("name")
     assert (speed.drop(index="BM25")["encoding ms"] > 0).all()
     assert {file.name for file in (tmp_path / "work").glob("*by-topic.csv")} == {

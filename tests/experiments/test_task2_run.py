@@ -9,15 +9,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
-from pyterrier_mathamr.experiments.measuring import FLOOR
-from pyterrier_mathamr.experiments.tasks.formula_systems import (
-    DISTANCE,
-    FORMULA_SYSTEMS,
-    FUSED,
-    MATHAMR,
-    TANGENT_S,
-    chosen_systems,
-)
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS
+from pyterrier_mathamr.experiments.tasks import formula_known_items
+from pyterrier_mathamr.experiments.tasks.formula_systems import DISTANCE, TANGENT_S
 from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig
@@ -40,7 +34,7 @@ def report(workdir: Path) -> Report:
 def test_the_table_has_all_systems_and_a_random_order(report: Report) -> None:
     table = report.tables["Task 2"]
     assert table["name"].tolist() == [*(BASELINE, "MathAMR+", "MathAMR+ (formula alone)", "Tangent + MathAMR+", FLOOR)]
-    assert set(table["judged"]) == {"formula ids"}  # the sample has no judgements by visual id
+    assert set(table["judged"]) == {"formula ids"}  # the sample has no judgments by visual id
     assert table["topics"].tolist() == [20] * 5
     values = table.set_index("name")[NDCG]
     assert values.tolist() == pytest.approx([0.8829, 0.9183, 0.9183, 0.9106, 0.7935], abs=0.01)
@@ -50,7 +44,7 @@ def test_the_table_has_all_systems_and_a_random_order(report: Report) -> None:
 def test_the_report_is_kept_with_its_costs(report: Report, workdir: Path) -> None:
     kept = json.loads((workdir / "task-2" / "report.json").read_text())
     assert [stage["name"] for stage in kept["stages"]] == [
-        *("formulas", "graphs", "formula-index", "tangent", "task 2, sample")
+        *("formulas", "graphs", "formula-index", "tangent", "task 2, sample", "time of a query")
     ]
     by_topic = pd.read_csv(workdir / "task-2" / "task-2-by-topic.csv")
     mean = by_topic[(by_topic["name"] == BASELINE) & (by_topic["measure"] == NDCG)]["value"].mean()
@@ -71,13 +65,20 @@ def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir:
     assert table[NDCG][BASELINE] == report.tables["Task 2"][NDCG][0]
     assert table[NDCG][FLOOR] < min(table[NDCG][TANGENT_S], table[NDCG][DISTANCE])
     assert set(found.tables["Time of a query"]["name"]) == {BASELINE, TANGENT_S, DISTANCE}
-    with pytest.raises(ConfigError, match=r"all, or some of: Tangent; MathAMR\+"):
+    with pytest.raises(ConfigError, match=r"all, variants, or some of: Tangent; Tangent-S; "):
         run_task2(SAMPLE, "sample", workdir, systems=["Tangent-CFT"], **options)
 
 
-def test_a_fusion_brings_its_parts_and_all_are_all() -> None:
-    assert chosen_systems([FUSED]) == [BASELINE, MATHAMR, FUSED]
-    assert chosen_systems(["ALL"]) == list(FORMULA_SYSTEMS)
+def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formula_known_items, "_DRAWN", 1)
+    options = {"model": "mathamr-plus-mini", "systems": ["tangent"], "verbose": False}
+    found = run_task2(SAMPLE, "sample", workdir, known_items=True, **options)
+    table = found.tables["Known formulas"]
+    assert table["queries"].unique().tolist() == ["all", "cut", "renamed"]
+    assert table["name"].unique().tolist() == [BASELINE, RANDOM_FORMULAS]
+    assert table["RR@10"].between(0, 1).all()
+    assert "Known formulas" in (workdir / "task-2" / "report.md").read_text()
+    assert "Known formulas" not in report.tables
 
 
 def test_a_model_is_used_or_trained_not_both(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr as mathamr
+from pyterrier_mathamr.formula import trees_from_latex
+from pyterrier_mathamr.systems import InOut, InOutOptions
 
 SAMPLE = Path(mathamr.__file__).parent / "data" / "sample"
 
@@ -27,6 +29,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     (model.doc_encoder() >> index.indexer()).index(store.get_corpus_iter())
     (model.doc_encoder() >> formulas.indexer(visual_ids=visual_ids)).index(store.get_corpus_iter())
     answers = pd.DataFrame(task1.get_corpus_iter(verbose=False))
+    InOut.new([trees_from_latex(r"\frac{x+y}{2}=1")], InOutOptions(width=16)).save(folder / "in-out model")
+    in_out = InOut.from_pretrained(folder / "in-out model")
     return SimpleNamespace(
         folder=folder,
         task1=task1,
@@ -42,5 +46,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         formulas=formulas,
         bm25=mathamr.BM25Index(folder / "bm25").index(answers.to_dict("records")),
         tangent=mathamr.TangentIndex(folder / "tangent").indexer(store=visual_ids).index(answers.to_dict("records")),
+        in_out=mathamr.systems.InOutIndex(folder / "in-out", in_out).index(answers.to_dict("records")),
+        a0=mathamr.systems.ApproachZeroIndex(folder / "a0").indexer(store=visual_ids).index(answers.to_dict("records")),
         visual_ids=visual_ids,
     )

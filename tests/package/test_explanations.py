@@ -1,6 +1,7 @@
 """What every system says of its score sums to the score: on all topics of the sample, on documents of every kind."""
 
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,18 @@ import pytest
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import FormulaTrees, LinearBlend, TangentS, ZScoreFusion
+from pyterrier_mathamr.systems import (
+    ConvexFusion,
+    FormulaFeatures,
+    FormulaTrees,
+    LinearBlend,
+    ModifiedRRF,
+    PairwiseRanker,
+    StructuralSearch,
+    TangentCFT,
+    TangentS,
+    ZScoreFusion,
+)
 
 Lab = SimpleNamespace
 EVERYTHING = {"num_results": 10_000}
@@ -37,8 +49,17 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda lab, **options: lab.bm25.retriever(k1=0.9, b=0.4, query_weights="linear", **options),
         "topics",
     ),
+    "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),
+    "In+Out": (lambda lab, **options: lab.in_out.retriever(**options), "formula topics"),
+    "In+Out, ranks": (lambda lab, **options: lab.in_out.retriever(combine="rrf", **options), "formula topics"),
+    "Approach Zero": (lambda lab, **options: lab.a0.retriever(store=lab.visual_ids, **options), "formula topics"),
+    "Tangent-CFT": (lambda lab, **options: lab.cft.retriever(mode="cft", **options), "formula topics"),
+    "Tangent-CFT2": (
+        lambda lab, **options: lab.cft.retriever(candidates=50, store=lab.visual_ids, **options),
+        "formula topics",
+    ),
     "Tangent-S": (lambda lab, **options: TangentS(lab.tangent, lab.trees, **options), "formula topics"),
 }
 SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
@@ -66,6 +87,15 @@ COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     "fusion with a foreign system": lambda lab: ZScoreFusion(
         lab.bm25.retriever(num_results=20) >> pt.apply.doc_score(lambda row: -(row["score"] ** 2)), lab.bm25.retriever()
     ),
+    "reciprocal ranks": lambda lab: ModifiedRRF(
+        [lab.bm25.retriever(num_results=20), lab.encode >> lab.index.colbert(num_results=30)]
+    ),
+    "reciprocal ranks of scaled scores": lambda lab: ModifiedRRF(
+        [lab.bm25.retriever(num_results=20), lab.encode >> lab.index.colbert(num_results=30)], normalise="min-max"
+    ),
+    "convex fusion": lambda lab: ConvexFusion(
+        lab.encode >> lab.index.colbert(num_results=30), lab.bm25.retriever(num_results=20), 0.3
+    ),
     "blend": lambda lab: (
         lab.bm25.retriever(num_results=30)
         >> lab.encode
@@ -80,6 +110,17 @@ COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     "pipeline that changes the score": lambda lab: lab.bm25.retriever() >> pt.apply.doc_score(lambda row: row["rank"]),
     "sum": lambda lab: lab.bm25.retriever(num_results=30) + 2 * lab.bm25.retriever(num_results=10),
 }
+
+
+def learned(lab: Lab) -> Any:
+    """Rank formulas by a sum of features whose weights are of both signs."""
+    features = FormulaFeatures(lab.trees)
+    weights = [1 - 0.1 * number for number in range(len(features.names))]
+    ranker = pt.ltr.apply_learned_model(PairwiseRanker(names=features.names, weights=weights), form="ltr")
+    return TangentS(lab.tangent, lab.trees) >> features >> ranker
+
+
+FORMULA_PIPELINES: dict[str, Callable[[Lab], Any]] = {"learned ranking": learned}
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +155,9 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.trees = (
         FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
     )
+    trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
+    indexer = TangentCFT(lab.folder / "cft").indexer(model=trained, store=lab.visual_ids)
+    lab.cft = indexer.index(lab.answers.to_dict("records"))
     return lab
 
 
@@ -174,6 +218,18 @@ def test_the_parts_of_a_combination_sum_to_its_score(lab: Lab, name: str) -> Non
             assert_sums(explain_score(system, topic, row["docno"]), row["score"])
 
 
+@pytest.mark.parametrize("name", FORMULA_PIPELINES)
+def test_the_parts_of_a_pipeline_of_formulas_sum_to_its_score(lab: Lab, name: str) -> None:
+    pipeline = FORMULA_PIPELINES[name](lab)
+    for _, topic in lab.frames["formula topics"].iloc[[0, -1]].iterrows():
+        ranking = pipeline(pd.DataFrame([topic])).sort_values("rank")
+        for place in (0, len(ranking) - 1):
+            row = ranking.iloc[place]
+            found = explain_score(pipeline, topic, row["docno"])
+            assert_sums(found, row["score"])
+            assert set(found.parts["part"]) == set(FormulaFeatures(lab.trees).names)
+
+
 def test_a_document_that_shares_nothing_has_no_parts_and_no_score(lab: Lab) -> None:
     topic = {"qid": "1", "query": "qwertyuiop"}
     found = lab.bm25.explain(topic, lab.answers["docno"].iloc[0])
@@ -202,7 +258,10 @@ def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_docume
     pd.testing.assert_frame_equal(whole.parts, second.parts)
 
 
-@pytest.mark.parametrize("name", ["ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "scorer", "text scorer"])
+@pytest.mark.parametrize(
+    "name",
+    ["ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out", "scorer", "text scorer"],
+)
 def test_what_cannot_be_explained_is_refused_with_a_way_out(lab: Lab, name: str) -> None:
     factory, frame = (RETRIEVERS | SCORERS)[name]
     system, query = made(lab, factory, name), lab.frames[frame].iloc[0]

@@ -21,7 +21,19 @@ import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.systems import LinearBlend, ZScoreFusion
+from pyterrier_mathamr.systems import (
+    ApproachZeroIndex,
+    ConvexFusion,
+    FormulaFeatures,
+    FormulaTrees,
+    InOut,
+    InOutIndex,
+    LinearBlend,
+    ModifiedRRF,
+    StructuralSearch,
+    TangentCFT,
+    ZScoreFusion,
+)
 
 Lab = SimpleNamespace
 QUERY = r"Why does $\sum_{n=1}^{\infty} 1/n$ diverge?"
@@ -40,7 +52,16 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant formulas": (lambda lab: lab.qdrant_formulas.retriever(), "encoded formulas"),
     "BM25": (lambda lab: lab.bm25.retriever(), "topics"),
     "Tangent": (lambda lab: lab.tangent.retriever(), "formula topics"),
+    "Approach Zero": (lambda lab: lab.a0.retriever(), "formula topics"),
+    "structural search": (lambda lab: StructuralSearch(lab.a0, lab.bm25), "topics"),
+    "In+Out": (lambda lab: lab.in_out.retriever(), "formula topics"),
+    "Tangent-CFT": (lambda lab: lab.cft.retriever(), "formula topics"),
     "fusion": (lambda lab: ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert()), "topics"),
+    "reciprocal ranks": (
+        lambda lab: ModifiedRRF([lab.bm25.retriever(), lab.encode >> lab.index.colbert()], normalise="min-max"),
+        "topics",
+    ),
+    "convex fusion": (lambda lab: ConvexFusion(lab.encode >> lab.index.colbert(), lab.bm25.retriever()), "topics"),
 }
 RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded ranking"),
@@ -49,6 +70,7 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
+    "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
     "visual ids": (lambda lab: VisualIdDeduplication(lab.visual_ids), "formula ranking"),
 }
 OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
@@ -60,6 +82,7 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "text loader": (lambda lab: lab.index.text_loader(), "ranking"),
     "text loader of formulas": (lambda lab: lab.formulas.text_loader(["post_id"]), "formula ranking"),
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
+    "formula features": (lambda lab: FormulaFeatures(lab.trees), "formula ranking"),
     "Qdrant vector loader": (lambda lab: lab.qdrant.vec_loader(), "ranking"),
 }
 TRANSFORMERS = RETRIEVERS | RERANKERS | OTHERS
@@ -69,10 +92,14 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "formulas": (mathamr.MathAMRFormulaIndex, "document vectors"),
     "BM25": (mathamr.BM25Index, "documents"),
     "Tangent": (mathamr.TangentIndex, "documents"),
+    "Approach Zero": (ApproachZeroIndex, "documents"),
+    "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
+    "trees": (FormulaTrees, "documents"),
     "Qdrant": (lambda path: mathamr.QdrantIndex(path, "documents"), "document vectors"),
     "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
 }
-ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent")
+FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
+ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees")
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +108,14 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab = Lab(**vars(sample))
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "qdrant", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "qdrant formulas", "formulas")
+    lab.trees = FormulaTrees(lab.folder / "formula trees").index(lab.answers.to_dict("records"))
     lab.frames = {"documents": lab.answers.head(40)[["docno", "body"]]}
     lab.frames["document graphs"] = lab.store.loader()(lab.frames["documents"])
     lab.frames["document vectors"] = lab.model.doc_encoder()(lab.frames["document graphs"])
     for index in (lab.qdrant, lab.qdrant_formulas):
         index.index(lab.frames["document vectors"].to_dict("records"))
+    trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
+    lab.cft = TangentCFT(lab.folder / "cft of some").indexer(model=trained).index(lab.frames["documents"])
     topics = lab.topics.head(3).assign(lang="en")
     formula_topics = lab.task2.get_topics().head(3)[["qid", "title", "body", "latex", "formula_id"]].assign(lang="en")
     ranking = lab.bm25.retriever(num_results=200)(topics)
@@ -191,6 +221,9 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
     unbuilt = Lab(**vars(lab))
     unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
     unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
+    unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
+    unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
+    unbuilt.a0, unbuilt.trees = ApproachZeroIndex(tmp_path / "6"), FormulaTrees(tmp_path / "7")
     unbuilt.store = mathamr.GraphStore(tmp_path / "5")
     unbuilt.qdrant = mathamr.QdrantIndex("http://localhost:1", "documents")
     unbuilt.qdrant_formulas = mathamr.QdrantFormulaIndex("http://localhost:1", "formulas")
@@ -355,13 +388,15 @@ def test_17_empty_input_gives_an_empty_result(lab: Lab, name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("query", ["", "   ", None, float("nan")], ids=["empty", "blank", "None", "NaN"])
-@pytest.mark.parametrize("name", ["single vector", "doc-VN", "ColBERT", "BM25", "Tangent", "formulas", "fusion"])
+@pytest.mark.parametrize(
+    "name", ["single vector", "doc-VN", "ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out", "formulas", "fusion"]
+)
 def test_18_a_blank_query_finds_nothing_and_warns_once(lab: Lab, name: str, query: Any) -> None:
-    assert_nothing_found(lab, name, query, QUERY if name not in ("Tangent", "formulas") else FORMULA)
+    assert_nothing_found(lab, name, query, FORMULA if name in FORMULA_SEARCHES else QUERY)
 
 
 @pytest.mark.parametrize("query", [r"\frac{a", "what is a ring?"], ids=["broken", "words"])
-@pytest.mark.parametrize("name", ["Tangent", "formulas"])
+@pytest.mark.parametrize("name", FORMULA_SEARCHES)
 def test_19_a_formula_query_that_is_no_formula_finds_nothing_and_warns_once(lab: Lab, name: str, query: str) -> None:
     assert_nothing_found(lab, name, query, FORMULA)
 
@@ -389,6 +424,8 @@ OPTIONS: dict[str, tuple[Callable[[Lab, dict[str, Any]], Any], str]] = {
     "formulas": (lambda lab, given: lab.formulas.retriever(**given), "num_results batch_size"),
     "BM25": (lambda lab, given: lab.bm25.retriever(**given), "num_results"),
     "Tangent": (lambda lab, given: lab.tangent.retriever(**given), "num_results"),
+    "Approach Zero": (lambda lab, given: lab.a0.retriever(**given), "num_results"),
+    "In+Out": (lambda lab, given: lab.in_out.retriever(**given), "num_results"),
     "graph builder": (lambda lab, given: mathamr.GraphBuilder(**given), "batch_size"),
     "document encoder": (lambda lab, given: lab.model.doc_encoder(**given), "batch_size"),
     "query encoder": (lambda lab, given: lab.model.query_encoder(**given), "batch_size"),

@@ -48,11 +48,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         "engine/page/static/index.html",
         "engine/page/static/page.js",
         "data/sample/topics/Topics_Task1_sample.xml",
+        "data/models/in-out-mini/in_out.json",
+        "data/models/in-out-mini/weights.safetensors",
         "data/models/mathamr-plus-mini/config.json",
         "data/models/mathamr-plus-mini/weights.safetensors",
         "data/models/mathamr-plus-mini/README.md",
         "data/models/mathamr-plus-text/weights.safetensors",
         "data/models/mathamr-plus-text/README.md",
+        "data/fitted/formula-systems.json",
     ],
 )
 def test_the_wheel_holds(wheel: zipfile.ZipFile, name: str) -> None:

@@ -1,21 +1,28 @@
 """The smallest artifact, for tests of the store itself."""
 
-import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from artifact_modules import load
+
+from pyterrier_mathamr.systems.sparse import index as sparse
+
+SIZES = sparse.PART_BYTES, sparse.BATCH
+
+
+@pytest.fixture(scope="module", autouse=True)
+def usual_parts() -> Iterator[None]:
+    """Set back the sizes of parts, which the artifacts' builders make tiny, for all tests that come later."""
+    yield
+    sparse.PART_BYTES, sparse.BATCH = SIZES
 
 
 @pytest.fixture(scope="session")
 def toy() -> ModuleType:
     """Ragged rows of numbers by id; see ``artifacts/toy.py``."""
-    spec = importlib.util.spec_from_file_location("artifact_toy", Path(__file__).parent / "artifacts" / "toy.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("toy")
 
 
 @pytest.fixture

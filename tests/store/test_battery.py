@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from artifact_modules import NAMES
 
 BATTERY = Path(__file__).with_name("battery")
-NAMES = sorted(path.stem for path in BATTERY.with_name("artifacts").glob("[a-z]*.py"))
 BOUNDS = ["--step", "9", "--random-kills", "1", "--flips", "30", "--appends", "20", "--open-files", "100"]
 
 

@@ -1,25 +1,19 @@
 """What is at a path is recognised by its manifest: no artifact reads or replaces anything else."""
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from artifact_modules import NAMES, load
+from click.testing import CliRunner
 
+from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.store import META, OtherArtifactError, StoreError, WriteError
 
-MODULES = sorted(Path(__file__).with_name("artifacts").glob("[a-z]*.py"))
 
-
-@pytest.fixture(params=MODULES, ids=lambda path: path.stem)
+@pytest.fixture(params=NAMES)
 def artifact(request) -> ModuleType:
     """How one artifact is built and read."""
-    spec = importlib.util.spec_from_file_location(f"artifact_{request.param.stem}", request.param)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(request.param)
 
 
 @pytest.mark.parametrize("mode", ["create", "overwrite"])
@@ -62,3 +56,12 @@ def test_a_manifest_that_cannot_be_read_is_a_named_error(artifact, path, text) -
         artifact.read(path)
     with pytest.raises(StoreError):
         artifact.open(path).verify()
+
+
+def test_the_command_verify_knows_it(artifact, toy, path) -> None:
+    artifact.build(path, range(2))
+    result = CliRunner().invoke(main, ["verify", str(path)])
+    if artifact.NAME == toy.NAME:
+        assert "which is no artifact of this package" in result.output
+    else:
+        assert result.output.startswith(f"ok   {path}"), result.output

@@ -7,10 +7,15 @@
     answers.bm25                       terms of the answers
     training-pairs.json                how many pairs may be trained on
     formulas.tangent                   symbol pairs of the formulas of all posts
+    formulas-wide.tangent              the same of a wider window
+    formulas.trees                     trees of the formulas of all posts
+    formulas.a0                        paths of their operator trees
+    formulas.cft                       their vectors by Tangent-CFT
+    formulas.inout                     vectors of their nodes
     pairs/<file>.mathamr               graphs of a file of pairs
     texts.sqlite                       vectors of texts, for models with a text encoder
     topics/<name>/topics.json          topics of a year, its formula topics, or the questions of a split,
-    topics/<name>/qrels.json           and their judgements
+    topics/<name>/qrels.json           and their judgments
     topics/<name>/graphs.mathamr       graphs of the topics
     topics/<year>/topics.formulas      official trees of the topics' formulas
     topics/<year>/floor.csv            measures of random orders
@@ -18,7 +23,8 @@
     model, answers.mathamr, formulas.mathamr    of a task's model; those of a study's runs are in runs/<key>
 """
 
-from .collection import TANGENT, Artifacts
+from .collection import Artifacts
+from .formula_indexes import TANGENT
 from .model import ModelArtifacts
 
 __all__ = ["TANGENT", "Artifacts", "ModelArtifacts"]

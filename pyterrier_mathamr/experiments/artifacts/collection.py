@@ -1,34 +1,32 @@
-"""What all runs on a collection share: graphs, the index of the answers, topics and their judgements."""
+"""What all runs on a collection share: graphs, the index of the answers, topics and their judgments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.experiments.jobs import build_graphs, complete_store
 from pyterrier_mathamr.experiments.measuring import FLOOR, measured_formulas, random_floor
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.sources import read_documents, read_training_pairs
+from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.experiments.topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import writer_lock
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, FormulaTrees, TangentIndex
+from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
-TANGENT = "Tangent"
+from .formula_indexes import TANGENT, FormulaIndexes
 
 
-class Artifacts:
+class Artifacts(FormulaIndexes):
     """What the runs on a collection share; each artifact is made on first use.
 
     Args:
@@ -135,34 +133,8 @@ class Artifacts:
         documents = ({"docno": post.id, "html": post.body} for post in self.collection.answers())
         settings = {**self.origin, "tokens": STRONG_TOKENS.to_dict()}
         count = self.collection.count_answers
-        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self._counted(documents, count)))
+        self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))
         return index
-
-    @cached_property
-    def tangent(self) -> TangentIndex:
-        """The index of the symbol pairs of all formulas."""
-        index = TangentIndex(self.workdir / "formulas.tangent")
-        indexer = index.indexer("overwrite", store=self.formulas, resume=True, verbose=self.verbose)
-        documents = read_documents(self.collection.path)
-        count = self.collection.count_posts
-        self.stages.run("tangent", index.path, self.origin, lambda: indexer.index(self._counted(documents, count)))
-        return index
-
-    @cached_property
-    def formula_trees(self) -> FormulaTrees:
-        """Both trees of all formulas, for systems that compare whole trees."""
-        trees = FormulaTrees(self.workdir / "formulas.trees")
-        indexer = trees.indexer("overwrite", store=self.formulas, resume=True, verbose=self.verbose)
-        documents, count = read_documents(self.collection.path), self.collection.count_posts
-        self.stages.run(
-            "formula-trees", trees.path, self.origin, lambda: indexer.index(self._counted(documents, count))
-        )
-        return trees
-
-    def _counted(self, documents: Iterator[dict[str, Any]], count: Callable[[], int]) -> Iterable[dict[str, Any]]:
-        """Give documents their number, for a progress bar."""
-        counted: Iterable[dict[str, Any]] = pt.utils.GeneratorLen(documents, count()) if self.verbose else documents
-        return counted
 
     @cached_property
     def visual_ids(self) -> frozenset[str]:
@@ -186,7 +158,7 @@ class Artifacts:
         return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
 
     def questions(self, split: Split) -> TopicSet:
-        """Return the questions of a split, and their own answers as judgements.
+        """Return the questions of a split, and their own answers as judgments.
 
         Args:
             split: ``validation`` to choose by, ``test`` to report.
@@ -199,7 +171,7 @@ class Artifacts:
         return TopicSet(*self._kept(split, read), self.graphs)
 
     def topics(self, year: int | str) -> TopicSet:
-        """Return the topics of a year that can be measured on this collection, and their judgements.
+        """Return the topics of a year that can be measured on this collection, and their judgments.
 
         Args:
             year: 2020, 2021 or 2022, or another year in the file names.
@@ -208,9 +180,9 @@ class Artifacts:
         return TopicSet(*kept, self._topic_graphs(str(year), year, kept[0]))
 
     def formula_topics(self, year: int | str) -> TopicSet:
-        """Return the formula topics of a year that can be measured on this collection, and their judgements.
+        """Return the formula topics of a year that can be measured on this collection, and their judgments.
 
-        They are judged by visual id if the collection has such judgements, otherwise by formula id.
+        They are judged by visual id if the collection has such judgments, otherwise by formula id.
 
         Args:
             year: 2020, 2021 or 2022, or another year in the file names.
@@ -237,7 +209,7 @@ class Artifacts:
     def _kept(
         self, name: str, read: Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Read topics and judgements from the work folder; the first time, from the collection."""
+        """Read topics and judgments from the work folder; the first time, from the collection."""
         files = self._topics(name) / "topics.json", self._topics(name) / "qrels.json"
         if not files[1].is_file():
             for file, frame in zip(files, read(), strict=True):

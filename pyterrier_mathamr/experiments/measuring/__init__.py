@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .chance import DRAWS, FLOOR, RANDOM_ANSWERS, random_floor, random_known_items
+from .chance import DRAWS, FLOOR, RANDOM_ANSWERS, RANDOM_FORMULAS, random_floor, random_known_items
 from .comparison import Comparison, NearRandom, compare, near_random, near_random_remark
 from .fusion import fitted_weight, fusion_weights
 from .rankings import (
@@ -26,6 +26,7 @@ __all__ = [
     "FLOOR",
     "KNOWN_ITEM_MEASURES",
     "RANDOM_ANSWERS",
+    "RANDOM_FORMULAS",
     "SHORT_NAMES",
     "TIMED_QUERIES",
     "Comparison",

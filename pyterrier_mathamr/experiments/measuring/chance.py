@@ -23,6 +23,7 @@ from .rankings import ALIASES, KNOWN_ITEM_MEASURES
 DRAWS = 200
 FLOOR = "random order of the judged"
 RANDOM_ANSWERS = "random order of all answers"
+RANDOM_FORMULAS = "random order of all formulas"
 _CUTOFF = 10
 
 

@@ -2,119 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.artifacts import TANGENT, Artifacts
+from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.measuring import Way
-from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH, distinct
-from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.graph import GraphBuilder
-from pyterrier_mathamr.index import MathAMRFormulaIndex
-from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import TangentS, ZScoreFusion
 
-CANDIDATES = 2000
+from .formula_learning import aligned, fit_ltr, ltr
+from .formula_parts import FormulaParts, FormulaSystem
+from .formula_variants import CANDIDATES, VARIANTS, edit_distance, in_out
+
 MATHAMR = "MathAMR+"
-FUSED = f"{TANGENT} + MathAMR+"
 ALONE = "MathAMR+ (formula alone)"
+EQUAL = f"{TANGENT} + MathAMR+"
 TANGENT_S = "Tangent-S"
+LTR = "LtR"
 DISTANCE = f"{TANGENT} % {CANDIDATES} >> edit distance"
+CFT2, CFT2TED = "CFT2", "CFT2TED"
+APPROACH0 = "Approach Zero"
+IN_OUT = "In+Out"
+FUSED = "Fused"
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class FormulaParts:
-    """What the systems are made of.
-
-    Attributes:
-        shared: the artifacts of the collection.
-        model: encodes queries.
-        index: the vectors of formulas.
-        year: of the topics.
-    """
-
-    shared: Artifacts
-    model: MathAMR
-    index: MathAMRFormulaIndex
-    year: str
-
-    @cached_property
-    def trees(self) -> FormulaStore | None:
-        """The official trees of the topics' formulas."""
-        return self.shared.topic_formulas(self.year)
-
-    def tangent(self) -> Way:
-        """Rank by pairs of symbols."""
-        return Way(distinct(self.shared.tangent.retriever(FORMULA_DEPTH, store=self.trees)))
-
-    def mathamr(self) -> Way:
-        """Rank by the formula's vector within its question."""
-        encode = GraphBuilder(store=self.trees) >> self.model.query_encoder()
-        return Way(distinct(self.index.retriever(num_results=FORMULA_DEPTH)), encode)
-
-    def alone(self) -> Way:
-        """Rank by the formula's vector without its question."""
-        encode = GraphBuilder(store=self.trees, queries="formula") >> self.model.query_encoder()
-        return Way(distinct(self.index.retriever(num_results=FORMULA_DEPTH)), encode)
-
-    def fused(self) -> Way:
-        """Fuse pairs of symbols and vectors with equal weights."""
-        pairs, vectors = self.tangent(), self.mathamr()
-        return Way(ZScoreFusion(pairs.search, vectors.search, num_results=DISTINCT_FORMULAS), vectors.encode)
-
-    def tangent_s(self) -> Way:
-        """Align the trees of candidates by pairs of symbols."""
-        trees = self.shared.formula_trees
-        system = TangentS(self.shared.tangent, trees, num_results=FORMULA_DEPTH, complete=True, store=self.trees)
-        return Way(distinct(system))
-
-    def distance(self) -> Way:
-        """Rank candidates by pairs of symbols anew by the edit distance of their trees."""
-        reranker = self.shared.formula_trees.edit_distance(combine="weighted", store=self.trees)
-        return Way(distinct(self.shared.tangent.retriever(CANDIDATES, store=self.trees) >> reranker))
+def _tangent(parts: FormulaParts) -> Way:
+    """Rank by pairs of symbols."""
+    return Way(distinct(parts.shared.tangent.retriever(FORMULA_DEPTH, store=parts.trees)))
 
 
-FORMULA_SYSTEMS: Mapping[str, Callable[[FormulaParts], Way]] = MappingProxyType(
+def _mathamr(parts: FormulaParts) -> Way:
+    """Rank by the formula's vector within its question."""
+    encode = GraphBuilder(store=parts.trees) >> parts.model.query_encoder()
+    return Way(distinct(parts.index.retriever(num_results=FORMULA_DEPTH)), encode)
+
+
+def _alone(parts: FormulaParts) -> Way:
+    """Rank by the formula's vector without its question."""
+    encode = GraphBuilder(store=parts.trees, queries="formula") >> parts.model.query_encoder()
+    return Way(distinct(parts.index.retriever(num_results=FORMULA_DEPTH)), encode)
+
+
+def _tangent_s(parts: FormulaParts) -> Way:
+    """Rank by how well trees align."""
+    return Way(distinct(aligned(parts)))
+
+
+def _approach0(parts: FormulaParts) -> Way:
+    """Rank by common sub-structures of operator trees."""
+    return Way(distinct(parts.shared.approach0.retriever(FORMULA_DEPTH, store=parts.trees)))
+
+
+def _cft2(parts: FormulaParts) -> Way:
+    """Rank by vectors that fastText learns from pairs of symbols."""
+    return Way(distinct(parts.shared.cft.retriever(FORMULA_DEPTH, mode="cft2", store=parts.trees)))
+
+
+def _cft2ted(parts: FormulaParts) -> Way:
+    """Rank candidates by vectors anew by the edit distance of their trees."""
+    reranker = parts.shared.formula_trees.edit_distance(combine="rrf", store=parts.trees)
+    return Way(distinct(parts.shared.cft.retriever(CANDIDATES, mode="cft2", store=parts.trees) >> reranker))
+
+
+FORMULA_SYSTEMS: Mapping[str, FormulaSystem] = MappingProxyType(
     {
-        TANGENT: FormulaParts.tangent,
-        MATHAMR: FormulaParts.mathamr,
-        ALONE: FormulaParts.alone,
-        FUSED: FormulaParts.fused,
-        TANGENT_S: FormulaParts.tangent_s,
-        DISTANCE: FormulaParts.distance,
+        TANGENT: FormulaSystem(_tangent),
+        TANGENT_S: FormulaSystem(_tangent_s),
+        DISTANCE: FormulaSystem(edit_distance),
+        LTR: FormulaSystem(ltr, fit_ltr),
+        CFT2: FormulaSystem(_cft2),
+        CFT2TED: FormulaSystem(_cft2ted),
+        APPROACH0: FormulaSystem(_approach0),
+        IN_OUT: FormulaSystem(in_out),
+        MATHAMR: FormulaSystem(_mathamr),
+        ALONE: FormulaSystem(_alone),
     }
 )
 """How each system is made, the baseline first."""
 
-DEFAULT_SYSTEMS = (TANGENT, MATHAMR, ALONE, FUSED)
+FUSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {EQUAL: (TANGENT, MATHAMR), FUSED: (TANGENT, TANGENT_S, DISTANCE, APPROACH0, IN_OUT, MATHAMR)}
+)
+"""What is fused: with equal weights, and with weights fitted on other years. No part of a fusion is fitted itself: its
+weights for the other years would have seen the year that those of the fusion are for."""
+
+NAMES = (*FORMULA_SYSTEMS, *FUSIONS)
+MAKERS: Mapping[str, FormulaSystem] = MappingProxyType({**FORMULA_SYSTEMS, **VARIANTS})
+"""What is no fusion."""
+DEFAULT_SYSTEMS = (TANGENT, MATHAMR, ALONE, EQUAL)
 
 
 def chosen_systems(names: Sequence[str] | None) -> list[str]:
     """Choose the systems of a table.
 
     Args:
-        names: of systems as in the tables, in any case, or ``all``; ``None`` for :data:`DEFAULT_SYSTEMS`.
+        names: of systems as in the tables, in any case; ``all``; ``variants``, which ``all`` leaves out; ``None`` for
+            :data:`DEFAULT_SYSTEMS`.
 
     Returns:
-        Names in the order of :data:`FORMULA_SYSTEMS`, the baseline and what a fusion is made of included.
+        Names in the order of :data:`NAMES`, then variants; the baseline and what a fusion is made of included.
 
     Raises:
         ConfigError: a name is none of a system.
     """
     if names is None:
         return list(DEFAULT_SYSTEMS)
-    chosen = {TANGENT}
+    chosen, known = {TANGENT}, (*NAMES, *VARIANTS)
+    groups: dict[str, Sequence[str]] = {ALL: NAMES, "variants": tuple(VARIANTS)}
     for name in names:
-        found = [each for each in FORMULA_SYSTEMS if each.lower() == name.lower()]
-        if name.lower() == ALL:
-            found = list(FORMULA_SYSTEMS)
+        found = groups.get(name.lower()) or [each for each in known if each.lower() == name.lower()]
         if not found:
-            raise ConfigError("systems", name, f"{ALL}, or some of: {'; '.join(FORMULA_SYSTEMS)}")
+            raise ConfigError("systems", name, f"{', '.join(groups)}, or some of: {'; '.join(known)}")
         chosen.update(found)
-    if FUSED in chosen:
-        chosen.add(MATHAMR)
-    return [name for name in FORMULA_SYSTEMS if name in chosen]
+        chosen.update(part for each in found for part in FUSIONS.get(each, ()))
+    return [name for name in known if name in chosen]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import torch
@@ -23,11 +23,12 @@ from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.search import TASK1, Search
 from pyterrier_mathamr.model import MathAMRConfig
 
+from .found import FoundTopics, pooled
 from .preparing import Prepared, prepare, years_of
 
 NOTES = (
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
-    "answer scores 0. Judgements of answers that are not in this collection are left out, and so are topics without a "
+    "answer scores 0. Judgments of answers that are not in this collection are left out, and so are topics without a "
     "relevant answer in it.",
     "`BM25 % n >> scorer` rescores BM25's first n answers by MaxSim, and `doc-VN + MaxSim (k = n)` the first n by the "
     "document vectors; the other systems rank all answers. Judged answers beyond n are not found, so figures of "
@@ -61,7 +62,7 @@ def run_arqmath(
 
     Args:
         path: the folder of the release, or of a part of it.
-        year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgements; or several, as a list
+        year: 2020, 2021 or 2022 (or another year in the file names) of the topics and judgments; or several, as a list
             or joined by commas, which are also pooled.
         workdir: where artifacts, tables and ``report.md`` are kept.
         config: of the model to train, instead of a preset.
@@ -123,22 +124,6 @@ def run_arqmath(
     ).write(shared.workdir)
 
 
-class FoundTopics(NamedTuple):
-    """What was found for the topics of a year.
-
-    Attributes:
-        rankings: by system.
-        topics: ``qid``.
-        qrels: ``qid``, ``docno``, ``label``.
-        floor: ``qid``, ``measure``, ``value`` of the random order.
-    """
-
-    rankings: dict[str, pd.DataFrame]
-    topics: pd.DataFrame
-    qrels: pd.DataFrame
-    floor: pd.DataFrame
-
-
 def _search_topics(search: Search, shared: Artifacts, year: str) -> FoundTopics:
     """Search with the topics of a year."""
     found = shared.topics(year)
@@ -149,23 +134,8 @@ def _compare(found: Mapping[str, FoundTopics]) -> dict[str, Comparison]:
     """Compare the systems on the topics of all years together, if there are several, and of each."""
     chosen = {f"Task 1, {year}": one for year, one in found.items()}
     if len(found) > 1:
-        chosen = {f"Task 1, {' and '.join(found)} pooled": _pooled(found), **chosen}
+        chosen = {f"Task 1, {' and '.join(found)} pooled": pooled(found), **chosen}
     return {caption: compare(*one) for caption, one in chosen.items()}
-
-
-def _pooled(found: Mapping[str, FoundTopics]) -> FoundTopics:
-    """Join the topics of several years, whose qids may be the same."""
-
-    def join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        return pd.concat([frame.assign(qid=f"{year} " + frame["qid"]) for year, frame in frames.items()])
-
-    first = next(iter(found.values()))
-    return FoundTopics(
-        {name: join({year: one.rankings[name] for year, one in found.items()}) for name in first.rankings},
-        join({year: one.topics for year, one in found.items()}),
-        join({year: one.qrels for year, one in found.items()}),
-        join({year: one.floor for year, one in found.items()}),
-    )
 
 
 def _known_items(search: Search, shared: Artifacts) -> Comparison:
@@ -180,7 +150,7 @@ def _about(made: Prepared, one: Comparison) -> str:
     """Say what a table of Task 1 is of."""
     return (
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
-        f"{made.shared.collection.path.name}, {one.judgements:,} judgements of these ("
+        f"{made.shared.collection.path.name}, {one.judgements:,} judgments of these ("
         f"{one.judgements / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
         f"{made.who} {star(one, 'BM25')}"
     )

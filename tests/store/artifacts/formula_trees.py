@@ -3,21 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import _formula_posts
+
 from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "formula_trees"
-PART = 2
-LATEX = ("x^2+1", "a+b", r"\frac{x}{y}", "x^2")
+PART = _formula_posts.PART
 
 
 def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
-    """Write posts in parts of two; those of a run that died are recognised."""
-    sparse.PART_BYTES, sparse.BATCH = 1, PART
-    spans = ((i, f'<span class="math-container" id="d{i}">{LATEX[(i + seed) % 4]}</span>') for i in rows)
-    posts = ({"docno": f"p{i}", "html": span} for i, span in spans)
-    visual_ids = {f"d{i}": f"v{seed}-{i % 4}" for i in range(12)}
-    FormulaTrees(path).indexer(mode, resume=True, visual_ids=visual_ids).index(posts)  # type: ignore[arg-type]
+    """Write posts of one formula each."""
+    _formula_posts.build(FormulaTrees(path), rows, mode, seed)
 
 
 def read(path: Path) -> object:

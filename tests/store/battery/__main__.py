@@ -19,7 +19,7 @@ from children import Tally
 from crowding import appends, full_disk, permissions, writers
 from damage import damage
 from kills import kills, leftovers
-from subjects import Subject, artifacts
+from subjects import NAMES, Subject
 
 
 def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str, Tally]]:
@@ -37,7 +37,7 @@ def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str,
 def main() -> None:
     """Try one artifact and print the tallies."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("name", choices=sorted(artifacts()))
+    parser.add_argument("name", choices=NAMES)
     parser.add_argument("--step", type=int, default=1, help="kill before each so many operations on files")
     parser.add_argument("--random-kills", type=int, default=20, help="kills at random instants, for each action")
     parser.add_argument("--flips", type=int, default=100)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from children import canonical, in_child
 
-ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts"
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from artifact_modules import NAMES as NAMES
+from artifact_modules import load
+
 OLD, ALL = range(8), range(12)
-
-
-def artifacts() -> dict[str, Path]:
-    """The modules that say how each artifact is built and read, by name."""
-    return {path.stem: path for path in sorted(ARTIFACTS.glob("[a-z]*.py"))}
-
-
-def load(name: str) -> ModuleType:
-    """Import the module of one artifact."""
-    spec = importlib.util.spec_from_file_location(f"artifact_{name}", artifacts()[name])
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Subject:

@@ -1,0 +1,123 @@
+"""``mathamr experiment``: a whole experiment on a folder, or a study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option, values_of
+
+
+@click.command(short_help="Run a whole experiment, or a study.")
+@click.argument("what", required=False, metavar="FOLDER|STUDY")
+@click.option("--year", "--years", "years", help="Whose topics and judgments: 2022, or several: 2020,2022.")
+@click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
+@click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
+@click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
+@click.option("--systems", help="Of task 2: all, variants, or names as in its table, such as Tangent-S,MathAMR+.")
+@click.option("--known-items", is_flag=True, help="Of task 2: also search altered formulas of the collection.")
+@click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
+@click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
+@click.option("--seeds", help="Of a study, such as 42,43,44; by default those of its preset.")
+@click.option(
+    "--preset",
+    default="auto",
+    show_default=True,
+    help="How models are trained: full (as in the paper), mini (for few pairs), on a folder also labels or bundled; "
+    "auto chooses by the number of training pairs.",
+)
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
+@click.option("--list", "listed", is_flag=True, help="Show the studies.")
+@config_options
+@quiet_option
+def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
+    """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
+
+    A whole experiment makes graphs, a model, an index and tables. Its model depends on the number of training pairs:
+    from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
+
+    A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
+    is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2.
+
+    Finished steps are kept in the work folder and not repeated; the report is there, too.
+    """
+    if listed:
+        click.echo(_studies())
+    elif what is None:
+        raise click.UsageError("Give an ARQMath folder, or a study and --collection; --list shows the studies.")
+    elif collection is not None:
+        _run_study(what, collection, **options)
+    elif Path(what).is_dir():
+        _run_folder(Path(what), **options)
+    else:
+        raise click.UsageError(f"{what} is no folder. A study needs --collection; --list shows the studies.")
+
+
+def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet: bool, **options: Any) -> None:
+    """Run a whole experiment on a folder."""
+    from pyterrier_mathamr.experiments import run_arqmath, run_task2
+
+    file, changes = options["file"], options["changes"]
+    config = config_of(file, changes) if file else None
+    if (options["systems"] or options["known_items"]) and task != "2":
+        raise click.UsageError("--systems and --known-items are for --task 2.")
+    chosen: dict[str, Any] = {"known_items": True} if options["known_items"] else {}
+    if options["systems"]:
+        chosen["systems"] = [name.strip() for name in options["systems"].split(",")]
+    run: Any = run_task2 if task == "2" else run_arqmath
+    report = run(
+        folder,
+        years or "2022",
+        workdir,
+        config=config,
+        model=options["model"],
+        preset=options["preset"],
+        changes=None if file else values_of(changes),
+        verbose=not quiet,
+        **chosen,
+    )
+    click.echo(report.to_markdown())
+
+
+def _run_study(
+    name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
+) -> None:
+    """Run a study on a folder."""
+    from pyterrier_mathamr.experiments import run_formula_study, run_study
+
+    if options["systems"] or options["known_items"]:
+        raise click.UsageError("A study has its own systems: it takes neither --systems nor --known-items.")
+    if options["model"] or options["file"]:
+        raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
+    formulas = name.startswith("formula/")
+    more = {} if formulas else {option: options[option] for option in ("pairs", "preset", "workers")}
+    run: Any = run_formula_study if formulas else run_study
+    report = run(
+        name,
+        collection,
+        workdir,
+        years=(years or "2020,2022").split(","),
+        seeds=_numbers(seeds) if seeds else None,
+        changes=values_of(options["changes"]),
+        verbose=not quiet,
+        **more,
+    )
+    click.echo(report.to_markdown())
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no list of numbers such as 42,43", param_hint="--seeds") from error
+
+
+def _studies() -> str:
+    """List the studies: name, what is varied, the conditions."""
+    from pyterrier_mathamr.experiments import FORMULA_STUDIES, STUDIES
+
+    listed = [(of.name, of.title, [condition.name for condition in of.conditions]) for of in STUDIES.values()]
+    listed += [(study.name, study.title, list(study.conditions)) for study in FORMULA_STUDIES.values()]
+    return "\n".join(f"{name:<26} {title}: {'; '.join(conditions)}" for name, title, conditions in listed)
