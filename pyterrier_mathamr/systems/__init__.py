@@ -13,6 +13,7 @@
       cft/           vectors that fastText learns from pairs of symbols      │
       formula_ltr/   many similarities of trees, as features to learn from   │
       in_out/        a vector for each symbol, learned from formulas alone   │
+    answers/ systems that read questions and answers with language models
     index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
 """
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.model.in_out import InOut as InOut
     from pyterrier_mathamr.model.in_out import InOutOptions as InOutOptions
 
+    from .answers.math_tokens import math_tokens as math_tokens
+    from .answers.math_tokens import post_text as post_text
+    from .answers.math_vocabulary import MathVocabulary as MathVocabulary
     from .approach0 import ApproachZeroIndex as ApproachZeroIndex
     from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
     from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever

@@ -24,14 +24,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
 
-from .symbols import COMMAND_ALIASES, LAYOUT, PAIRS_ONLY, STOP_WORDS, SYMBOL_NAMES
+from .lexer import TEXT, lex_latex
+from .symbols import PAIRS_ONLY, STOP_WORDS, SYMBOL_NAMES
 
 _WORD = re.compile(r"[^\W_]+")
-_TEX = re.compile(r"\\[a-zA-Z]+|\\[^a-zA-Z]|\d+(?:\.\d+)?|[^\s]")
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{[a-zA-Z*]*\}(?:\s*\{[lcr|\s]*\})?")
-_OPERATOR = re.compile(r"\\(?:operatorname\*?|mathrm|mathop)\s*\{\s*(?:\\mathrm\s*\{\s*)?([a-zA-Z]{2,})\s*(?:\}\s*)?\}")
-_TEXT = re.compile(r"\\(?:text(?:rm|bf|it|sf|tt|normal|up)?|mbox|hbox)\s*\{([^{}]*)\}")
-_PRIMES = re.compile(r"'+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,25 +137,16 @@ def formula_tokens(latex: str, options: TokenOptions = STRONG_TOKENS) -> list[st
         The names in order, then the pairs in order, then the words of ``\text``.
     """
     latex = latex_of_unicode(latex)
-    words = [token for match in _TEXT.finditer(latex) for token in word_tokens(match.group(1), options)]
-    symbols = _symbols(_TEXT.sub(" ", latex))
+    words = [token for match in TEXT.finditer(latex) for token in word_tokens(match.group(1), options)]
+    symbols = ["math" + _name(token) for token in lex_latex(TEXT.sub(" ", latex))]
     if not options.bigrams:
         return symbols + words
     return [name for name in symbols if name not in PAIRS_ONLY] + _pairs(symbols) + words
 
 
-def _symbols(latex: str) -> list[str]:
-    """Name each LaTeX token, in order, without layout commands."""
-    latex = _ENVIRONMENT.sub(" ", unicodedata.normalize("NFKC", latex))
-    latex = _PRIMES.sub(lambda marks: "^" + r"\prime" * len(marks.group()), latex)
-    latex = _OPERATOR.sub(r"\\\1 ", latex)
-    return ["math" + _name(token) for token in _TEX.findall(latex) if token not in LAYOUT]
-
-
 @lru_cache(maxsize=65_536)
 def _name(token: str) -> str:
     """Name one LaTeX token with letters and digits alone; capitals survive lower-casing."""
-    token = COMMAND_ALIASES.get(token, token)
     if token in SYMBOL_NAMES:
         return SYMBOL_NAMES[token]
     name = token.removeprefix("\\").replace(".", "point")

@@ -1,0 +1,8 @@
+"""Answer retrieval and answer extraction: published systems that read questions and answers as text and formulas.
+
+::
+
+    math_tokens, math_vocabulary   a formula as tokens that a language model reads: $frac$ $1$ $2$
+      latex_arguments              where the arguments of a command begin and end
+    marf/                          token rows of a text into which those of its formulas are fused
+"""
