@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .answers.math_tokens import math_tokens as math_tokens
     from .answers.math_tokens import post_text as post_text
     from .answers.math_vocabulary import MathVocabulary as MathVocabulary
+    from .answers.two_step import RankingSVM as RankingSVM
+    from .answers.two_step import linearise as linearise
     from .approach0 import ApproachZeroIndex as ApproachZeroIndex
     from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
     from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever

@@ -23,6 +23,7 @@ from .indexer import BM25Indexer
 from .retriever import BM25Retriever
 from .scorer import BM25Scorer
 from .tokens import TokenOptions
+from .weighting import Weighting
 
 
 def merge_parts(parts: Sequence[Part]) -> Content:
@@ -114,7 +115,7 @@ class BM25Snapshot(Snapshot):
     def __init__(self, path: Path) -> None:
         super().__init__(path, BM25)
         self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
-        self._engine: tuple[tuple[float, float, float | None], Any] | None = None
+        self._engine: tuple[Weighting, Any] | None = None
 
     @cached_property
     def tokens(self) -> TokenOptions:
@@ -130,20 +131,21 @@ class BM25Snapshot(Snapshot):
         """The term counts of the documents that are not deleted, numbered in order."""
         return postings_of(self.parts)
 
-    def engine(self, k1: float, b: float, delta: float | None = None) -> Any:
-        """Return the ``bm25s.BM25`` with the weights of ``k1``, ``b`` and ``delta``; the last one is kept.
+    def engine(self, weighting: Weighting) -> Any:
+        """Return the ``bm25s.BM25`` with the weights of a weighting; the last one is kept.
 
         Raises:
             MissingExtraError: ``bm25s`` is not installed.
         """
-        if self._engine is None or self._engine[0] != (k1, b, delta):
-            engine = require("bm25s", "bm25").BM25(method="lucene", k1=k1, b=b)
+        weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
+        if self._engine is None or self._engine[0] != weighting:
+            engine = require("bm25s", "bm25").BM25(method="lucene", k1=weighting.k1, b=weighting.b)
             engine.scores = {
-                "data": self.postings.weights(k1, b, delta),
+                "data": weighting.of_postings(self.postings),
                 "indices": self.postings.documents,
                 "indptr": self.postings.offsets,
                 "num_docs": len(self),
             }
             engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
-            self._engine = ((k1, b, delta), engine)
+            self._engine = (weighting, engine)
         return self._engine[1]

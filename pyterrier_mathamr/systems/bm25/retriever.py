@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
-from .scorer import QueryWeights, query_terms
+from .scorer import query_terms
+from .weighting import QueryWeights, Scheme, Weighting
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
@@ -34,15 +35,17 @@ class BM25Retriever(SparseRetriever):
     Args:
         bm25_index: the index.
         num_results: the number of documents for each query; those without a common token are left out.
-        k1: at least 0; how slowly repetition in a document saturates.
-        b: 0 to 1; how much long documents are discounted.
+        k1: at least 0; how slowly repetition in a document saturates. ``None`` for 2, with TF-IDF 1.2.
+        b: 0 to 1; how much long documents are discounted. ``None`` for 1, with TF-IDF .75.
         query_weights: the weight of a token that occurs ``f`` times in the query: ``1 + ln f`` (``log``), since posts
-            as queries repeat themselves, or ``f`` (``linear``).
+            as queries repeat themselves, or ``f`` (``linear``). ``None`` for ``log``, with TF-IDF ``linear``.
         delta: of BM25+ (Lv and Zhai, CIKM 2011), at least 0, 1 there; ``None`` for BM25.
+        weighting: ``"tf-idf"`` for Terrier's TF-IDF, the baseline of ARQMath; its index has ``PLAIN_TOKENS``. One index
+            serves all weightings, since it keeps counts.
         verbose: show a progress bar.
 
     Raises:
-        ConfigError: an option is out of its range.
+        ConfigError: an option is out of its range, or TF-IDF has a delta.
 
     Example::
 
@@ -54,10 +57,11 @@ class BM25Retriever(SparseRetriever):
     outputs = ("docno", "score", "rank")
     checks: ClassVar[Mapping[str, Rule]] = {
         **SparseRetriever.checks,
-        "k1": between(0),
-        "b": FRACTION,
+        "k1": between(0).or_none(),
+        "b": FRACTION.or_none(),
         "delta": between(0).or_none(),
-        "query_weights": one_of("log", "linear"),
+        "query_weights": one_of(*get_args(QueryWeights)).or_none(),
+        "weighting": one_of(*get_args(Scheme)),
     }
 
     def __init__(
@@ -65,15 +69,21 @@ class BM25Retriever(SparseRetriever):
         bm25_index: BM25Index,
         num_results: int = 1000,
         *,
-        k1: float = 2.0,
-        b: float = 1.0,
-        query_weights: QueryWeights = "log",
+        k1: float | None = None,
+        b: float | None = None,
+        query_weights: QueryWeights | None = None,
         delta: float | None = None,
+        weighting: Scheme = "bm25",
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.bm25_index, self.num_results, self.k1, self.b = bm25_index, num_results, k1, b
-        self.query_weights, self.delta, self.verbose = query_weights, delta, verbose
+        self.query_weights, self.delta, self.weighting, self.verbose = query_weights, delta, weighting, verbose
+        self.settings()  # refuses a delta of TF-IDF
+
+    def settings(self) -> Weighting:
+        """Return the options with their defaults."""
+        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""
@@ -94,16 +104,22 @@ class BM25Retriever(SparseRetriever):
 
     def scorer(self) -> BM25Scorer:
         """Return the scorer with the same options."""
-        return self.bm25_index.scorer(k1=self.k1, b=self.b, query_weights=self.query_weights, delta=self.delta)
+        options: dict[str, Any] = {
+            "query_weights": self.query_weights,
+            "delta": self.delta,
+            "weighting": self.weighting,
+        }
+        return self.bm25_index.scorer(k1=self.k1, b=self.b, **options)
 
     def scores(self, snapshot: BM25Snapshot, post: MathPost) -> npt.NDArray[np.float32]:
         """Score all documents of an index for one query: float32 ``[m]``, 0 without a common token."""
+        weighting = self.settings()
         by_weight: dict[float, list[int]] = defaultdict(list)
-        for token, weight in query_terms(snapshot, post, self.query_weights).items():
+        for token, weight in query_terms(snapshot, post, weighting.query_weights).items():
             by_weight[weight].append(snapshot.postings.terms[token])
         scores = np.zeros(len(snapshot), dtype=np.float32)
         if by_weight:
-            engine = snapshot.engine(float(self.k1), float(self.b), self.delta)
+            engine = snapshot.engine(weighting)
             for weight, ids in sorted(by_weight.items()):
                 scores += np.float32(weight) * engine.get_scores_from_ids(ids)
         return scores

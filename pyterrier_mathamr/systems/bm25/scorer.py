@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,19 +13,18 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
-from pyterrier_mathamr._common.parameters import Rule, between, one_of
+from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 
 from .explanation import explain_tokens
 from .tokens import post_tokens
+from .weighting import QueryWeights, Scheme, Weighting
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
 
     from .index import BM25Index, BM25Snapshot
-
-QueryWeights = Literal["log", "linear"]
 
 
 class BM25Scorer(Transformer):
@@ -36,10 +35,11 @@ class BM25Scorer(Transformer):
 
     Args:
         bm25_index: the index.
-        k1: at least 0; how slowly repetition in a document saturates.
-        b: 0 to 1; how much long documents are discounted.
-        query_weights: see :class:`BM25Retriever`.
+        k1: see :class:`BM25Retriever`, as the other options.
+        b: likewise.
+        query_weights: likewise.
         delta: likewise.
+        weighting: likewise.
 
     Example::
 
@@ -47,8 +47,11 @@ class BM25Scorer(Transformer):
     """
 
     checks: ClassVar[Mapping[str, Rule]] = {
-        "query_weights": one_of("log", "linear"),
+        "k1": between(0).or_none(),
+        "b": FRACTION.or_none(),
         "delta": between(0).or_none(),
+        "query_weights": one_of(*get_args(QueryWeights)).or_none(),
+        "weighting": one_of(*get_args(Scheme)),
     }
     label = "BM25 scorer"
 
@@ -56,18 +59,24 @@ class BM25Scorer(Transformer):
         self,
         bm25_index: BM25Index,
         *,
-        k1: float = 2.0,
-        b: float = 1.0,
-        query_weights: QueryWeights = "log",
+        k1: float | None = None,
+        b: float | None = None,
+        query_weights: QueryWeights | None = None,
         delta: float | None = None,
+        weighting: Scheme = "bm25",
     ) -> None:
         super().__init__()
-        self.bm25_index, self.k1, self.b = bm25_index, float(k1), float(b)
-        self.query_weights, self.delta = query_weights, delta
+        self.bm25_index, self.k1, self.b = bm25_index, k1, b
+        self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
+        self.settings()  # refuses a delta of TF-IDF
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
         return {}
+
+    def settings(self) -> Weighting:
+        """Return the options with their defaults."""
+        return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.
@@ -91,7 +100,7 @@ class BM25Scorer(Transformer):
         scores = np.empty(len(inp))
         for number, query in enumerate(distinct_queries(inp).to_dict("records")):
             rows = np.flatnonzero(codes == number)
-            terms = query_terms(snapshot, snapshot.read_query(query), self.query_weights)
+            terms = query_terms(snapshot, snapshot.read_query(query), self.settings().query_weights)
             numbers = numbers_of(snapshot, inp["docno"].iloc[rows].astype(str).tolist())
             scores[rows] = self._contributions(snapshot, terms, numbers).sum(axis=1)
         return ordered_by_score(inp, scores)
@@ -122,18 +131,19 @@ class BM25Scorer(Transformer):
             UnknownIdError: the index does not hold the document.
         """
         snapshot = self.bm25_index.snapshot()
-        terms = query_terms(snapshot, query, self.query_weights)
+        terms = query_terms(snapshot, query, self.settings().query_weights)
         shares = self._contributions(snapshot, terms, numbers_of(snapshot, [docno]))[0]
         return {token: share for token, share in zip(terms, shares.tolist(), strict=True) if share}
 
     def greatest_score(self, query: MathPost) -> float:
         """Bound the score of a query: that of a document which repeats each of its tokens without end."""
         snapshot = self.bm25_index.snapshot()
-        terms = query_terms(snapshot, query, self.query_weights)
-        postings = snapshot.postings
+        terms = query_terms(snapshot, query, self.settings().query_weights)
+        if not terms:
+            return 0.0
+        postings, weighting = snapshot.postings, self.settings()
         numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
-        most = 1.0 if self.delta is None else self.k1 + 1 + self.delta
-        return most * float(np.dot(postings.rarity(self.delta)[numbers], list(terms.values()))) if terms else 0.0
+        return weighting.most * float(np.dot(weighting.rarity(postings)[numbers], list(terms.values())))
 
     def _contributions(
         self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
@@ -143,7 +153,7 @@ class BM25Scorer(Transformer):
         Returns:
             float64 ``[m, t]``; a row sums to the score.
         """
-        postings, weights = snapshot.postings, snapshot.engine(self.k1, self.b, self.delta).scores["data"]
+        postings, weights = snapshot.postings, snapshot.engine(self.settings()).scores["data"]
         found = np.zeros((len(numbers), len(terms)))
         for column, (token, weight) in enumerate(terms.items()):
             start, end = postings.offsets[postings.terms[token]], postings.offsets[postings.terms[token] + 1]

@@ -1,4 +1,4 @@
-"""Term counts of a collection by term, and their BM25 weights.
+"""Term counts of a collection by term.
 
     offsets    int64  [t + 1]   term ``i`` owns the postings ``offsets[i]:offsets[i + 1]``
     documents  int32  [p]       the document of each posting, ascending for each term
@@ -6,7 +6,7 @@
     lengths    int32  [m]       the tokens of each document
     terms      texts  [t]       ascending; each occurs in some document
 
-Counts are stored, not weights, so one index serves every ``k1`` and ``b``, and combining several collections equals
+Counts are stored, not weights, so one index serves every weighting, and combining several collections equals
 counting all their documents at once.
 """
 
@@ -83,35 +83,6 @@ class Postings:
         """Return the arrays that :func:`postings_fields` declares."""
         plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
         return plain | text_arrays(f"{prefix}terms", self.names)
-
-    def weights(self, k1: float, b: float, delta: float | None = None) -> npt.NDArray[np.float32]:
-        """Weigh each posting by BM25 in the form of Lucene, or by BM25+.
-
-        With ``f`` the count, ``l`` the document's length, ``L`` the mean length, ``n`` the documents with the term::
-
-            BM25   ln(1 + (m - n + 0.5) / (n + 0.5)) · f / (f + k1 · (1 - b + b · l / L))
-            BM25+  ln((m + 1) / n) · (f · (k1 + 1) / (f + k1 · (1 - b + b · l / L)) + delta)
-
-        Args:
-            k1: at least 0; how slowly repetition saturates.
-            b: 0 to 1; how much long documents are discounted.
-            delta: of BM25+, at least 0; ``None`` for BM25.
-
-        Returns:
-            float32 ``[p]``, positive.
-        """
-        mean = self.lengths.mean() if self.lengths.any() else 1.0
-        length = k1 * (1 - b + b * self.lengths / mean)  # [m]
-        saturation = self.counts / (self.counts + length[self.documents])  # [p]
-        if delta is not None:
-            saturation = (k1 + 1) * saturation + delta
-        return (np.repeat(self.rarity(delta), np.diff(self.offsets)) * saturation).astype(np.float32)
-
-    def rarity(self, delta: float | None = None) -> npt.NDArray[np.float64]:
-        """Compute the first factor of :meth:`weights` of each term: float64 ``[t]``."""
-        found_in = np.diff(self.offsets)
-        plus: npt.NDArray[np.float64] = np.log((len(self.lengths) + 1) / found_in)
-        return plus if delta is not None else np.log1p((len(self.lengths) - found_in + 0.5) / (found_in + 0.5))
 
 
 class PostingsBuilder:

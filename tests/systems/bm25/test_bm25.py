@@ -313,3 +313,40 @@ def test_bm25_plus_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
     assert found.max() < plus.scorer().greatest_score(post_from_any("rare"))
     with pytest.raises(ConfigError, match="delta"):
         index.retriever(delta=-1)
+
+
+def test_tf_idf_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
+    fillers = [{"docno": f"x{i}", "text": "filler filler filler filler"} for i in range(990)]
+    rare = [{"docno": f"y{i}", "text": "rare filler filler"} for i in range(8)]  # so that the mean length is 4
+    rare[0]["text"] += " filler" * 4
+    twice = [{"docno": "twice", "text": "rare rare filler filler"}]
+    long = [{"docno": "long", "text": "rare" + 7 * " filler"}]
+    index = BM25Index(tmp_path / "p").indexer(tokens=PLAIN_TOKENS).index([*fillers, *rare, *twice, *long])
+    assert index.postings().lengths.mean() == 4
+    tf_idf = index.retriever(weighting="tf-idf")
+    found = tf_idf(queries("rare"))
+    by_docno = found.set_index("docno")["score"]
+    assert by_docno["twice"] == pytest.approx(4.99366, abs=1e-5)
+    assert by_docno["long"] == pytest.approx(2.57737, abs=1e-5)
+    assert tf_idf.explain(queries("rare"), "long").score == pytest.approx(2.57737, abs=1e-5)
+    assert tf_idf.scorer()(found)["score"].tolist() == found["score"].tolist()
+    assert by_docno.max() < tf_idf.scorer().greatest_score(post_from_any("rare")) < 1.2 * np.log2(101) + 1e-6
+    assert tf_idf(queries("rare rare"))["score"].tolist() == pytest.approx((2 * found["score"]).tolist())
+
+
+def test_one_index_serves_several_weightings_in_any_order(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index(DOCUMENTS)
+    alone = BM25Index(tmp_path / "i").retriever()(queries("series"))
+    tf_idf = index.retriever(weighting="tf-idf")(queries("series"))
+    assert index.retriever()(queries("series")).equals(alone)
+    assert index.retriever(k1=1.2, b=0.75)(queries("series"))["score"].tolist() != tf_idf["score"].tolist()
+    assert index.retriever(weighting="tf-idf")(queries("series")).equals(tf_idf)
+    assert index.retriever(k1=2.0, b=1.0, query_weights="log")(queries("series")).equals(alone)
+
+
+@pytest.mark.parametrize("make", ["retriever", "scorer"])
+def test_tf_idf_has_no_delta(index: BM25Index, make: str) -> None:
+    with pytest.raises(ConfigError, match="delta"):
+        getattr(index, make)(weighting="tf-idf", delta=1.0)
+    with pytest.raises(ConfigError, match="weighting"):
+        getattr(index, make)(weighting="bm26")

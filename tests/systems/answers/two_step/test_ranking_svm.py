@@ -1,0 +1,114 @@
+"""The ranking SVM: worked values, a brute-force minimiser, PyTerrier's convention, judgments, files."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from scipy.optimize import minimize
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr.systems import NothingJudgedError, RankerFileError, RankerNotFittedError, RankingSVM
+
+RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)
+PRINTED = (0.52, 2.42, 0.0, 0.0, 0.0, 0.05)
+
+
+@pytest.mark.parametrize(("c", "weight"), [(1.0, 0.5), (0.01, 0.01), (0.3, 0.3), (30.0, 0.5)])
+def test_one_pair_gives_the_weights_worked_by_hand(c: float, weight: float) -> None:
+    svm = RankingSVM(C=c, tolerance=1e-8).fit([RELEVANT, OTHER], [2, 0], group=[2])
+    assert svm.weights == pytest.approx((weight, -weight), abs=1e-6)
+
+
+def test_the_printed_weights_order_the_printed_candidates() -> None:
+    svm = RankingSVM(weights=PRINTED)
+    scores = svm.predict([(0.04, 0.9, 0, 0, 0, 0.5), (0.045, 0.4, 0, 0, 0, 1)])
+    assert scores.tolist() == pytest.approx([2.2238, 1.0414], abs=1e-6)
+
+
+def graded(pairs: int = 30) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Queries of two candidates each, in random order, whose grades a noisy sum gives."""
+    rng = np.random.default_rng(7)
+    features = rng.normal(size=(2 * pairs, 3))
+    grades = (features @ [1.0, 2.0, -1.0] + rng.normal(size=2 * pairs) > 0).astype(float)
+    grades[1::2] = 1 - grades[::2]
+    return features, grades, [2] * pairs
+
+
+@pytest.mark.parametrize("c", [0.01, 1.0, 20.0])
+def test_the_loss_is_that_of_a_brute_force_minimiser(c: float) -> None:
+    features, grades, group = graded()
+    signs = np.sign(grades[::2] - grades[1::2])
+    differences = signs[:, None] * (features[::2] - features[1::2])
+
+    def loss(weights: np.ndarray) -> float:
+        return float(weights @ weights / 2 + c / len(group) * np.maximum(0, 1 - differences @ weights).sum())
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000}
+    starts = np.random.default_rng(0).normal(size=(5, 3))
+    least = min(float(minimize(loss, start, method="Nelder-Mead", options=options).fun) for start in starts)
+    svm = RankingSVM(C=c, tolerance=1e-6).fit(features, grades, group=group)
+    assert loss(np.array(svm.weights)) == pytest.approx(least, rel=1e-4)
+    assert loss(np.array(RankingSVM(C=c).fit(features, grades, group=group).weights)) == pytest.approx(least, rel=1e-2)
+
+
+def test_grades_of_several_queries_are_compared_within_each_alone() -> None:
+    svm = RankingSVM(C=1.0, tolerance=1e-8)
+    svm.fit([(3.0, 0.0), (2.0, 0.0), (1.0, 0.0), (0.0, 1.0)], [3, 2, 1, 0], group=[2, 2])  # pairs (1, 0) and (1, -1)
+    assert svm.weights == pytest.approx((0.75, -0.25), abs=1e-4)
+
+
+def frame() -> tuple[pd.DataFrame, pd.DataFrame]:
+    features = [np.array(row) for row in [RELEVANT, OTHER, (5.0, 0.0), RELEVANT, OTHER]]
+    ranking = pd.DataFrame({"qid": ["1", "1", "1", "2", "2"], "docno": list("abcab"), "features": features})
+    ranking = ranking.assign(query="q", score=1.0, rank=0)
+    qrels = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": list("abab"), "label": [2, 0, 3, 0]})
+    return ranking, qrels
+
+
+def test_unjudged_rows_are_left_out_unless_they_are_asked_for() -> None:
+    ranking, qrels = frame()
+    judged = RankingSVM(C=1.0).fit_ranking(ranking, qrels)
+    assert judged.weights == pytest.approx((0.5, -0.5), abs=1e-3)
+    assert RankingSVM(C=1.0).fit_ranking(ranking, qrels, judged_only=False).weights != judged.weights
+    with pytest.raises(NothingJudgedError):
+        RankingSVM().fit_ranking(ranking, qrels.assign(docno="z"))
+    with pytest.raises(NothingToFitError):
+        RankingSVM().fit_ranking(ranking, qrels.assign(label=1))
+
+
+def test_pyterrier_fits_and_applies_it() -> None:
+    ranking, qrels = frame()
+    learned = pt.ltr.apply_learned_model(RankingSVM(C=1.0), form="ltr")
+    learned.fit(ranking, qrels, ranking, qrels)
+    as_zero = RankingSVM(C=1.0).fit_ranking(ranking, qrels, judged_only=False)
+    assert learned.learner.weights == as_zero.weights
+    assert learned(ranking)["score"].tolist() == pytest.approx(as_zero.predict(np.stack(ranking["features"])).tolist())
+
+
+def test_a_ranker_is_saved_and_loaded(tmp_path: Path) -> None:
+    svm = RankingSVM(C=0.5, names=["a", "b"]).fit([RELEVANT, OTHER], [1, 0], group=[2])
+    svm.save(tmp_path / "svm.json")
+    assert RankingSVM.load(tmp_path / "svm.json") == svm
+    with pytest.raises(RankerFileError):
+        RankingSVM.load(tmp_path / "none.json")
+    with pytest.raises(RankerNotFittedError):
+        RankingSVM().save(tmp_path / "none.json")
+
+
+def test_bad_options_and_features_are_refused() -> None:
+    with pytest.raises(ConfigError, match="C="):
+        RankingSVM(C=0)
+    with pytest.raises(ConfigError, match="tolerance"):
+        RankingSVM(tolerance=-1)
+    with pytest.raises(ConfigError, match="features"):
+        RankingSVM().fit([(np.nan, 0.0), OTHER], [1, 0], group=[2])
+
+
+def test_what_each_feature_contributes_sums_to_the_score() -> None:
+    names = ["QQSim", "QASim", "comments", "votes", "accepted", "tags"]
+    told = RankingSVM(weights=PRINTED, names=names).explain({"qid": "1", "features": (0.04, 0.9, 0, 0, 0, 0.5)}, "d")
+    assert told.score == pytest.approx(2.2238)
+    assert told.parts["contribution"].sum() == pytest.approx(2.2238)
