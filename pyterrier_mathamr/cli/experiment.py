@@ -39,7 +39,8 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
     from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
 
     A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
-    is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2.
+    is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2, those named
+    answers/… compare other systems of Task 1.
 
     Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
@@ -85,15 +86,16 @@ def _run_study(
     name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
 ) -> None:
     """Run a study on a folder."""
-    from pyterrier_mathamr.experiments import run_formula_study, run_study
+    from pyterrier_mathamr.experiments import run_answer_study, run_formula_study, run_study
 
     if options["systems"] or options["known_items"]:
         raise click.UsageError("A study has its own systems: it takes neither --systems nor --known-items.")
     if options["model"] or options["file"]:
         raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
-    formulas = name.startswith("formula/")
-    more = {} if formulas else {option: options[option] for option in ("pairs", "preset", "workers")}
-    run: Any = run_formula_study if formulas else run_study
+    kind = name.partition("/")[0]
+    runs: dict[str, Any] = {"formula": run_formula_study, "answers": run_answer_study}
+    taken = {"formula": (), "answers": ("pairs", "preset")}.get(kind, ("pairs", "preset", "workers"))
+    run, more = runs.get(kind, run_study), {option: options[option] for option in taken}
     report = run(
         name,
         collection,
@@ -116,8 +118,10 @@ def _numbers(text: str) -> list[int]:
 
 def _studies() -> str:
     """List the studies: name, what is varied, the conditions."""
-    from pyterrier_mathamr.experiments import FORMULA_STUDIES, STUDIES
+    from pyterrier_mathamr.experiments import ANSWER_STUDIES, FORMULA_STUDIES, STUDIES
+    from pyterrier_mathamr.experiments.answer_studies import COMMON_ROWS
 
     listed = [(of.name, of.title, [condition.name for condition in of.conditions]) for of in STUDIES.values()]
     listed += [(study.name, study.title, list(study.conditions)) for study in FORMULA_STUDIES.values()]
+    listed += [(of.name, of.title, [row.name for row in of.all_rows(COMMON_ROWS)]) for of in ANSWER_STUDIES.values()]
     return "\n".join(f"{name:<26} {title}: {'; '.join(conditions)}" for name, title, conditions in listed)

@@ -9,13 +9,14 @@
                                                       │
                                    ┌──────────────────┴─────────┐
                                    ▼                            ▼
-                                 tasks/: one model          studies/, formula_studies/: many models
+                                 tasks/: one model          studies/, formula_studies/, answer_studies/: many models
                                    └──────────────┬─────────────┘
     published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
 """
 
 from __future__ import annotations
 
+from .answer_studies import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .formula_studies import FORMULA_STUDIES, FormulaStudy, run_formula_study
 from .jobs import build_graphs, index_graph_store
@@ -52,6 +53,7 @@ from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
 from .training import FurtherTraining, train_from_sources, train_in_out
 
 __all__ = [
+    "ANSWER_STUDIES",
     "DEFAULT_MEASURES",
     "FORMULA_STUDIES",
     "KNOWN_ITEM_MEASURES",
@@ -60,6 +62,8 @@ __all__ = [
     "PRESETS",
     "STUDIES",
     "TRAINING_PRESETS",
+    "AnswerRow",
+    "AnswerStudy",
     "ConditionsFailedError",
     "Evaluation",
     "ExperimentError",
@@ -93,6 +97,7 @@ __all__ = [
     "read_judgements",
     "read_rankings",
     "read_training_pairs",
+    "run_answer_study",
     "run_arqmath",
     "run_demo",
     "run_formula_study",

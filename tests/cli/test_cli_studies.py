@@ -19,7 +19,7 @@ def run(*arguments: object) -> Result:
 
 def test_the_studies_are_listed_with_their_conditions() -> None:
     lines = run("--list").output.splitlines()
-    assert len(lines) == len(experiments.STUDIES) + len(experiments.FORMULA_STUDIES)
+    assert len(lines) == sum(map(len, (experiments.STUDIES, experiments.FORMULA_STUDIES, experiments.ANSWER_STUDIES)))
     assert lines[0].startswith("paper/4.6 ")
     assert "Both (OPT+SLT)" in lines[0]
     assert any(line.startswith("formula/in-out ") and line.endswith("Inner; Outer; Inner+Outer") for line in lines)
@@ -32,6 +32,8 @@ def test_the_studies_are_listed_with_their_conditions() -> None:
         (("paper/4.6",), "--collection"),
         (("paper/9.9", "--collection", SAMPLE), "paper/4.6"),
         (("formula/in", "--collection", SAMPLE), "formula/in-out"),
+        (("answers/all", "--collection", SAMPLE), "answers/colbert"),
+        (("answers/marf", "--collection", SAMPLE, "--preset", "tiny"), "mini"),
         (("formula/in-out", "--collection", SAMPLE, "--set", "layers=-1"), "layers"),
         (("paper/4.6", "--collection", SAMPLE, "--model", "mathamr-plus-mini"), "--model"),
         (("paper/4.6", "--collection", SAMPLE, "--set", "layers"), "--set"),

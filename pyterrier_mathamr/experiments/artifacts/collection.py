@@ -47,7 +47,7 @@ class Artifacts(FormulaIndexes):
         verbose: bool = False,
     ) -> None:
         self.collection, self.workdir, self.pairs = ARQMathCollection(collection), workdir, tuple(pairs)
-        self.stages, self.verbose = Stages(workdir, say), verbose
+        self.stages, self.say, self.verbose = Stages(workdir, say), say, verbose
         self.origin = {"collection": str(self.collection.path.resolve()), "version": __version__}
 
     def prepare(self, years: Sequence[str], *, task2: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .chance import DRAWS, FLOOR, RANDOM_ANSWERS, RANDOM_FORMULAS, random_floor, random_known_items
 from .comparison import Comparison, NearRandom, compare, near_random, near_random_remark
 from .fusion import fitted_weight, fusion_weights
+from .missing import Missing, with_missing
 from .rankings import (
     KNOWN_ITEM_MEASURES,
     SHORT_NAMES,
@@ -31,6 +32,7 @@ __all__ = [
     "TIMED_QUERIES",
     "Comparison",
     "Evaluation",
+    "Missing",
     "NearRandom",
     "PairedTest",
     "Rankings",
@@ -52,4 +54,5 @@ __all__ = [
     "read_rankings",
     "run_systems",
     "time_queries",
+    "with_missing",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import BrokenExtraError, MissingExtraError
-from pyterrier_mathamr.experiments.measuring import Way, random_floor, run_systems
+from pyterrier_mathamr.experiments.measuring import Missing, Way, random_floor, run_systems
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS
 from pyterrier_mathamr.systems import ZScoreFusion, fit_fusion_weights
 from pyterrier_mathamr.systems.fusion import ranked, standard_scores
@@ -17,9 +17,6 @@ from .formula_parts import FormulaParts, FormulaSystem, Weights
 from .formula_systems import FUSED, FUSIONS, MAKERS
 from .formula_weights import shipped_weights
 from .found import FoundTopics, joined
-
-Missing = dict[str, MissingExtraError | BrokenExtraError]
-"""By system, what is not installed."""
 
 
 @dataclass
@@ -117,19 +114,3 @@ class SearchedYears:
         self.weights[name] = fit(self.years)
         for year in self.years:
             year.weights[name] = fit([other for other in self.years if other is not year])
-
-
-def with_missing(table: pd.DataFrame, names: Sequence[str], missing: Missing) -> pd.DataFrame:
-    """Add a row for each system that an extra is missing for, which says so.
-
-    Args:
-        table: ``name`` and measures; what is not among ``names`` comes last.
-        names: all systems in their order.
-        missing: by system.
-    """
-    said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
-    rows = pd.concat([table, pd.DataFrame({"name": list(said.values())})], ignore_index=True)
-    order = {said.get(name, name): place for place, name in enumerate(names)}
-    places = rows["name"].map(order).fillna(len(order))
-    result: pd.DataFrame = rows.iloc[places.argsort(kind="stable")].reset_index(drop=True)
-    return result

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.artifacts import TANGENT
-from pyterrier_mathamr.experiments.measuring import Comparison, compare, paired_test, time_queries
+from pyterrier_mathamr.experiments.measuring import Comparison, compare, paired_test, time_queries, with_missing
 from pyterrier_mathamr.experiments.published import published
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH
@@ -18,7 +18,7 @@ from pyterrier_mathamr.model import MathAMRConfig
 
 from .formula_known_items import with_known_formulas
 from .formula_parts import FormulaParts
-from .formula_search import SearchedYear, SearchedYears, with_missing
+from .formula_search import SearchedYear, SearchedYears
 from .formula_systems import FORMULA_SYSTEMS, MATHAMR, chosen_systems
 from .formula_variants import CANDIDATES
 from .formula_weights import write_weights

@@ -1,0 +1,162 @@
+"""Run a study of answer retrieval from its definition to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.experiments.artifacts import Artifacts
+from pyterrier_mathamr.experiments.measuring import (
+    FLOOR,
+    KNOWN_ITEM_MEASURES,
+    RANDOM_ANSWERS,
+    Missing,
+    measure_by_topic,
+    random_known_items,
+)
+from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.stages import to_stderr
+from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
+from pyterrier_mathamr.experiments.studies.registry import find_preset
+from pyterrier_mathamr.experiments.studies.results import ONCE, Results
+from pyterrier_mathamr.experiments.studies.tables import REFERENCE
+
+from .common_rows import COMMON_ROWS
+from .definition import AnswerRow, AnswerStudy
+from .parts import AnswerParts
+from .registry import find_answer_study
+from .tables import answer_report
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the rows of a study found.
+
+    Attributes:
+        study: which.
+        rows: all rows in order, also those that could not be measured.
+        parts: of the first year; ``parts.at(of=…, seed=…)`` has the others.
+        seeds: of the trained rows.
+        results: values by topic, of each row and of random orders.
+        missing: rows that an extra is missing for.
+    """
+
+    study: AnswerStudy
+    rows: tuple[AnswerRow, ...]
+    parts: AnswerParts
+    seeds: tuple[int, ...]
+    results: Results
+    missing: Missing
+
+    @property
+    def years(self) -> tuple[str, ...]:
+        """The years whose topics are pooled."""
+        return self.parts.years
+
+    def measured(self, *, known: bool = False) -> list[AnswerRow]:
+        """List the rows that were measured on the topics of all years, or on known items."""
+        return [row for row in self.rows if row.name not in self.missing and (row.known or not known)]
+
+    def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
+        """Return what a row found: ``qid``, ``docno``, ``score``, ``rank``.
+
+        Args:
+            name: of the row.
+            of: a year, or ``known item``.
+            seed: of a trained row.
+        """
+        return self.parts.at(of=of, seed=seed).ranking(next(row for row in self.rows if row.name == name))
+
+
+def run_answer_study(
+    study: str | AnswerStudy,
+    collection: str | Path,
+    workdir: str | Path,
+    *,
+    pairs: Sequence[str | Path] = (),
+    years: Sequence[int | str] = (2020, 2022),
+    seeds: Sequence[int] | None = None,
+    preset: str = "mini",
+    changes: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    verbose: bool = True,
+) -> Report:
+    """Train and measure each system of a study on Task 1 and on known items.
+
+    What is finished is not repeated, and studies of a work folder share models, indexes and rankings.
+
+    Args:
+        study: a name of ``ANSWER_STUDIES``, or a study of your own.
+        collection: a local ARQMath folder.
+        workdir: where artifacts, models and rankings are kept.
+        pairs: files of pairs from outside the collection, for systems that are trained on such pairs, too.
+        years: of the topics and judgments, which are pooled.
+        seeds: of trained systems, instead of the study's.
+        preset: ``mini``, scaled down for a small collection and a CPU; ``full`` as published; or ``auto``, which
+            chooses by the number of training pairs.
+        changes: options of the recipes that override those of the preset.
+        device: where to train and encode; ``None`` is the best available.
+        verbose: report each stage on stderr, with progress bars.
+
+    Returns:
+        The report, which is written to ``workdir/studies/<name>`` as ``report.json``, ``report.md`` and CSV files.
+
+    Raises:
+        ConfigError: there is no such study or preset, or no year or seed.
+        ARQMathError: a file of the release is missing or damaged.
+    """
+    study = find_answer_study(study) if isinstance(study, str) else study
+    rows = study.all_rows(COMMON_ROWS)
+    find_preset(preset)  # refuses another name before anything is made
+    when, chosen = tuple(map(str, years)), tuple(study.seeds if seeds is None else seeds)
+    for name, given in (("years", when), ("seeds", chosen)):
+        if not given:
+            raise ConfigError(name, given, "at least one")
+    say = to_stderr if verbose else None
+    shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
+    preset = find_preset(preset, shared.training_pairs if preset == "auto" else 0).name
+    shared.prepare(when)
+    parts = AnswerParts(shared, when[0], when, preset=preset, changes=changes or {}, device=device)
+    missing: Missing = {}
+    values = _references(parts)
+    for row in rows:
+        try:
+            values += _values(row, parts, chosen)
+        except (MissingExtraError, BrokenExtraError) as error:
+            missing[row.name] = error
+    results = Results(pd.concat(values, ignore_index=True), pd.DataFrame(), pd.DataFrame())
+    report = answer_report(Outcome(study, rows, parts, chosen, results, missing))
+    return report.write(shared.workdir / "studies" / study.name.replace("/", "-"))
+
+
+def _values(row: AnswerRow, parts: AnswerParts, seeds: Sequence[int]) -> list[pd.DataFrame]:
+    """Measure what a row finds, with each seed if it is trained."""
+    values = []
+    for seed in seeds if row.trained else (ONCE,):
+        for of in (*([KNOWN_ITEM] if row.known else []), *parts.years):
+            own = parts.at(of=of, seed=seed)
+            topics, qrels, _ = own.found
+            measures = KNOWN_ITEM_MEASURES if own.known else TASK1_MEASURES
+            found = measure_by_topic({row.name: own.ranking(row)}, topics, qrels, measures)
+            values.append(_marked(found.rename(columns={"name": "system"}), of, seed))
+    return values
+
+
+def _references(parts: AnswerParts) -> list[pd.DataFrame]:
+    """Measure random orders."""
+    shared = parts.shared
+    known = random_known_items(shared.questions("test").qrels, len(shared.bm25))
+    floors = [_marked(known.assign(system=RANDOM_ANSWERS), KNOWN_ITEM, ONCE)]
+    return floors + [_marked(shared.floor(year).assign(system=FLOOR), year, ONCE) for year in parts.years]
+
+
+def _marked(values: pd.DataFrame, of: str, seed: int) -> pd.DataFrame:
+    """Add what results are read by; a topic for which nothing judged was found has 0."""
+    marked = values.assign(condition=REFERENCE, seed=seed, topics=of).fillna({"value": 0.0})
+    return marked[["condition", "seed", "system", "topics", "qid", "measure", "value"]]

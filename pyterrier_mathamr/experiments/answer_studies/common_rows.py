@@ -1,0 +1,45 @@
+"""The rows that every answer study has: what a new system has to be better than."""
+
+from __future__ import annotations
+
+import pyterrier as pt
+
+from pyterrier_mathamr.experiments.artifacts import ModelArtifacts
+from pyterrier_mathamr.experiments.search import BM25
+from pyterrier_mathamr.experiments.stages import Stages
+from pyterrier_mathamr.model import MathAMR
+
+from .definition import AnswerRow
+from .parts import DEPTH, AnswerParts
+from .text_vectors import MINI_LM, single_vectors, token_vectors
+
+TEXT_MODEL = "mathamr-plus-text"
+
+
+def _bm25(parts: AnswerParts) -> pt.Transformer:
+    """Rank by words and symbols."""
+    return parts.shared.bm25.retriever(DEPTH)
+
+
+def _mathamr_plus_text(parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaxSim of the virtual nodes of the bundled model, the graphs of topics taken from the work folder."""
+    shared = parts.shared
+
+    def load() -> MathAMR:
+        model = MathAMR.from_pretrained(TEXT_MODEL)
+        return MathAMR.from_pretrained(TEXT_MODEL, text=shared.text_encoder(model.config))
+
+    model = parts.once(TEXT_MODEL, load)
+    own = ModelArtifacts(shared, Stages(parts.folder / TEXT_MODEL, shared.say), shared.origin, shared.verbose)
+    index = parts.once(f"{TEXT_MODEL} index", lambda: own.answers(model))
+    encode = parts.found.graphs.loader(side="query") >> model.query_encoder(device=parts.device)
+    return encode >> index.colbert(num_results=DEPTH)
+
+
+BM25_ROW = AnswerRow(BM25, _bm25)
+SINGLE_ROW = AnswerRow("MiniLM single vector", single_vectors, settings={"model": MINI_LM})
+TOKEN_ROW = AnswerRow("MiniLM token MaxSim, untrained", token_vectors, settings={"model": MINI_LM})
+MATHAMR_ROW = AnswerRow(TEXT_MODEL, _mathamr_plus_text)
+
+COMMON_ROWS = (BM25_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
+"""Those of every study; the random order is added when the tables are made."""

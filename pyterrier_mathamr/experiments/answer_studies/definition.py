@@ -1,0 +1,108 @@
+"""A study of answer retrieval as data: the rows of its table, each a transformer that is made of the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.search import BM25
+
+if TYPE_CHECKING:
+    from .answer_study_run import Outcome
+    from .parts import AnswerParts
+
+SEEDS = (42, 43, 44)
+"""Of what is trained."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """A system that ranks answers: one row of a table.
+
+    Attributes:
+        name: in every table; a work folder keeps the row's rankings by it, and studies share them.
+        make: the system, from topics (``qid``, ``query``, ``title``, ``body``) to a ranking of at most 1000 answers.
+            It is called for each set of topics and each seed. Where an extra is missing, it or its search raises
+            ``MissingExtraError``, and the row says so.
+        against: names of rows of the same study that this one is tested against, beside BM25.
+        trained: it depends on the seed, the preset and the options that are set by hand.
+        fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.
+        known: it can search for known items; a two-step search can't, since a question would find itself.
+        settings: what else its rankings depend on, as plain values: with others, they are made again.
+    """
+
+    name: str
+    make: Callable[[AnswerParts], pt.Transformer]
+    against: tuple[str, ...] = ()
+    trained: bool = False
+    fitted: bool = False
+    known: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The rows that it is tested against, BM25 first."""
+        return tuple(name for name in dict.fromkeys((BM25, *self.against)) if name != self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStudy:
+    """Systems to compare on Task 1.
+
+    Attributes:
+        name: by which it is run, such as ``answers/colbert``.
+        title: one line.
+        rows: its own; the common rows come first. A row with the name of a common one takes its place.
+        seeds: of the trained rows.
+        notes: sentences to be read with its tables.
+        more: further tables by their captions, such as results by kind of question, made from the outcome.
+        about: caption to what such a table is of.
+        published: tables of published figures by their numbers, see ``published_answers``.
+    """
+
+    name: str
+    title: str
+    rows: tuple[AnswerRow, ...]
+    seeds: tuple[int, ...] = SEEDS
+    notes: tuple[str, ...] = ()
+    more: Callable[[Outcome], Mapping[str, pd.DataFrame]] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
+    published: tuple[str, ...] = ()
+
+    def all_rows(self, common: tuple[AnswerRow, ...]) -> tuple[AnswerRow, ...]:
+        """Return the rows of the table: the common ones, then its own.
+
+        Args:
+            common: the common rows.
+
+        Raises:
+            ConfigError: two rows of its own have one name, or a row is tested against none of the table.
+        """
+        rows = {row.name: row for row in common}
+        if len({row.name for row in self.rows}) < len(self.rows):
+            raise ConfigError("rows", [row.name for row in self.rows], f"each row of {self.name} once")
+        rows |= {row.name: row for row in self.rows}
+        for row in rows.values():
+            for name in row.baselines:
+                if name not in rows:
+                    raise ConfigError("against", name, f"a row of {self.name}: {'; '.join(rows)}")
+        return tuple(rows.values())
+
+
+def key_of(name: str, settings: Mapping[str, Any]) -> str:
+    """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``.
+
+    Args:
+        name: what is kept.
+        settings: plain values for JSON.
+    """
+    slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+    text = json.dumps(settings, sort_keys=True)
+    return f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

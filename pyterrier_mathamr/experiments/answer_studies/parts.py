@@ -1,0 +1,157 @@
+"""What the rows of an answer study are made of, and where their models and rankings are kept."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr.experiments.artifacts import Artifacts
+from pyterrier_mathamr.experiments.measuring import run_systems
+from pyterrier_mathamr.experiments.stages import Stages
+from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
+from pyterrier_mathamr.experiments.studies.results import ONCE
+from pyterrier_mathamr.experiments.topics import TopicSet
+from pyterrier_mathamr.store import replace_file, writer_lock, writing
+
+from .definition import AnswerRow, key_of
+
+DEPTH = 1000
+"""Answers of a ranking."""
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerParts:
+    """What a row is made of, for one set of topics and one seed.
+
+    Attributes:
+        shared: the artifacts of the collection, such as ``shared.collection`` and ``shared.bm25``; each is made on
+            first use.
+        of: the topics: a year, or :data:`KNOWN_ITEM`.
+        years: all years of the study.
+        seed: of a row that is trained; -1 for others.
+        preset: ``mini`` or ``full``.
+        changes: options of the recipe that were set by hand.
+        device: to train and encode on; ``None`` is the best available.
+    """
+
+    shared: Artifacts
+    of: str
+    years: tuple[str, ...]
+    seed: int = ONCE
+    preset: str = "mini"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    stages: Stages = field(init=False, repr=False)
+    _loaded: dict[Hashable, object] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", Stages(self.folder, self.shared.say))
+        self.stages.records = self.shared.stages.records  # one list of costs for the report
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of answer studies is kept, in the collection's work folder."""
+        return self.shared.workdir / "answers"
+
+    @property
+    def known(self) -> bool:
+        """Whether the topics are the test questions, which look for their own answers."""
+        return self.of == KNOWN_ITEM
+
+    @property
+    def found(self) -> TopicSet:
+        """The topics, their judgments and their graphs."""
+        return self.shared.questions("test") if self.known else self.shared.topics(self.of)
+
+    @property
+    def other_years(self) -> tuple[str, ...]:
+        """The years whose judgments may be fitted on: all but that of the topics."""
+        return tuple(year for year in self.years if year != self.of)
+
+    def at(self, *, of: str | None = None, seed: int | None = None) -> AnswerParts:
+        """Return the same for other topics or another seed; what is loaded is shared."""
+        return replace(self, of=of or self.of, seed=self.seed if seed is None else seed)
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Make an object once in this process, such as a model that is loaded for each set of topics.
+
+        Args:
+            key: of the object; include :attr:`seed` if it depends on it.
+            make: makes it.
+        """
+        if key not in self._loaded:
+            self._loaded[key] = make()
+        return cast("Made", self._loaded[key])
+
+    def stage(self, name: str, build: Callable[[Path], object], *, trained: bool = False, **settings: Any) -> Path:
+        """Make an artifact in the work folder, unless it is finished; studies that ask for the same share it.
+
+        Two processes that want the same wait for each other. With other settings it is made beside the earlier one.
+
+        Args:
+            name: such as ``colbert`` or ``colbert-index``.
+            build: is given the path and makes the artifact there; what a run that was killed left at the path is still
+                there, to be continued or removed.
+            trained: it also depends on the seed, the preset and the options that were set by hand.
+            settings: what else it depends on, as plain values for JSON.
+
+        Returns:
+            The path.
+        """
+        own = {**self.shared.origin, **settings, **(self._training if trained else {})}
+        key = key_of(name, own)
+        path = self.folder / "made" / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with writer_lock(self.folder / "locks" / key, wait=True):
+            self.stages.run(key, path, own, lambda: build(path))
+        return path
+
+    def ranking(self, row: AnswerRow) -> pd.DataFrame:
+        """Return what a row finds for these topics: ranked now, or read if it was ranked before.
+
+        A fusion takes such rankings in place of systems, so that no system searches twice.
+
+        Args:
+            row: of this study or another one.
+
+        Returns:
+            ``qid``, ``docno``, ``score``, ``rank``.
+        """
+        parts = self if row.trained else self.at(seed=ONCE)
+        own = parts._settings_of(row)
+        key = key_of(row.name, own)
+        name = f"{key}-{self.of.replace(' ', '-')}"
+        file = self.folder / "rankings" / f"{name}.csv.gz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with writer_lock(self.folder / "locks" / name, wait=True):
+            self.stages.run(name, file, own, lambda: _rank(row.make(parts), parts, file))
+        read = pd.read_csv(file, dtype={"qid": str, "docno": str, "score": str})
+        return read.assign(score=read["score"].astype("float64"))  # pandas' own reader of numbers may round
+
+    def answer_texts(self) -> pt.Transformer:
+        """Return a transformer that adds ``html``, the text of each answer, as text scorers need it."""
+        bodies = self.once("answer texts", lambda: {post.id: post.body for post in self.shared.collection.answers()})
+        return pt.apply.html(lambda row: bodies[row["docno"]])
+
+    @property
+    def _training(self) -> dict[str, Any]:
+        return {"seed": self.seed, "preset": self.preset, "changes": dict(self.changes)}
+
+    def _settings_of(self, row: AnswerRow) -> dict[str, Any]:
+        """List what the rankings of a row depend on."""
+        fitted = {"years": list(self.years)} if row.fitted else {}
+        return {**self.shared.origin, **row.settings, **(self._training if row.trained else {}), **fitted}
+
+
+def _rank(system: pt.Transformer, parts: AnswerParts, file: Path) -> None:
+    """Search with all topics, and keep the ranking."""
+    ranking = run_systems({"": system}, parts.found.topics)[0][""]
+    with writing(file):
+        replace_file(file, gzip.compress(ranking.to_csv(index=False).encode(), compresslevel=1, mtime=0))

@@ -1,0 +1,170 @@
+"""A study of answers ranks each row once for all studies, and says what its figures are worth."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr.experiments import ANSWER_STUDIES, AnswerRow, AnswerStudy, Report, run_answer_study
+from pyterrier_mathamr.experiments.answer_studies import BM25_ROW, COMMON_ROWS, AnswerParts, answer_study_run
+from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED, JUDGED, KNOWN_ITEMS, TESTS
+from pyterrier_mathamr.experiments.artifacts import Artifacts
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS
+from pyterrier_mathamr.experiments.search import BM25
+from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
+from pyterrier_mathamr.experiments.studies.tables import MAIN
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+MADE: list[tuple[str, str, int]] = []
+
+
+def reversed_order(parts: AnswerParts) -> pt.Transformer:
+    """BM25 upside down, so that it differs from BM25 wherever anything can."""
+    MADE.append(("worst", parts.of, parts.seed))
+    return parts.shared.bm25.retriever(1000) >> pt.apply.doc_score(lambda row: -row["score"])
+
+
+def trained(parts: AnswerParts) -> pt.Transformer:
+    """A model that is a number, by which scores are disturbed."""
+    path = parts.stage("number", lambda path: path.write_text(str(parts.seed)), trained=True)
+    MADE.append(("trained", parts.of, parts.seed))
+    random = np.random.default_rng(int(path.read_text()))
+    return parts.shared.bm25.retriever(1000) >> pt.apply.doc_score(lambda row: row["score"] + random.normal())
+
+
+def missing(parts: AnswerParts) -> pt.Transformer:
+    raise MissingExtraError("nothing", "answers")
+
+
+WORST = AnswerRow("worst", reversed_order)
+TRAINED = AnswerRow("trained", trained, against=("worst",), trained=True)
+STUDY = AnswerStudy(
+    "answers/test",
+    "A test",
+    (WORST, TRAINED, AnswerRow("not installed", missing), AnswerRow("topics only", reversed_order, known=False)),
+    seeds=(1, 2),
+    more=lambda outcome: {"Lengths": pd.DataFrame({"rows": [len(outcome.ranking("trained", "sample", 2))]})},
+)
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("answers")
+
+
+@pytest.fixture(scope="module")
+def few_rows() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer_study_run, "COMMON_ROWS", (BM25_ROW,))
+        yield
+
+
+@pytest.fixture(scope="module")
+def report(workdir: Path, few_rows: None) -> Report:
+    return run_answer_study(STUDY, SAMPLE, workdir, years=["sample"], verbose=False)
+
+
+def test_all_rows_are_beside_random_orders_and_bm25(report: Report) -> None:
+    judged = report.tables[f"{JUDGED} of sample"].set_index("system")
+    assert list(judged.index) == [
+        *(FLOOR, BM25, "worst", "trained", "not installed: needs the extra answers", "topics only")
+    ]
+    assert judged["seeds"].fillna("").tolist() == ["", "", "", "2", "", ""]
+    assert judged.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert judged.loc["worst", MAIN] < judged.loc["trained", MAIN] < judged.loc[BM25, MAIN]
+    assert judged[f"{MAIN} std"].notna().tolist() == [False, False, False, True, False, False]
+    known = report.tables[KNOWN_ITEMS].set_index("system")
+    assert list(known.index) == [RANDOM_ANSWERS, BM25, "worst", "trained", "not installed: needs the extra answers"]
+    assert known.loc[BM25, "RR@10"] == pytest.approx(0.6806, abs=0.01)
+
+
+def test_each_row_is_tested_against_bm25_and_its_baselines_and_corrected_for_all_tests(report: Report) -> None:
+    tests = report.tables[TESTS]
+    assert tests[["system", "against", "topics"]].to_numpy().tolist() == [
+        ["worst", BM25, "sample"],
+        ["trained", BM25, "sample"],
+        ["trained", "worst", "sample"],
+        ["topics only", BM25, "sample"],
+        ["worst", BM25, KNOWN_ITEM],
+        ["trained", BM25, KNOWN_ITEM],
+        ["trained", "worst", KNOWN_ITEM],
+    ]
+    assert tests["p corrected"].tolist() == pytest.approx((7 * tests["p"]).clip(upper=1).tolist())
+    judged = report.tables[f"{JUDGED} of sample"].set_index("system")
+    assert judged.loc["worst", f"{MAIN} reject"] == tests["significant"][0]
+
+
+def test_every_table_says_what_small_differences_are_worth(report: Report, workdir: Path) -> None:
+    assert set(report.about) == set(report.tables)
+    assert all(FEW_JUDGED in text for text in report.about.values())
+    assert "Lengths" in report.tables
+    assert "**Not measured**: not installed" in (workdir / "studies" / "answers-test" / "report.md").read_text()
+
+
+def test_nothing_is_ranked_or_trained_twice_not_even_for_another_study(report: Report, workdir: Path) -> None:
+    assert sorted(MADE) == [
+        *(("trained", of, seed) for of in (KNOWN_ITEM, "sample") for seed in (1, 2)),
+        *(("worst", of, -1) for of in (KNOWN_ITEM, "sample", "sample")),
+    ]
+    before = list(MADE)
+    again = run_answer_study(STUDY, SAMPLE, workdir, years=["sample"], verbose=False)
+    other = AnswerStudy("answers/other", "Another", (WORST, TRAINED), seeds=(1, 2))
+    shared = run_answer_study(other, SAMPLE, workdir, years=["sample"], verbose=False)
+    assert before == MADE
+    for caption in (f"{JUDGED} of sample", KNOWN_ITEMS):
+        pd.testing.assert_frame_equal(again.tables[caption], report.tables[caption])
+        mine, theirs = (one.tables[caption].set_index("system").loc["trained"] for one in (report, shared))
+        pd.testing.assert_series_equal(mine, theirs)
+
+
+def test_other_settings_are_ranked_beside_the_earlier_ones(report: Report, workdir: Path) -> None:
+    del MADE[:]
+    changed = AnswerStudy("answers/test", "Changed", (AnswerRow("worst", reversed_order, settings={"k": 2}),))
+    run_answer_study(changed, SAMPLE, workdir, years=["sample"], verbose=False)
+    assert MADE == [("worst", KNOWN_ITEM, -1), ("worst", "sample", -1)]
+
+
+def test_a_kept_ranking_is_what_was_found_to_the_last_bit(report: Report, workdir: Path) -> None:
+    parts = AnswerParts(Artifacts(SAMPLE, workdir), "sample", ("sample",))
+    found = BM25_ROW.make(parts)(parts.found.topics)[["qid", "docno", "score", "rank"]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(parts.ranking(BM25_ROW), found, check_dtype=False)
+    texts = parts.answer_texts()(found.head(3))["html"]
+    assert texts.str.contains("<").all()
+
+
+def test_years_to_fit_on_are_not_that_of_the_topics(workdir: Path) -> None:
+    parts = AnswerParts(Artifacts(SAMPLE, workdir), "2020", ("2020", "2022"))
+    assert parts.other_years == ("2022",)
+    assert parts.at(of=KNOWN_ITEM).other_years == ("2020", "2022")
+
+
+def test_a_study_names_each_row_once_and_baselines_that_it_has() -> None:
+    with pytest.raises(ConfigError, match="each row"):
+        AnswerStudy("answers/test", "", (WORST, WORST)).all_rows(COMMON_ROWS)
+    with pytest.raises(ConfigError, match="'worst'"):
+        AnswerStudy("answers/test", "", (TRAINED,)).all_rows(COMMON_ROWS)
+    mine = AnswerRow(BM25, reversed_order)
+    assert AnswerStudy("answers/test", "", (mine,)).all_rows(COMMON_ROWS)[0] is mine
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    for given, named in (
+        ({"study": "answers/all"}, "answers/marf"),
+        ({"years": []}, "year"),
+        ({"preset": "x"}, "mini"),
+    ):
+        with pytest.raises(ConfigError, match=named):
+            run_answer_study(**{"study": STUDY, "collection": SAMPLE, "workdir": tmp_path, "verbose": False, **given})
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_studies_have_the_common_rows_and_their_own() -> None:
+    assert list(ANSWER_STUDIES) == [f"answers/{name}" for name in ("colbert", "hybrid", "marf", "two-step", "extract")]
+    for study in ANSWER_STUDIES.values():
+        names = [row.name for row in study.all_rows(COMMON_ROWS)]
+        assert names[: len(COMMON_ROWS)] == [row.name for row in COMMON_ROWS]
