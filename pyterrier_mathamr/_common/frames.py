@@ -20,9 +20,9 @@ import pandas as pd
 from .errors import MathAMRError
 
 _DTYPES = {
-    "score": "float64",
-    "rank": "int64",
-    **dict.fromkeys(("docno", "post_id", "visual_id"), "str"),
+    **dict.fromkeys(("score", "qq_score", "tag_overlap"), "float64"),
+    **dict.fromkeys(("rank", "votes", "comments", "accepted"), "int64"),
+    **dict.fromkeys(("docno", "post_id", "visual_id", "question_docno"), "str"),
 }
 
 
@@ -225,7 +225,7 @@ def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 
     Args:
         frame: a frame without rows.
-        columns: names to add; ``score`` is float64, ``rank`` int64, ids are text, any other an object column.
+        columns: names to add; scores are float64, ranks and counts int64, ids text, any other an object column.
 
     Returns:
         A new frame without rows: the columns of ``frame``, then those of ``columns`` that are new.

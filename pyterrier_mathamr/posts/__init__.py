@@ -18,7 +18,15 @@ from .latex_document import text_from_latex
 from .markdown import html_from_markdown, title_of_markdown
 from .math_spans import is_formula, strip_delimiters
 from .post import MathPost, PostFormula, formula_id, is_numbered, placeholder, plain_text
-from .reading import PostError, post_from_any, post_from_html, post_from_latex, post_from_markdown, post_from_text
+from .reading import (
+    PostError,
+    is_html,
+    post_from_any,
+    post_from_html,
+    post_from_latex,
+    post_from_markdown,
+    post_from_text,
+)
 from .sentences import PLACEHOLDER, TOKEN, split_sentences
 from .unicode_math import latex_of_unicode
 
@@ -48,6 +56,7 @@ __all__ = [
     "formula_id",
     "html_from_markdown",
     "is_formula",
+    "is_html",
     "is_numbered",
     "latex_of_unicode",
     "placeholder",

@@ -85,9 +85,13 @@ def post_from_any(text: str, title: str = "", *, bare_formulas: bool = False) ->
         PostError: ``text`` or ``title`` is not text.
     """
     _check(text, title)
-    is_html = _LOOKS_LIKE_HTML.search(text) or _LOOKS_LIKE_HTML.search(title)
-    read = post_from_html if is_html else post_from_text
+    read = post_from_html if is_html(text) or is_html(title) else post_from_text
     return read(text, title, bare_formulas=bare_formulas)
+
+
+def is_html(text: str) -> bool:
+    """Tell whether a text has tags or entities of HTML."""
+    return _LOOKS_LIKE_HTML.search(text) is not None
 
 
 def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:

@@ -11,6 +11,7 @@
 
     files       durable files and arrays          cache      values by key in one SQLite file
     artifact    the base of all artifacts; deleting, compacting, verifying
+    sqlite      the base of those of one SQLite file
 
 Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
 A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening
@@ -76,6 +77,12 @@ if TYPE_CHECKING:
     from .snapshot import Parts as Parts
     from .snapshot import Snapshot as Snapshot
     from .snapshot import signature as signature
+    from .sqlite import SqliteArtifact as SqliteArtifact
+    from .sqlite import SqliteFile as SqliteFile
+    from .sqlite import SqliteId as SqliteId
+    from .sqlite import id_text as id_text
+    from .sqlite import in_batches as in_batches
+    from .sqlite import sqlite_id as sqlite_id
     from .unfinished import changed_row as changed_row
     from .unfinished import differences as differences
     from .unfinished import file_fingerprint as file_fingerprint

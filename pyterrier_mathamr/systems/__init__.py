@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from .answers.math_tokens import math_tokens as math_tokens
     from .answers.math_tokens import post_text as post_text
     from .answers.math_vocabulary import MathVocabulary as MathVocabulary
+    from .answers.threads import BestAnswer as BestAnswer
+    from .answers.threads import ThreadAnswers as ThreadAnswers
+    from .answers.threads import ThreadMetadata as ThreadMetadata
+    from .answers.threads import ThreadPost as ThreadPost
+    from .answers.threads import ThreadPostError as ThreadPostError
+    from .answers.threads import ThreadQuestions as ThreadQuestions
+    from .answers.threads import ThreadStore as ThreadStore
+    from .answers.threads import ThreadStoreIndexer as ThreadStoreIndexer
+    from .answers.threads import ThreadTextLoader as ThreadTextLoader
+    from .answers.threads import WithQuestion as WithQuestion
+    from .answers.threads import with_question as with_question
     from .answers.two_step import RankingSVM as RankingSVM
     from .answers.two_step import linearise as linearise
     from .approach0 import ApproachZeroIndex as ApproachZeroIndex

@@ -54,7 +54,15 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
     """The names that an example may use without making them."""
     topic_graphs = mathamr.GraphStore(sample.folder / "topics")
     (sample.graphs >> topic_graphs.indexer()).index(sample.topics.to_dict("records"))
+    collection = mathamr.arqmath.ARQMathCollection(SAMPLE)
+    threads = mathamr.systems.ThreadStore(sample.folder / "threads").index(collection.posts())
+    questions = mathamr.BM25Index(sample.folder / "questions")
+    questions.index({"docno": question.id, "html": question.title} for question in collection.questions())
     return {
+        "collection": collection,
+        "questions": questions.retriever(),
+        "threads": threads,
+        "candidates": sample.bm25 >> threads.questions(),
         "dataset": sample.task1,
         "arqmath": sample.task1,
         "ids": {},

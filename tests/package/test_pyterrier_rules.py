@@ -32,6 +32,7 @@ from pyterrier_mathamr.systems import (
     ModifiedRRF,
     StructuralSearch,
     TangentCFT,
+    ThreadStore,
     ZScoreFusion,
 )
 
@@ -84,6 +85,12 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
     "formula features": (lambda lab: FormulaFeatures(lab.trees), "formula ranking"),
     "Qdrant vector loader": (lambda lab: lab.qdrant.vec_loader(), "ranking"),
+    "answers of threads": (lambda lab: lab.threads.answers(), "question ranking"),
+    "questions of threads": (lambda lab: lab.threads.questions(), "ranking"),
+    "metadata of threads": (lambda lab: lab.threads.metadata(), "ranking"),
+    "best answers": (lambda lab: lab.threads.best_answer(), "ranking"),
+    "thread loader": (lambda lab: lab.threads.text_loader(), "ranking"),
+    "with question": (lambda lab: lab.threads.with_question(), "documents"),
 }
 TRANSFORMERS = RETRIEVERS | RERANKERS | OTHERS
 INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -95,11 +102,12 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "Approach Zero": (ApproachZeroIndex, "documents"),
     "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
     "trees": (FormulaTrees, "documents"),
+    "threads": (ThreadStore, "posts"),
     "Qdrant": (lambda path: mathamr.QdrantIndex(path, "documents"), "document vectors"),
     "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
 }
 FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
-ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees")
+ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads")
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +118,9 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "qdrant formulas", "formulas")
     lab.trees = FormulaTrees(lab.folder / "formula trees").index(lab.answers.to_dict("records"))
     lab.frames = {"documents": lab.answers.head(40)[["docno", "body"]]}
+    sample_folder = Path(mathamr.__file__).parent / "data" / "sample"
+    lab.frames["posts"] = pd.DataFrame(mathamr.arqmath.ARQMathCollection(sample_folder).posts())
+    lab.threads = ThreadStore(lab.folder / "threads").index(lab.frames["posts"])
     lab.frames["document graphs"] = lab.store.loader()(lab.frames["documents"])
     lab.frames["document vectors"] = lab.model.doc_encoder()(lab.frames["document graphs"])
     for index in (lab.qdrant, lab.qdrant_formulas):
@@ -121,8 +132,10 @@ def lab(sample: SimpleNamespace) -> Lab:
     ranking = lab.bm25.retriever(num_results=200)(topics)
     ranking = ranking[ranking["docno"].isin(lab.frames["documents"]["docno"])].reset_index(drop=True)
     assert ranking.groupby("qid").size().min() >= 3
+    questions = lab.threads.questions()(ranking).drop(columns="docno").rename(columns={"question_docno": "docno"})
     lab.frames |= {
         "topics": topics,
+        "question ranking": questions.drop_duplicates(["qid", "docno"]),
         "query graphs": lab.graphs(topics),
         "encoded": lab.encode(topics),
         "ranking": ranking,
@@ -224,7 +237,7 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
     unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
     unbuilt.a0, unbuilt.trees = ApproachZeroIndex(tmp_path / "6"), FormulaTrees(tmp_path / "7")
-    unbuilt.store = mathamr.GraphStore(tmp_path / "5")
+    unbuilt.store, unbuilt.threads = mathamr.GraphStore(tmp_path / "5"), ThreadStore(tmp_path / "8")
     unbuilt.qdrant = mathamr.QdrantIndex("http://localhost:1", "documents")
     unbuilt.qdrant_formulas = mathamr.QdrantFormulaIndex("http://localhost:1", "formulas")
     monkeypatch.setattr(mathamr.MathAMR, "encode", refuse)

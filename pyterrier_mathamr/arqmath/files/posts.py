@@ -18,6 +18,7 @@ PostKind = Literal["question", "answer"]
 
 _KINDS: dict[str, PostKind] = {"1": "question", "2": "answer"}
 _TAG = re.compile(r"[^<>|,\s]+")
+_NUMBER = re.compile(r"[-+]?\d{1,18}")
 
 
 class Post(NamedTuple):
@@ -32,6 +33,7 @@ class Post(NamedTuple):
     accepted_answer_id: DocNo  # "" where the question has none
     score: int | None
     date: str | None  # CreationDate as written, ISO 8601
+    comment_count: int | None = None
 
 
 def read_posts(path: str | Path) -> Iterator[Post]:
@@ -78,10 +80,13 @@ def _post(row: etree._Element, line: int, report: BadRows) -> Post | None:
         return None
     if kind not in _KINDS:
         return None
-    score = get("Score")
-    if score is not None and not re.fullmatch(r"[-+]?\d{1,18}", score):
-        report("P104", line, f"post {post_id}, Score={score[:40]!r}")
-        score = None
+    numbers: dict[str, int | None] = {}
+    for name in ("Score", "CommentCount"):
+        number = get(name)
+        if number is not None and not _NUMBER.fullmatch(number):
+            report("P104", line, f"post {post_id}, {name}={number[:40]!r}")
+            number = None
+        numbers[name] = None if number is None else int(number)
     return Post(
         id=post_id,
         kind=_KINDS[kind],
@@ -90,6 +95,7 @@ def _post(row: etree._Element, line: int, report: BadRows) -> Post | None:
         tags=parse_tags(get("Tags", "")),
         parent_id=get("ParentId", "").strip(),
         accepted_answer_id=get("AcceptedAnswerId", "").strip(),
-        score=None if score is None else int(score),
+        score=numbers["Score"],
         date=get("CreationDate"),
+        comment_count=numbers["CommentCount"],
     )

@@ -21,7 +21,7 @@ RULES = {
     "P101": "the row is not well-formed XML; it is skipped",
     "P102": "the row has no Id; it is skipped",
     "P103": "the row's PostTypeId is missing or not a number; it is skipped",
-    "P104": "the Score is not a whole number; the post is kept without one",
+    "P104": "the Score or CommentCount is not a whole number; the post is kept without it",
     "P105": "the row has characters that XML forbids, or bytes that are not UTF-8; they are dropped, the row is kept",
     "P106": "the file is truncated; the rows before are kept. Download it again",
     "P107": "the row is longer than 64 MiB; it is skipped",

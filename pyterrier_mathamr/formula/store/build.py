@@ -25,10 +25,11 @@ from pyterrier_mathamr.store import (
     file_fingerprint,
     job_folder,
     open_job,
+    sqlite_id,
     writing,
 )
 
-from .sqlite_file import FILE, KIND, SCHEMA, encode, number_of, tree_number
+from .sqlite_file import FILE, KIND, SCHEMA, encode, tree_number
 
 _STEP = 20_000  # rows of one transaction: what an interrupted build loses
 _REMEMBERED = 50_000  # formulas whose tree is kept: half of a collection's formulas are ones like ``x``
@@ -150,7 +151,7 @@ def _add_step(connection: sqlite3.Connection, step: list[FormulaRow], column: st
             body = encode(tree)
             number = tree_number(body)
             bodies[number] = body
-        formulas.append((number_of(row.id), number, number_of(row.visual_id) if row.visual_id else None))
+        formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
     connection.executemany(_INSERT, sorted(bodies.items()))
     connection.executemany(_UPSERT.format(column=column), formulas)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.tree import FormulaPair
@@ -21,14 +20,14 @@ from pyterrier_mathamr.store import (
     NotBuiltError,
     OtherArtifactError,
     Snapshot,
-    StoredArtifact,
+    SqliteArtifact,
 )
 
 from .build import build_store, fingerprint, rows_done
-from .sqlite_file import FILE, KIND, StoreFile
+from .sqlite_file import KIND, StoreFile
 
 
-class FormulaStore(StoredArtifact):
+class FormulaStore(SqliteArtifact):
     """The official trees of a collection, looked up by formula id.
 
     A store is opened on first use and can be pickled; a worker process opens it again.
@@ -40,7 +39,7 @@ class FormulaStore(StoredArtifact):
         StoreError: on first use: :class:`NotBuiltError`, :class:`FormatError` or another of its kinds.
     """
 
-    KIND = KIND
+    KIND, FILE = KIND, StoreFile
     HOLDS = "formula"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
 
@@ -110,41 +109,14 @@ class FormulaStore(StoredArtifact):
     def __contains__(self, formula_id: object) -> bool:
         return isinstance(formula_id, str) and any(True for _ in self._file().rows([formula_id]))
 
-    def __enter__(self) -> FormulaStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; it is opened again on the next use."""
-        if self._snapshot is not None:
-            self._snapshot.caches["file"].close()
-            self._snapshot = None
-
-    def open_snapshot(self) -> Snapshot:
-        """Open the store with its file; if it is replaced meanwhile, open the new one."""
-        while True:
-            snapshot = self._opened()
-            if len(snapshot.parts) != 1:
-                raise DamagedError(self.path, "it has another number of parts than one")
-            try:
-                snapshot.caches["file"] = StoreFile(snapshot.parts[0].path / FILE)
-            except DamagedError:
-                if self._opened().manifest == snapshot.manifest:
-                    raise
-            else:
-                return snapshot
-
     def unfinished(self) -> int:
         """Count the table rows that an interrupted build has read."""
         return super().unfinished() or rows_done(self.path)
 
-    def _opened(self) -> Snapshot:
+    def opened(self) -> Snapshot:
+        """Open the store; a file at its path is one of format 1."""
         try:
-            return super().open_snapshot()
+            return super().opened()
         except OtherArtifactError as error:
             if not self.path.is_file():
                 raise

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.tree import FormulaTree
-from pyterrier_mathamr.store import UNREADABLE, DamagedError, Kind
+from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, sqlite_id
 
 FILE = "formulas.sqlite"
 KIND = Kind(
@@ -76,54 +72,10 @@ def tree_number(body: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> 1
 
 
-def number_of(text: str) -> int | str | bytes:
-    """Convert an id to its SQLite value: an integer where that loses nothing, half the bytes of text."""
-    if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19:
-        return int(text)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which SQLite cannot store as text
-        return text.encode("utf-8", "surrogatepass")
-    return text
+class StoreFile(SqliteFile):
+    """The file of a formula store, open for reading."""
 
-
-def text_of(value: object) -> str:
-    """Convert the value back: the inverse of :func:`number_of`."""
-    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
-
-
-T = TypeVar("T")
-
-_BATCH = 500  # values of one query; older releases of SQLite allow 999
-_LARGEST = 1 << 28  # bytes of a value that SQLite may read
-
-
-class StoreFile:
-    """An immutable file, open for reading.
-
-    Args:
-        path: the file.
-
-    Raises:
-        DamagedError: it cannot be read, or its tables are not those of :data:`SCHEMA`.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            # threads may share the connection: SQLite serialises them, and nothing is written
-            uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
-            tables = {row[0] for row in self._connection.execute("SELECT sql FROM sqlite_master")}
-        except UNREADABLE as error:
-            raise DamagedError(path, f"it cannot be read ({error})") from error
-        if tables != set(SCHEMA):
-            raise DamagedError(path, "it has other tables than a formula store")
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
+    SCHEMA = SCHEMA
 
     def rows(self, ids: Iterable[FormulaId]) -> Iterator[tuple[FormulaId, int | None, int | None, str]]:
         """Look up formulas, each once, in the order of ``ids``: id, numbers of both trees, visual id.
@@ -131,15 +83,15 @@ class StoreFile:
         Raises:
             DamagedError: a row cannot be read.
         """
-        for batch in _batches(dict.fromkeys(ids)):
-            keys = {fid: number_of(fid) for fid in batch}
+        for batch in in_batches(dict.fromkeys(ids)):
+            keys = {fid: sqlite_id(fid) for fid in batch}
             query = "SELECT id, slt, opt, visual_id FROM formula WHERE id IN ({})"
-            found = {row[0]: row[1:] for row in self._query(query, [*keys.values()])}
+            found = {row[0]: row[1:] for row in self.query(query, [*keys.values()])}
             for fid, key in keys.items():
                 if key in found:
                     slt, opt, visual = found[key]
                     try:
-                        yield fid, _number(slt), _number(opt), "" if visual is None else text_of(visual)
+                        yield fid, _number(slt), _number(opt), "" if visual is None else id_text(visual)
                     except ValueError as error:
                         raise self._damaged(fid) from error
 
@@ -153,20 +105,14 @@ class StoreFile:
             DamagedError: a tree is missing or damaged; names the formula.
         """
         trees: dict[int | None, FormulaTree] = {}
-        for batch in _batches(sorted(wanted)):
-            bodies = dict(self._query("SELECT number, body FROM tree WHERE number IN ({})", batch))
+        for batch in in_batches(sorted(wanted)):
+            bodies = dict(self.query("SELECT number, body FROM tree WHERE number IN ({})", batch))
             for number in batch:
                 try:
                     trees[number] = decode(bodies[number], number)
                 except (KeyError, ValueError, TypeError) as error:
                     raise self._damaged(wanted[number]) from error
         return trees
-
-    def _query(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        try:
-            return list(self._connection.execute(query.format(",".join("?" * len(values))), values))
-        except UNREADABLE as error:
-            raise DamagedError(self.path, f"it cannot be read ({error})") from error
 
     def _damaged(self, formula: FormulaId) -> DamagedError:
         return DamagedError(self.path, f"the data of formula {formula!r:.80} is damaged")
@@ -176,10 +122,3 @@ def _number(value: object) -> int | None:
     if not isinstance(value, int | None):
         raise ValueError(value)
     return value
-
-
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Cut a stream into lists of bounded length."""
-    stream = iter(items)
-    while batch := list(islice(stream, _BATCH)):
-        yield batch

@@ -30,7 +30,8 @@ class Subject:
         self.trial = folder / "trial"
         self.actions: dict[str, tuple[str, Callable[[Path], Any]]] = {}
         modes = getattr(self.module, "MODES", ("create", "append", "overwrite"))
-        chosen = (*modes, "delete", "compact") if "append" in modes else modes
+        deletes = "append" in modes and getattr(self.module, "DELETES", True)
+        chosen = (*modes, "delete", "compact") if deletes else modes
         every = {
             "create": ("nothing", lambda path: self.module.build(path, ALL)),
             "append": ("old", lambda path: self.module.build(path, range(8, 12), "append")),

@@ -1,0 +1,132 @@
+"""Artifacts of one SQLite file: ids as SQLite's values, the file open for reading, and the artifact around it.
+
+::
+
+    pt_meta.json          names the only part
+    part-000000/
+        threads.sqlite    never changed after it was named; a job fills a scratch file in transactions
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self, TypeVar
+
+from .artifact import StoredArtifact
+from .cache import UNREADABLE
+from .errors import DamagedError
+from .snapshot import Snapshot
+
+T = TypeVar("T")
+SqliteId = int | str | bytes
+
+_BATCH = 500  # values of one query; older releases of SQLite allow 999
+_LARGEST = 1 << 28  # bytes of a value that SQLite may read
+
+
+def sqlite_id(text: str) -> SqliteId:
+    """Convert an id to its SQLite value: an integer where that loses nothing, half the bytes of text."""
+    if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) < 19:
+        return int(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which SQLite cannot store as text
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def id_text(value: object) -> str:
+    """Convert the value back: the inverse of :func:`sqlite_id`."""
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
+
+
+def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
+    """Cut a stream into lists of as many values as one query takes."""
+    stream = iter(items)
+    while batch := list(islice(stream, _BATCH)):
+        yield batch
+
+
+class SqliteFile:
+    """An immutable file, open for reading.
+
+    Args:
+        path: the file.
+
+    Raises:
+        DamagedError: it cannot be read, or its tables are not those of :attr:`SCHEMA`.
+    """
+
+    SCHEMA: ClassVar[tuple[str, ...]]
+    """The statements that made its tables."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            # threads may share the connection: SQLite serialises them, and nothing is written
+            uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST)
+            tables = {row[0] for row in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")}
+        except UNREADABLE as error:
+            raise DamagedError(path, f"it cannot be read ({error})") from error
+        if tables != set(self.SCHEMA):
+            raise DamagedError(path, "its tables are others than those that are written")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def query(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, whose ``{}`` becomes a mark for each value.
+
+        Raises:
+            DamagedError: the file cannot be read.
+        """
+        try:
+            return list(self._connection.execute(query.format(",".join("?" * len(values))), values))
+        except UNREADABLE as error:
+            raise DamagedError(self.path, f"it cannot be read ({error})") from error
+
+
+class SqliteArtifact(StoredArtifact):
+    """An artifact of one SQLite file, opened on first use and closed by :meth:`close` or a ``with`` block."""
+
+    FILE: ClassVar[type[SqliteFile]]
+    """The class of its file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; it is opened again on the next use."""
+        if self._snapshot is not None:
+            self._snapshot.caches["file"].close()
+            self._snapshot = None
+
+    def open_snapshot(self) -> Snapshot:
+        """Open the artifact with its file; if it is replaced meanwhile, open the new one."""
+        while True:
+            snapshot = self.opened()
+            if len(snapshot.parts) != 1:
+                raise DamagedError(self.path, "it has another number of parts than one")
+            try:
+                snapshot.caches["file"] = self.FILE(snapshot.parts[0].path / self.KIND.files[0])
+            except DamagedError:
+                if self.opened().manifest == snapshot.manifest:
+                    raise
+            else:
+                return snapshot
+
+    def opened(self) -> Snapshot:
+        """Open the manifest and its part, without the file."""
+        return super().open_snapshot()
