@@ -33,7 +33,7 @@ from .measuring import (
     run_systems,
 )
 from .negatives import MINERS, Miner, mine_negatives
-from .published import published
+from .published import published, published_answers
 from .report import Report, environment, markdown_table
 from .search import search_systems
 from .sources import (
@@ -93,6 +93,7 @@ __all__ = [
     "measure_by_topic",
     "mine_negatives",
     "published",
+    "published_answers",
     "read_documents",
     "read_judgements",
     "read_rankings",

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import pandas as pd
 
-_FILE = "data/published/mathamr-plus.json"
+_FOLDER = "data/published"
 _NUMBER = re.compile(r"(-?[\d,]*\.?\d+(?:e-?\d+)?)(?: ± ([\d.]+))?(\*?)")
 
 
@@ -108,7 +109,25 @@ class Publication:
 @cache
 def published() -> Publication:
     """Read Tables 4.5 to 4.22 of the MathAMR+ paper, settings and results."""
-    content = json.loads(files("pyterrier_mathamr").joinpath(_FILE).read_text(encoding="utf-8"))
+    return _publication(_content("mathamr-plus.json"))
+
+
+@cache
+def published_answers() -> Mapping[str, Publication]:
+    """Read the results of other systems of Tasks 1 to 3, by the first author of the paper.
+
+    ``zhong`` has Approach Zero, ColBERT, their fusion and extracted answers (Tables 2 to 7), ``mansouri`` the two-step
+    search (Tables 5.2, 5.3, 5.5, 5.6), ``wang`` MaRF (Tables 1 to 6).
+    """
+    return {name: _publication(found) for name, found in _content("answer-systems.json")["publications"].items()}
+
+
+def _content(name: str) -> Any:
+    return json.loads(files("pyterrier_mathamr").joinpath(_FOLDER, name).read_text(encoding="utf-8"))
+
+
+def _publication(content: Mapping[str, Any]) -> Publication:
+    """Read a publication from its part of a file."""
     source = content["source"]
     tables = [
         PublishedTable(

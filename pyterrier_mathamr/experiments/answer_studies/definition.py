@@ -64,7 +64,6 @@ class AnswerStudy:
         notes: sentences to be read with its tables.
         more: further tables by their captions, such as results by kind of question, made from the outcome.
         about: caption to what such a table is of.
-        published: tables of published figures by their numbers, see ``published_answers``.
     """
 
     name: str
@@ -74,7 +73,6 @@ class AnswerStudy:
     notes: tuple[str, ...] = ()
     more: Callable[[Outcome], Mapping[str, pd.DataFrame]] | None = None
     about: Mapping[str, str] = field(default_factory=dict)
-    published: tuple[str, ...] = ()
 
     def all_rows(self, common: tuple[AnswerRow, ...]) -> tuple[AnswerRow, ...]:
         """Return the rows of the table: the common ones, then its own.

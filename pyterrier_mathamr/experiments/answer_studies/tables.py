@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -17,6 +17,7 @@ from pyterrier_mathamr.experiments.measuring import (
     paired_test,
     with_missing,
 )
+from pyterrier_mathamr.experiments.published import published_answers
 from pyterrier_mathamr.experiments.report import Report
 from pyterrier_mathamr.experiments.search import BM25
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
@@ -39,6 +40,14 @@ NOTES = (
     "The random order ranks all judged answers of a topic, a system only those that it finds, so a system can be below "
     "it. For known items it is the exact expectation over all answers.",
 )
+PUBLISHED: Mapping[str, Sequence[tuple[str, Sequence[str]]]] = {
+    "answers/colbert": [("zhong", ["3", "5"])],
+    "answers/hybrid": [("zhong", ["2", "3", "5"])],
+    "answers/marf": [("wang", ["1", "3", "4", "5"])],
+    "answers/two-step": [("mansouri", ["5.2", "5.3", "5.5", "5.6"])],
+    "answers/extract": [("zhong", ["7"])],
+}
+"""By study, the published tables of its systems; see :func:`published_answers`."""
 ADVICE = "They have learned too little, or find too few of the judged answers."
 
 
@@ -82,8 +91,19 @@ def answer_report(outcome: Outcome) -> Report:
             KNOWN_ITEMS: _near_random(outcome, [KNOWN_ITEM], KNOWN[0], RANDOM_ANSWERS),
         },
         notes=(*study.notes, *NOTES),
+        published=published_of(study.name),
         values={"by-topic": outcome.results.values.drop(columns="condition")},
     )
+
+
+def published_of(study: str) -> dict[str, pd.DataFrame]:
+    """Return the published tables of a study's systems by their captions.
+
+    Args:
+        study: its name.
+    """
+    found = [published_answers()[paper].captioned(numbers) for paper, numbers in PUBLISHED.get(study, ())]
+    return {caption: table for tables in found for caption, table in tables.items()}
 
 
 def _about(outcome: Outcome, judged: str) -> dict[str, str]:
