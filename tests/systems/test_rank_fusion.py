@@ -8,7 +8,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.systems import BM25Index, ConvexFusion, ModifiedRRF
+from pyterrier_mathamr.systems import BM25Index, ConvexFusion, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.systems.fusion import reciprocal_ranks
 
 TOPICS = pd.DataFrame({"qid": ["1"], "query": ["x"]})
@@ -61,6 +61,13 @@ def test_the_classic_form_has_one_for_the_score() -> None:
 def test_ranks_begin_at_one_and_equal_scores_rank_by_docno() -> None:
     assert reciprocal_ranks(np.array([0.5, 0.9, 0.5]), ["b", "c", "a"], 0).tolist() == [1 / 3, 1.0, 1 / 2]
     assert scores(ModifiedRRF([Named("A", {"z": 1.0, "y": 1.0})], k=0)) == [("y", 1.0), ("z", 0.5)]
+    ranks_from_0 = A(TOPICS).assign(rank=[0, 1])
+    for classic, expected in ((True, [1 / 61, 1 / 62]), (False, [0.9 / 61, 0.5 / 62])):
+        assert [score for _, score in scores(ModifiedRRF([ranks_from_0], classic=classic))] == expected
+    shuffled = A(TOPICS).assign(rank=[7, 3])  # scores decide, not a rank that other stages left
+    assert scores(ModifiedRRF([shuffled])) == scores(ModifiedRRF([A]))
+    for fusion in (ConvexFusion(ranks_from_0, B), ZScoreFusion(A, B)):  # which use no ranks
+        assert fusion(TOPICS)["rank"].tolist() == [0, 1, 2]
 
 
 def test_scores_are_brought_to_0_and_1_on_demand() -> None:
@@ -75,6 +82,14 @@ def test_negative_scores_give_one_warning_that_names_their_systems() -> None:
         found = scores(ModifiedRRF([A, odd, B]))
     assert [str(warning.message).partition(" take")[0] for warning in caught] == ["negative scores of odd one"]
     assert dict(found)["d3"] == pytest.approx(-2 / 63 + 0.4 / 62)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_system_is_warned_of_once() -> None:
+    fusion = ModifiedRRF([A, Named("odd one", {"d1": 1.0, "d2": -1.0})])
+    with pytest.warns(MathAMRWarning):
+        fusion(TOPICS)
+    fusion(TOPICS)
 
 
 @pytest.mark.filterwarnings("error")
@@ -104,10 +119,46 @@ def test_a_system_whose_scores_are_equal_counts_nothing() -> None:
     )
 
 
+def test_equal_scores_count_as_much_as_they_are_said_to() -> None:
+    flat = Named("flat", {"a": 3.0, "b": 3.0})
+    assert scores(ConvexFusion(flat, OTHER, 0.2, constant=1.0)) == approximately(
+        ("x", 0.8), ("y", 0.4), ("a", 0.2), ("b", 0.2), ("z", 0.0)
+    )
+
+
+def test_any_number_of_systems_is_added_by_weight() -> None:
+    third = Named("third", {"z": 1.0, "x": 0.5, "v": 0.0})
+    # z: .2 · 1 of the third alone; y: .5 · 1 + .3 · .5
+    assert scores(ConvexFusion(DENSE, [OTHER, third], [0.5, 0.3, 0.2])) == approximately(
+        ("y", 0.65), ("x", 0.4), ("w", 0.25), ("z", 0.2), ("v", 0.0)
+    )
+    assert scores(ConvexFusion(DENSE, [OTHER, third], 0.5)) == scores(
+        ConvexFusion(DENSE, [OTHER, third], [0.5, 0.25, 0.25])
+    )
+    three = ModifiedRRF([A, B, Named("C", {"d3": 1.0})])
+    assert dict(scores(three)) == pytest.approx({"d1": 0.9 / 61, "d2": 0.5 / 62 + 0.8 / 61, "d3": 0.4 / 62 + 1 / 61})
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_whole_weight_reproduces_the_order_of_one_system(alpha: float) -> None:
+    alone = (DENSE if alpha else OTHER)(TOPICS)["docno"].tolist()
+    assert [docno for docno, score in scores(ConvexFusion(DENSE, OTHER, alpha)) if docno in alone] == alone
+
+
+def test_columns_of_queries_and_of_all_rankings_are_kept() -> None:
+    topics = TOPICS.assign(title="t", tags="calculus")
+    one, other = (system(topics).assign(post_id=lambda rows: "p" + rows["docno"]) for system in (DENSE, OTHER))
+    for fusion in (ConvexFusion(one, other.assign(more=1)), ModifiedRRF([one, other.assign(more=1)])):
+        found = fusion(topics)
+        assert list(found.columns) == ["qid", "query", "title", "tags", "docno", "post_id", "score", "rank"]
+        assert found["post_id"].tolist() == ("p" + found["docno"]).tolist()
+
+
 @pytest.mark.parametrize(
     "fusion",
     [
         ModifiedRRF([A, B]),
+        ConvexFusion(Named("flat", {"x": 1.0, "q": 1.0}), [DENSE, OTHER], [0.2, 0.3, 0.5], constant=1.0),
         ModifiedRRF([A, B], classic=True),
         ModifiedRRF([DENSE, OTHER], k=1, normalise="min-max"),
         ConvexFusion(DENSE, OTHER, 0.3),
@@ -126,8 +177,10 @@ def test_a_query_that_finds_nothing_has_no_rows() -> None:
 
 
 def test_rankings_that_exist_are_fused() -> None:
-    rankings = [pt.Transformer.from_df(system(TOPICS)) for system in (A, B)]
+    rankings = [system(TOPICS) for system in (A, B)]
+    assert scores(ModifiedRRF([pt.Transformer.from_df(ranking) for ranking in rankings])) == scores(ModifiedRRF([A, B]))
     assert scores(ModifiedRRF(rankings)) == scores(ModifiedRRF([A, B]))
+    assert scores(ConvexFusion(rankings[0], B)) == scores(ConvexFusion(A, B))
 
 
 def test_options_out_of_range_are_refused() -> None:
@@ -136,8 +189,11 @@ def test_options_out_of_range_are_refused() -> None:
             ModifiedRRF([A], **options)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="systems"):
         ModifiedRRF([])
-    with pytest.raises(ConfigError, match="alpha"):
-        ConvexFusion(A, B, 1.5)
+    for alpha in (1.5, [0.5, 0.6], [0.5, 0.25, 0.25], [-0.5, 1.5], "half"):
+        with pytest.raises(ConfigError, match="alpha"):
+            ConvexFusion(A, B, alpha)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="constant"):
+        ConvexFusion(A, B, constant=2.0)
 
 
 TestModifiedRRF = pt.testing.transformer_test_class(

@@ -16,6 +16,7 @@ A fusion says what the part is, the weights, and what a document has that a syst
 from __future__ import annotations
 
 from .base import Fusion as Fusion
+from .base import System as System
 from .base import ranked as ranked
 from .min_max import ConvexFusion as ConvexFusion
 from .reciprocal_rank import RRF_K as RRF_K

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,9 @@ from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, out
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, Ranked, explained, read_asked
 from pyterrier_mathamr.systems.standard_scores import distinct_names
 
+System: TypeAlias = pt.Transformer | pd.DataFrame
+"""What is fused: a transformer of queries to a ranking, or a ranking that exists."""
+
 _RESULTS = ("docno", "score", "rank")
 
 
@@ -25,18 +29,19 @@ class Fusion(Retriever):
     of a document is taken from the first.
 
     Args:
-        systems: each takes queries and returns a ranking.
+        systems: each takes queries and returns a ranking, or is a ranking.
         num_results: the number of documents for each query.
     """
 
     help_url = "https://pyterrier.readthedocs.io/en/latest/operators.html"
     systems: tuple[pt.Transformer, ...]
 
-    def __init__(self, systems: Sequence[pt.Transformer], num_results: int) -> None:
+    def __init__(self, systems: Sequence[System], num_results: int) -> None:
         super().__init__()
         if not systems:
             raise ConfigError("systems", systems, "at least one")
-        self.systems, self.num_results = tuple(systems), num_results
+        self.systems = tuple(pt.Transformer.from_df(one) if isinstance(one, pd.DataFrame) else one for one in systems)
+        self.num_results = num_results
 
     @property
     def weights(self) -> tuple[float, ...]:

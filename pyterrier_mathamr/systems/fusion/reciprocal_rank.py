@@ -15,7 +15,6 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.parameters import FLAG, Rule, between, one_of
@@ -23,7 +22,7 @@ from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, Part, Ranked
 from pyterrier_mathamr.systems.standard_scores import distinct_names, sole_name
 
-from .base import Fusion, side_by_side
+from .base import Fusion, System, side_by_side
 from .min_max import MinMax, min_max
 
 Normalise = Literal["none", "min-max"]
@@ -59,7 +58,7 @@ class ModifiedRRF(Fusion):
     names the system, whose scores ``normalise`` brings to 0 … 1.
 
     Args:
-        systems: each takes queries and returns a ranking; ``pt.Transformer.from_df`` makes one of a ranking.
+        systems: each takes queries and returns a ranking, or is a ranking.
         k: what is added to ranks.
         normalise: ``"min-max"`` brings the scores of a system to 0 … 1 for each query first.
         num_results: the number of documents for each query.
@@ -83,7 +82,7 @@ class ModifiedRRF(Fusion):
 
     def __init__(
         self,
-        systems: Sequence[pt.Transformer],
+        systems: Sequence[System],
         k: float = RRF_K,
         normalise: Normalise = "none",
         num_results: int = 1000,
@@ -91,11 +90,12 @@ class ModifiedRRF(Fusion):
     ) -> None:
         super().__init__(systems, num_results)
         self.k, self.normalise, self.classic = k, normalise, classic
+        self._told: set[str] = set()
 
     def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, 0 for what it did not find."""
         if self.normalise == "none" and not self.classic:
-            _warn_of_negative(distinct_names(self.systems), rankings)
+            self._warn_of_negative(rankings)
         parts = [
             ranking[["qid", "docno"]].assign(**{str(number): self._numerators(ranking) * self._inverse_ranks(ranking)})
             for number, ranking in enumerate(rankings)
@@ -128,9 +128,11 @@ class ModifiedRRF(Fusion):
             found[rows] = reciprocal_ranks(scores[rows], docnos[rows], self.k)
         return found
 
-
-def _warn_of_negative(names: Sequence[str], rankings: Sequence[pd.DataFrame]) -> None:
-    negative = [name for name, ranking in zip(names, rankings, strict=True) if bool((ranking["score"] < 0).any())]
-    if negative:
-        text = f"negative scores of {', '.join(negative)} take the less from a document, the lower it ranks"
-        warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)
+    def _warn_of_negative(self, rankings: Sequence[pd.DataFrame]) -> None:
+        """Warn of each system with negative scores, once for this object."""
+        names = distinct_names(self.systems)
+        negative = [name for name, ranking in zip(names, rankings, strict=True) if bool((ranking["score"] < 0).any())]
+        if told := [name for name in negative if name not in self._told]:
+            self._told.update(told)
+            text = f"negative scores of {', '.join(told)} take the less from a document, the lower it ranks"
+            warnings.warn(MathAMRWarning(f"{text}. Give normalise='min-max'."), stacklevel=4)
