@@ -16,7 +16,7 @@ from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option,
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
-@click.option("--systems", help="Of task 2: all, variants, or names as in its table, such as Tangent-S,MathAMR+.")
+@click.option("--systems", help="all, or names as in the table, such as Tangent-S,MathAMR+; of task 2 also variants.")
 @click.option("--known-items", is_flag=True, help="Of task 2: also search altered formulas of the collection.")
 @click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
@@ -62,8 +62,8 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
 
     file, changes = options["file"], options["changes"]
     config = config_of(file, changes) if file else None
-    if (options["systems"] or options["known_items"]) and task != "2":
-        raise click.UsageError("--systems and --known-items are for --task 2.")
+    if options["known_items"] and task != "2":
+        raise click.UsageError("--known-items is for --task 2; Task 1 always has known items.")
     chosen: dict[str, Any] = {"known_items": True} if options["known_items"] else {}
     if options["systems"]:
         chosen["systems"] = [name.strip() for name in options["systems"].split(",")]

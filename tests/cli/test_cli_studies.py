@@ -75,8 +75,23 @@ def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
     }
 
 
-def test_systems_are_those_of_task_2(tmp_path: Path) -> None:
-    for arguments in ((tmp_path, "--systems", "all"), ("paper/4.6", "--collection", tmp_path, "--systems", "all")):
+def test_a_study_takes_no_systems_and_task_1_no_formulas_as_known_items(tmp_path: Path) -> None:
+    for arguments, named in (
+        ((tmp_path, "--known-items"), "--known-items"),
+        (("paper/4.6", "--collection", tmp_path, "--systems", "all"), "--systems"),
+    ):
         result = run(*arguments)
         assert result.exit_code == 2
-        assert "--systems" in result.stderr
+        assert named in result.stderr
+
+
+def test_task_1_gets_the_systems_that_were_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {}
+
+    def run_arqmath(folder: Path, years: str, workdir: Path, **options: Any) -> experiments.Report:
+        asked.update(options)
+        return experiments.Report("title", {}, (), {})
+
+    monkeypatch.setattr(experiments, "run_arqmath", run_arqmath)
+    assert run(tmp_path, "--systems", "ColBERT, hybrid").exit_code == 0
+    assert asked["systems"] == ["ColBERT", "hybrid"]

@@ -6,6 +6,7 @@
     parts          AnswerParts: what a row is made of, and where its model, index and rankings are kept
     common_rows    BM25, MiniLM (one vector; MaxSim of tokens), mathamr-plus-text; random orders come with the tables
     text_vectors   the untrained vectors of MiniLM
+    structural     Approach Zero and words, the structural side of a hybrid
     colbert, hybrid, marf, two_step, extract ─▶ registry     one file for each study
                                                    ▼
                                             answer_study_run ─▶ tables      rank, measure, test, report
@@ -38,7 +39,8 @@ of :class:`AnswerParts`::
   process finds it. ``build`` is given the path; work of a run that was killed is still there.
 * ``parts.ranking(row)`` is what another row found for the same topics and seed, without searching again; a fusion takes
   it in place of a system: ``ConvexFusion(parts.ranking(A), parts.ranking(B))``.
-* ``parts.answer_texts()`` adds ``html`` to a ranking, for text scorers. ``parts.found`` has topics and judgments,
+* ``parts.threads`` is the ``ThreadStore`` of all posts; ``parts.answer_texts()`` adds ``html`` to a ranking, for text
+  scorers. ``parts.found`` has topics and judgments,
   ``parts.at(of=year).found`` those of another year, ``parts.other_years`` the years that a row with ``fitted=True`` may
   be fitted on, ``parts.shared`` everything else that a collection has: ``collection``, ``bm25``, ``graphs``,
   ``approach0``, ``pairs`` (files of ``--pairs``), ``questions("validation")`` …
@@ -66,3 +68,4 @@ from .definition import AnswerStudy as AnswerStudy
 from .parts import DEPTH as DEPTH
 from .parts import AnswerParts as AnswerParts
 from .registry import ANSWER_STUDIES as ANSWER_STUDIES
+from .structural import STRUCTURAL_ROW as STRUCTURAL_ROW

@@ -34,7 +34,8 @@ class AnswerRow:
         against: names of rows of the same study that this one is tested against, beside BM25.
         trained: it depends on the seed, the preset and the options that are set by hand.
         fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.
-        known: it can search for known items; a two-step search can't, since a question would find itself.
+        known: it can search for known items. A two-step search can't, nor one whose documents have their question in
+            front: a question would find itself.
         settings: what else its rankings depend on, as plain values: with others, they are made again.
     """
 

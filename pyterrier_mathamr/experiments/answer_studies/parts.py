@@ -18,6 +18,7 @@ from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.results import ONCE
 from pyterrier_mathamr.experiments.topics import TopicSet
 from pyterrier_mathamr.store import replace_file, writer_lock, writing
+from pyterrier_mathamr.systems import ThreadStore
 
 from .definition import AnswerRow, key_of
 
@@ -135,10 +136,20 @@ class AnswerParts:
         read = pd.read_csv(file, dtype={"qid": str, "docno": str, "score": str})
         return read.assign(score=read["score"].astype("float64"))  # pandas' own reader of numbers may round
 
+    @property
+    def threads(self) -> ThreadStore:
+        """Questions, their answers, and what readers said of them."""
+        shared = self.shared
+
+        def build(path: Path) -> None:
+            indexer = ThreadStore(path).indexer(verbose=shared.verbose, total=shared.collection.count_posts())
+            indexer.index(shared.collection.posts())
+
+        return self.once("threads", lambda: ThreadStore(self.stage("threads", build)))
+
     def answer_texts(self) -> pt.Transformer:
         """Return a transformer that adds ``html``, the text of each answer, as text scorers need it."""
-        bodies = self.once("answer texts", lambda: {post.id: post.body for post in self.shared.collection.answers()})
-        return pt.apply.html(lambda row: bodies[row["docno"]])
+        return self.threads.text_loader()
 
     @property
     def _training(self) -> dict[str, Any]:

@@ -34,7 +34,8 @@ NOTES = (
     "Relevant is a grade of 2 or 3; unjudged answers are removed first (the prime). A topic whose run has no judged "
     "answer scores 0. Years are pooled by topic. Rankings have at most 1000 answers.",
     "Known items: the questions of the test part, never trained on, look for their own answers among all answers. A "
-    "two-step search has no such figure: a question would find itself.",
+    "two-step search has no such figure, nor has one whose documents have their question in front: a question would "
+    "find itself.",
     "± is the standard deviation over the seeds of what is trained; the values of a topic are averaged over the seeds "
     "before a test, so that each topic enters it once.",
     "The random order ranks all judged answers of a topic, a system only those that it finds, so a system can be below "

@@ -9,21 +9,13 @@ from typing import Any
 import pandas as pd
 import torch
 
-from pyterrier_mathamr.experiments.artifacts import Artifacts
-from pyterrier_mathamr.experiments.measuring import (
-    KNOWN_ITEM_MEASURES,
-    RANDOM_ANSWERS,
-    Comparison,
-    compare,
-    fusion_weights,
-    random_known_items,
-    time_queries,
-)
+from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
+from pyterrier_mathamr.experiments.measuring import Comparison, with_missing
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.search import TASK1, Search
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .found import FoundTopics, pooled
+from .answer_search import AnswerSearch
+from .answer_systems import chosen_answers
 from .preparing import Prepared, prepare, years_of
 
 NOTES = (
@@ -38,6 +30,11 @@ NOTES = (
     "BM25 was chosen on validation questions, and the weight of the fusion was fitted to them, by softmax over all "
     "documents that either side found; test questions were never trained on.",
     "Peak memory is that of the process up to the end of the stage.",
+)
+OTHERS = (
+    "The other systems are trained once, with seed 42; their studies (`mathamr experiment answers/…`) have several "
+    "seeds. Systems that rank by the text of questions have no row among known items: a question would find itself.",
+    "The stage of each other system is its search with all topics, the encoding of the topics included.",
 )
 
 KNOWN_ITEMS = "Known items, test questions"
@@ -54,6 +51,7 @@ def run_arqmath(
     model: str | None = None,
     preset: str = "auto",
     changes: Mapping[str, Any] | None = None,
+    systems: Sequence[str] | None = None,
     verbose: bool = True,
 ) -> Report:
     """Build everything from a local ARQMath folder, and compare MathAMR+ with BM25 on Task 1.
@@ -69,6 +67,8 @@ def run_arqmath(
         model: name or folder of a trained model, to use it instead of training one.
         preset: how the model is made; ``auto`` chooses by the number of training pairs, see ``TRAINING_PRESETS``.
         changes: options of the configuration that override those of the preset.
+        systems: names as in the tables, or ``all``; by default BM25 and the ways to search with MathAMR+. BM25, the
+            baseline, is always there.
         verbose: report each stage on stderr, with progress bars.
 
     Returns:
@@ -76,74 +76,64 @@ def run_arqmath(
 
     Raises:
         SettingsChangedError: ``workdir`` has a finished stage with other settings.
-        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, or there is no year.
+        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given, there is no year, or a name is
+            that of no system.
         ARQMathError: a file of the release is missing or damaged; the message says which.
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
-    years = years_of(year)
+    years, chosen = years_of(year), chosen_answers(systems)
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
-    own, shared, timed = made.own, made.shared, made.own.stages.timed
-    search = Search(made.model, own.answers(made.model), shared.bm25, TASK1)
+    timed = made.own.stages.timed
+    found = AnswerSearch(made, chosen, tuple(years))
     with timed("fusion weight"):
-        questions = shared.questions("validation")
-        weights = fusion_weights(*search.fit(questions), questions.qrels)
+        weights = found.fit()
     with timed("known items"):
-        known_items = _known_items(search, shared)
+        known_items = found.known_items()
     with timed(f"task 1, {', '.join(years)}"):
-        found = {one: _search_topics(search, shared, one) for one in years}
-        compared = _compare(found)
+        compared = found.topics()
     with timed("time of a query"):
-        topics = shared.topics(years[0]).topics
-        speed = time_queries(search.ways(shared.topic_formulas(years[0])), topics)
+        speed = found.times()
+    return _report(found, compared, known_items, speed, weights).write(made.shared.workdir)
+
+
+def _report(
+    found: AnswerSearch,
+    compared: Mapping[str, Comparison],
+    known_items: Comparison,
+    speed: pd.DataFrame,
+    weights: pd.DataFrame,
+) -> Report:
+    """Put everything that was measured into tables."""
+    made, years, names = found.made, found.years, found.chosen.names
+    shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
+    missing = [f"**Not measured**: {name}. {error}" for name, error in found.missing.items()]
+    fitted = {WEIGHTS: weights} if len(weights) else {}
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
-        settings=made.settings(
-            years=list(years), answers=len(shared.bm25), topics=sum(len(one.topics) for one in found.values())
-        )
-        | {"fusion weight": search.weight},
-        stages=tuple(shared.stages.records),
+        settings=made.settings(years=list(years), answers=len(shared.bm25), topics=asked)
+        | ({"fusion weight": found.search.weight} if fitted else {}),
+        stages=tuple({record.name: record for record in reversed(shared.stages.records)}.values())[::-1],
         tables={
-            **{caption: one.table for caption, one in compared.items()},
-            KNOWN_ITEMS: known_items.table,
+            **{caption: with_missing(one.table, names, found.missing) for caption, one in compared.items()},
+            KNOWN_ITEMS: with_missing(known_items.table, names, found.missing),
             TIME: speed,
-            WEIGHTS: weights,
+            **fitted,
         },
         about={
             **{caption: _about(made, one) for caption, one in compared.items()},
             KNOWN_ITEMS: _about_known_items(made, known_items),
             TIME: about_times(speed, years[0]),
-            WEIGHTS: f"{len(questions.topics)} validation questions look for their own answers, with each weight of "
-            f"MathAMR+ beside BM25. The weight of the tables above, {search.weight:.2f}, was fitted to whole rankings.",
+            WEIGHTS: f"{len(shared.questions('validation').topics)} validation questions look for their own answers, "
+            "with each weight of MathAMR+ beside BM25. The weight of the tables above, "
+            f"{found.search.weight:.2f}, was fitted to whole rankings.",
         },
         remarks={
-            **{caption: one.remark(made.advice) for caption, one in compared.items()},
+            **{caption: [*one.remark(made.advice), *missing] for caption, one in compared.items()},
             KNOWN_ITEMS: known_items.remark(made.advice),
         },
-        notes=(made.note, *NOTES),
+        notes=(made.note, *NOTES, *(OTHERS if found.chosen.rows else ())),
         values={f"task-1-{one}-by-topic": compared[f"Task 1, {one}"].by_topic for one in years},
-    ).write(shared.workdir)
-
-
-def _search_topics(search: Search, shared: Artifacts, year: str) -> FoundTopics:
-    """Search with the topics of a year."""
-    found = shared.topics(year)
-    return FoundTopics(search.rankings(search.encode(found)), found.topics[["qid"]], found.qrels, shared.floor(year))
-
-
-def _compare(found: Mapping[str, FoundTopics]) -> dict[str, Comparison]:
-    """Compare the systems on the topics of all years together, if there are several, and of each."""
-    chosen = {f"Task 1, {year}": one for year, one in found.items()}
-    if len(found) > 1:
-        chosen = {f"Task 1, {' and '.join(found)} pooled": pooled(found), **chosen}
-    return {caption: compare(*one) for caption, one in chosen.items()}
-
-
-def _known_items(search: Search, shared: Artifacts) -> Comparison:
-    """Search with the test questions for their own answers."""
-    found = shared.questions("test")
-    floor = random_known_items(found.qrels, len(shared.bm25))
-    rankings = search.rankings(search.encode(found))
-    return compare(rankings, found.topics, found.qrels, floor, KNOWN_ITEM_MEASURES, floor_name=RANDOM_ANSWERS)
+    )
 
 
 def _about(made: Prepared, one: Comparison) -> str:
@@ -152,7 +142,7 @@ def _about(made: Prepared, one: Comparison) -> str:
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
         f"{made.shared.collection.path.name}, {one.judgements:,} judgments of these ("
         f"{one.judgements / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
-        f"{made.who} {star(one, 'BM25')}"
+        f"{made.who} {FEW_JUDGED} {star(one, 'BM25')}"
     )
 
 

@@ -1,0 +1,62 @@
+"""The systems that Task 1 compares, by the names that tables and ``--systems`` have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.answer_studies import SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW, AnswerRow
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
+
+ALL = "all"
+
+ANSWER_SYSTEMS: Mapping[str, AnswerRow] = MappingProxyType(
+    {row.name: row for row in (SINGLE_ROW, TOKEN_ROW, STRUCTURAL_ROW)}
+)
+"""The systems beside those of MathAMR+, each a row of a study; what is trained is trained once, by its recipe."""
+
+
+class ChosenAnswers(NamedTuple):
+    """The systems of a table.
+
+    Attributes:
+        strategies: of MathAMR+, BM25 first.
+        rows: the other systems.
+    """
+
+    strategies: tuple[str, ...]
+    rows: tuple[AnswerRow, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """All systems in the order of the table."""
+        return [*self.strategies, *(row.name for row in self.rows)]
+
+
+def chosen_answers(names: Sequence[str] | None) -> ChosenAnswers:
+    """Choose the systems of a table.
+
+    Args:
+        names: of systems as in the tables, in any case; ``all``; ``None`` for BM25 and the strategies of MathAMR+.
+
+    Returns:
+        The systems in the order of the table; the baseline and what a fusion is made of included.
+
+    Raises:
+        ConfigError: a name is that of no system.
+    """
+    if names is None:
+        return ChosenAnswers(tuple(TASK1), ())
+    known = (*TASK1, *ANSWER_SYSTEMS)
+    chosen = {BM25}
+    for name in names:
+        found = known if name.lower() == ALL else [each for each in known if each.lower() == name.lower()]
+        if not found:
+            raise ConfigError("systems", name, f"{ALL}, or some of: {'; '.join(known)}")
+        chosen.update(found)
+    if FUSION in chosen:
+        chosen.add(COLBERT)
+    rows = tuple(row for name, row in ANSWER_SYSTEMS.items() if name in chosen)
+    return ChosenAnswers(tuple(name for name in TASK1 if name in chosen), rows)

@@ -1,0 +1,65 @@
+"""Task 1 with systems of answer studies beside those of MathAMR+."""
+
+from pathlib import Path
+
+import pyterrier as pt
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr.experiments import run_arqmath
+from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
+from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
+from pyterrier_mathamr.experiments.studies.tables import MAIN
+from pyterrier_mathamr.experiments.tasks import answer_systems
+from pyterrier_mathamr.experiments.tasks.answer_systems import ANSWER_SYSTEMS, chosen_answers
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+
+
+def missing(parts: AnswerParts) -> pt.Transformer:
+    raise MissingExtraError("nothing", "answers")
+
+
+def bm25_by_threads(parts: AnswerParts) -> pt.Transformer:
+    return parts.shared.bm25.retriever(1000) >> parts.answer_texts()
+
+
+def test_systems_are_chosen_by_name_and_the_baseline_is_always_there() -> None:
+    assert chosen_answers(None).names == list(TASK1)
+    assert chosen_answers(["all"]).names == [*TASK1, *ANSWER_SYSTEMS]
+    assert chosen_answers(["structural SEARCH"]).names == [BM25, "Structural search"]
+    assert chosen_answers([FUSION]).strategies == (BM25, COLBERT, FUSION)
+    with pytest.raises(ConfigError, match="Structural search"):
+        chosen_answers(["structure"])
+
+
+def test_other_systems_are_rows_and_what_cannot_be_made_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = (
+        *ANSWER_SYSTEMS.values(),
+        AnswerRow("absent", missing),
+        AnswerRow("again", bm25_by_threads),
+    )
+    monkeypatch.setattr(answer_systems, "ANSWER_SYSTEMS", {row.name: row for row in rows})
+    report = run_arqmath(
+        SAMPLE,
+        "sample",
+        tmp_path,
+        model="mathamr-plus-mini",
+        systems=["structural search", "absent", "again"],
+        verbose=False,
+    )
+    table = report.tables["Task 1, sample"].set_index("name")
+    assert list(table.index) == [BM25, "Structural search", "absent: needs the extra answers", "again", FLOOR]
+    assert table.loc["again", MAIN] == table.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert table.loc["Structural search", MAIN] > 0.7
+    assert FEW_JUDGED in report.about["Task 1, sample"]
+    assert any("**Not measured**: absent" in text for text in report.remarks["Task 1, sample"])
+    known = report.tables["Known items, test questions"].set_index("name")
+    assert list(known.index) == [BM25, "absent: needs the extra answers", "again", RANDOM_ANSWERS]
+    assert known.loc["again", "RR@10"] == known.loc[BM25, "RR@10"]
+    assert "Fusion weight, validation questions" not in report.tables
