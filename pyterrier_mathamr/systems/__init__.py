@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.model.in_out import InOut as InOut
     from pyterrier_mathamr.model.in_out import InOutOptions as InOutOptions
 
+    from .answers.colbert import ColBERT as ColBERT
+    from .answers.colbert import ColBERTDocEncoder as ColBERTDocEncoder
+    from .answers.colbert import ColBERTOptions as ColBERTOptions
+    from .answers.colbert import ColBERTQueryEncoder as ColBERTQueryEncoder
+    from .answers.colbert import ColBERTTextScorer as ColBERTTextScorer
+    from .answers.colbert import ColBERTTraining as ColBERTTraining
     from .answers.math_tokens import math_tokens as math_tokens
     from .answers.math_tokens import post_text as post_text
     from .answers.math_vocabulary import MathVocabulary as MathVocabulary
@@ -66,6 +72,7 @@ if TYPE_CHECKING:
     from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError
+    from .errors import CheckpointFormError as CheckpointFormError
     from .errors import NoModelError as NoModelError
     from .errors import NothingJudgedError as NothingJudgedError
     from .errors import RankerFileError as RankerFileError

@@ -76,3 +76,15 @@ class RankerFileError(SystemsError):
     reason: str
     template = "{path}: {reason}."
     advice = "Give the file that .save() of the same class wrote."
+
+
+class CheckpointFormError(SystemsError):
+    """A folder holds no ColBERT checkpoint of a known form."""
+
+    path: Path
+    found: str
+    template = "{path}: no ColBERT checkpoint of a known form: {found}."
+    advice = (
+        "Give a multi-vector model of sentence-transformers or PyLate, a Stanford checkpoint (HF_ColBERT) or one of "
+        "Approach Zero (ColBERT); ColBERT.new(backbone) begins the training of a bare encoder."
+    )

@@ -178,7 +178,7 @@ class TextEncoder:
             model_kwargs={"use_safetensors": True},
         )
         try:
-            with _without_bars():
+            with without_bars():
                 loaded = load(local_files_only=True)
         except OSError:  # the model is not in the cache of the hub
             if Path(name).is_dir():
@@ -189,7 +189,7 @@ class TextEncoder:
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
+def without_bars() -> Iterator[None]:
     """Load weights that are on this machine, which takes a moment, without a bar."""
     logging: Any = import_module("transformers.utils.logging")
     shown = logging.is_progress_bar_enabled()

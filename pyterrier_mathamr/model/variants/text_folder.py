@@ -8,7 +8,7 @@ in safetensors are accepted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +49,18 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
     return name
 
 
-def check_encoder_folder(folder: Path) -> None:
+def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
     """Refuse a folder if loading it could run code in it.
 
     Args:
         folder: of a sentence-transformers model.
+        also: classes of other packages that a part may name, since they are never imported.
 
     Raises:
         UnsafeModelError: a part has a foreign class, lies elsewhere, or has its weights in no safetensors file.
         ModelFileError: its description cannot be read.
     """
-    for name in ["", *_parts(folder)]:
+    for name in ["", *_parts(folder, also)]:
         if name and not _is_part(name, folder):
             raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")
         part = folder / name
@@ -76,13 +77,14 @@ def _is_part(name: str, folder: Path) -> bool:
         return False
 
 
-def _parts(folder: Path) -> Iterator[str]:
+def _parts(folder: Path, also: Collection[str]) -> Iterator[str]:
     """Yield the paths of the parts and check their classes."""
     description = folder / _MODULES
     for entry in _described(description):
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
             raise ModelFileError(description, "no list of parts")
-        _check_class(description, entry.get("type"))
+        if entry.get("type") not in also:
+            _check_class(description, entry.get("type"))
         yield entry["path"]
     for routes in folder.rglob(_ROUTES):
         types = _described(routes).get("types", {})

@@ -5,6 +5,7 @@
     math_tokens, math_vocabulary   a formula as tokens that a language model reads: $frac$ $1$ $2$
       latex_arguments              where the arguments of a command begin and end
     threads/                       which answers a question has; their votes, comments, tags and texts
+    colbert/                       token rows of questions and answers, compared by MaxSim
     marf/                          token rows of a text into which those of its formulas are fused
     two_step/                      similar questions first, then their answers; a ranking SVM over both similarities
 """

@@ -1,0 +1,74 @@
+"""What `ColBERT.save` adds to the files of sentence-transformers: the options, and a checksum of each file.
+
+::
+
+    modules.json, …       as sentence-transformers writes them
+    mathamr_colbert.json  {"format": 1, "options": {…}, "files": {name: sha256}, "checksum": <of all of the above>}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.store import file_sum, read_signed, signed, write_file
+
+from .options import ColBERTOptions
+
+DESCRIPTION = "mathamr_colbert.json"
+FORMAT_VERSION = 1
+
+
+def write_description(folder: Path, options: ColBERTOptions) -> None:
+    """Describe a model's folder, when all other files are written."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = {path.relative_to(folder).as_posix(): file_sum(path).sha256 for path in files}
+    content = {"format": FORMAT_VERSION, "options": options.to_dict(), "files": sums}
+    write_file(folder / DESCRIPTION, (signed(content),))
+
+
+def read_options(folder: Path) -> ColBERTOptions | None:
+    """Read the options of a model's folder; ``None`` for a checkpoint that others wrote.
+
+    Raises:
+        ModelFileError: the description is damaged or of a format that this release does not read.
+    """
+    return ColBERTOptions.from_dict(_read(folder)["options"]) if (folder / DESCRIPTION).is_file() else None
+
+
+def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Compare the files of a model with their checksums, and yield what is wrong.
+
+    Args:
+        folder: written by ``ColBERT.save``.
+    """
+    try:
+        sums = _read(folder)["files"]
+    except ModelFileError as error:
+        yield error
+        return
+    for name, wanted in sums.items():
+        try:
+            found = file_sum(folder / name).sha256
+        except (OSError, MathAMRError):
+            yield ModelFileError(folder / name, "the file is missing")
+            continue
+        if found != wanted:
+            yield ModelFileError(folder / name, "its content was changed since it was written")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION
+    try:
+        content = read_signed(path)
+        if content["format"] != FORMAT_VERSION:
+            problem = f"model format {content['format']!r}, but this release reads {FORMAT_VERSION}"
+            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+        return {"options": dict(content["options"]), "files": dict(content["files"])}
+    except ModelFileError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+        raise ModelFileError(path, f"no description of a ColBERT model ({type(error).__name__}: {error})") from error

@@ -1,0 +1,339 @@
+"""`ColBERT`: a model of token rows for posts with formulas, its transformers and the identity of its rows."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.store import new_folder
+
+from .checkpoints import find_checkpoint, form_of, load_checkpoint
+from .encoding import Precision, TextRows, encode_texts
+from .files import read_options, write_description
+from .network import Side, assemble, has_math_tokens, random_projection
+from .options import PRESETS, ColBERTOptions, ColBERTTraining, Preset
+from .start import math_start
+from .texts import PostTexts
+from .training import train_last
+from .training_data import ColBERTData, Records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
+
+
+class ColBERT:
+    """Token rows of questions and answers, compared by MaxSim (Zhong, Xie and Lin, CLEF 2022; extra ``colbert``).
+
+    A language model encodes each token of a text, formulas as math tokens; a projection takes each to ``d`` dimensions
+    and unit length. S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ. The rows go into a :class:`~pyterrier_mathamr.MathAMRIndex`, ``[CLS]``
+    last, so that all of its strategies are exact for them.
+
+    Make one by :meth:`new` or :meth:`from_pretrained`.
+
+    Args:
+        encoder: a ``MultiVectorEncoder`` of sentence-transformers.
+        options: how posts are written for it.
+        training: how :meth:`fit` trains.
+
+    Example::
+
+        colbert = mathamr.systems.ColBERT.from_pretrained("my-colbert")
+        index = mathamr.MathAMRIndex("answers.colbert")
+        (colbert.doc_encoder() >> index.indexer(dtype="float16")).index(dataset.get_corpus_iter())
+        colbert.query_encoder() >> index.colbert()
+    """
+
+    def __init__(
+        self, encoder: Any, options: ColBERTOptions | None = None, training: ColBERTTraining | None = None
+    ) -> None:
+        self.options, self.training = options or ColBERTOptions(), training or ColBERTTraining()
+        self._encoder: Any = encoder
+        self._source: tuple[Path, int | None] | None = None
+        self._identity: str | None = None
+        self._unprepared = False
+        self.history: list[float] = []
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str | Path = "all-MiniLM-L6-v2",
+        *,
+        preset: Preset = "mini",
+        options: ColBERTOptions | None = None,
+        training: ColBERTTraining | None = None,
+    ) -> ColBERT:
+        """Begin a model over a language model; :meth:`fit` trains it.
+
+        Args:
+            backbone: folder of a language model, ``all-MiniLM-L6-v2`` if its package is installed, or
+                ``hf:organisation/name``.
+            preset: ``published``, the paper's figures, or ``mini``, for a CPU.
+            options: in place of the preset's.
+            training: in place of the preset's.
+
+        Raises:
+            ConfigError: no such preset. ModelNotFoundError: no such language model.
+        """
+        if preset not in PRESETS:
+            raise ConfigError("preset", preset, " or ".join(map(repr, PRESETS)))
+        recipe = PRESETS[preset]
+        options, training = options or recipe.model, training or recipe.training
+        folder = find_checkpoint(backbone)
+        encoder = assemble(
+            folder,
+            random_projection(options.dimensions, _width(folder), training.seed),
+            query_length=options.query_length,
+            document_length=options.document_length,
+            query_expansion=options.query_expansion,
+            skip_punctuation=options.skip_punctuation,
+        )
+        model = cls(encoder, options, training)
+        model._unprepared = True
+        return model
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_path: str | Path,
+        *,
+        subfolder: str | None = None,
+        revision: str | None = None,
+        query_length: int | None = None,
+    ) -> ColBERT:
+        """Open a checkpoint; its weights are read when something is encoded.
+
+        Args:
+            name_or_path: a folder that :meth:`save` wrote, a multi-vector model of sentence-transformers or PyLate, a
+                checkpoint of Stanford or of Approach Zero, or ``hf:organisation/name`` (extra ``hub``).
+            subfolder: of it.
+            revision: of a model on the hub.
+            query_length: tokens of a query; by default the checkpoint's.
+
+        Raises:
+            CheckpointFormError: it is of no known form, such as a bare encoder.
+            ModelNotFoundError: there is no such folder, or the hub cannot be reached.
+            UnsafeModelError: loading it could run code of its author.
+        """
+        folder = find_checkpoint(name_or_path, subfolder=subfolder, revision=revision)
+        case = form_of(folder) != "Approach Zero"  # its published tokenizer lower-cases variables
+        model = cls(None, read_options(folder) or ColBERTOptions(case=case))
+        model._source = (folder.absolute(), query_length)
+        return model
+
+    @property
+    def encoder(self) -> Any:
+        """The ``MultiVectorEncoder``."""
+        if self._encoder is None and self._source is not None:
+            self._encoder = load_checkpoint(*self._source)
+        return self._encoder
+
+    @property
+    def texts(self) -> PostTexts:
+        """How posts are written for the model: with math tokens if its tokenizer has them."""
+        return PostTexts(has_math_tokens(self.encoder.tokenizer), self.options.case)
+
+    @property
+    def dimensions(self) -> int:
+        """The width of a row."""
+        return int(self.encoder.get_embedding_dimension())
+
+    def prepare(self, posts: Iterable[MathPost], *, device: str | None = None, verbose: bool = False) -> ColBERT:
+        """Give a new model its math tokens and the projection that training starts from.
+
+        Args:
+            posts: of the training pairs.
+            device: where to encode; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show progress.
+
+        Returns:
+            The model, whose projection is the principal directions of the states of the posts' tokens (the paper
+            starts at random).
+        """
+        math_start(self._on(device), list(posts), self.options, verbose=verbose)
+        self._unprepared, self._identity, self._source = False, None, None
+        return self
+
+    def fit(
+        self,
+        pairs: Iterable[Any] | pd.DataFrame,
+        posts: Records | pd.DataFrame | None = None,
+        *,
+        negatives: Mapping[str, Sequence[str]] | None = None,
+        never: Mapping[str, Iterable[str]] | None = None,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> ColBERT:
+        """Train the model in place, as :attr:`training` says.
+
+        Args:
+            pairs: questions and right answers, as (id, id) with ``posts``, or as dictionaries with ``qid``,
+                ``question``, ``aid`` and ``answer``, texts with formulas as ``$…$``.
+            posts: dictionaries with ``docno`` and the columns of a document, for all questions and answers.
+            negatives: by question, wrong answers that look right, such as those of questions with the same tags.
+            never: by question, further documents that are never its negatives.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show progress.
+
+        Returns:
+            The model. :attr:`history` has the mean loss of each epoch.
+
+        Raises:
+            TrainingError: posts are missing, there are too few pairs, or the loss is not finite.
+
+        Example::
+
+            colbert = ColBERT.new("all-MiniLM-L6-v2").fit(pairs, posts, negatives=negatives)
+        """
+        data = ColBERTData.read(pairs, posts, negatives, never)
+        encoder = self._on(device)
+        if self._unprepared:
+            self.prepare(data.posts.values(), device=device, verbose=verbose)
+        self.history = train_last(encoder, data, self.texts, self.training, verbose=verbose)
+        self._identity, self._source = None, None
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a new folder, atomically; sentence-transformers can open it, too.
+
+        Args:
+            path: a folder that does not exist yet.
+
+        Raises:
+            ConfigError: the folder exists.
+        """
+        target = Path(path)
+        if target.exists():
+            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        encoder = self._on("cpu")
+        with new_folder(target) as folder:
+            encoder.save_pretrained(str(folder), create_model_card=False)
+            write_description(folder, self.options)
+
+    @property
+    def identity(self) -> str:
+        """Sha256 of options, tokens and weights, equal for a model and its saved copy."""
+        if self._identity is None:
+            digest = hashlib.sha256()
+            first = self.encoder[0]
+            described = [self.options.case, first.query_length, first.document_length, first.query_expansion]
+            described += [self.encoder.prompts, self.encoder.tokenizer.get_vocab()]
+            digest.update(json.dumps(described, sort_keys=True).encode())
+            for name, tensor in sorted(self.encoder.state_dict().items()):
+                digest.update(name.encode())
+                digest.update(tensor.cpu().contiguous().numpy().tobytes())
+            self._identity = digest.hexdigest()
+        return self._identity
+
+    @property
+    def name(self) -> str:
+        """The identity of the model's rows, such as ``my-colbert@0123456789abcdef``, as an index stores it."""
+        folder = "unsaved" if self._source is None else self._source[0].name
+        return f"{folder}@{self.identity[:16]}"
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        side: Side,
+        *,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> list[TextRows]:
+        """Encode texts that are written for the model, see :attr:`texts`.
+
+        Args:
+            texts: of questions or answers.
+            side: ``query`` or ``document``.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 where the processor has it, several times as fast; cosines of rows to those
+                of float32 are .9999.
+            verbose: show progress.
+
+        Returns:
+            For each text float32 ``[n, d]``, rows of unit length, ``[CLS]`` last, and their tokens.
+        """
+        return encode_texts(self._on(device), texts, side, precision=precision, verbose=verbose)
+
+    def query_encoder(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int = 64,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> ColBERTQueryEncoder:
+        """Return a transformer that adds ``query_embs`` to queries or a ranking."""
+        from .encoders import ColBERTQueryEncoder
+
+        return ColBERTQueryEncoder(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
+
+    def doc_encoder(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int = 256,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> ColBERTDocEncoder:
+        """Return a transformer that adds ``doc_embs`` and ``doc_model`` to documents."""
+        from .encoders import ColBERTDocEncoder
+
+        return ColBERTDocEncoder(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
+
+    def text_scorer(
+        self,
+        *,
+        device: str | None = None,
+        batch_size: int = 64,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> ColBERTTextScorer:
+        """Return a transformer that scores the texts of a ranking, without an index."""
+        from .encoders import ColBERTTextScorer
+
+        return ColBERTTextScorer(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
+
+    def _on(self, device: str | None) -> Any:
+        """Move the network to a device."""
+        place = choose_device(device)
+        if self.encoder.device != place:
+            self.encoder.to(place)
+        return self.encoder
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the network of a model that was opened from a folder; it is opened again."""
+        return {**self.__dict__, "_encoder": None} if self._source is not None else dict(self.__dict__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ColBERT:
+        """Copy the network, too."""
+        found = type(self).__new__(type(self))
+        found.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ColBERT) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        if self._source is None:
+            return f"<ColBERT {self.identity[:12]}>"
+        length = "" if self._source[1] is None else f", query_length={self._source[1]}"
+        return f"ColBERT.from_pretrained({str(self._source[0])!r}{length})"
+
+
+def _width(folder: Path) -> int:
+    """Read the width of a language model's states."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(str(folder), local_files_only=True).hidden_size)

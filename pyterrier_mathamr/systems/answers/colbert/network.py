@@ -1,0 +1,124 @@
+"""The network: a language model, a projection, a mask of the rows that score, unit length.
+
+::
+
+    text ─▶ [CLS] [unused0] tokens [SEP] ─▶ Transformer ─▶ Dense ─▶ MultiVectorMask ─▶ Normalize ─▶ rows [n, d]
+                  └ a query; a document has [unused1]      W x      no punctuation     |row| = 1
+
+It is a ``MultiVectorEncoder`` of sentence-transformers, which saves, loads and trains it.
+"""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr.model.variants.text import without_bars
+
+Side = Literal["query", "document"]
+
+PREFIXES: dict[Side, str] = {"query": "[unused0]", "document": "[unused1]"}
+"""The token after ``[CLS]`` that tells queries and documents apart."""
+
+
+def assemble(
+    backbone: Path,
+    projection: Tensor,
+    *,
+    query_length: int,
+    document_length: int,
+    query_expansion: bool,
+    skip_punctuation: bool = True,
+) -> Any:
+    """Build a ``MultiVectorEncoder`` on the CPU over a language model.
+
+    Args:
+        backbone: folder of the language model and its tokenizer.
+        projection: float32 ``[d, d_model]``.
+        query_length: most tokens of a query.
+        document_length: most tokens of a document.
+        query_expansion: fill queries up to ``query_length`` with ``[MASK]``.
+        skip_punctuation: documents have no rows of punctuation.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+    """
+    library = require("sentence_transformers", "colbert")
+    parts = require("sentence_transformers.base.modules", "colbert")
+    mask = require("sentence_transformers.multi_vector_encoder.modules", "colbert").MultiVectorMask
+    kwargs = {"local_files_only": True}
+    with without_bars():
+        transformer = parts.Transformer(
+            str(backbone),
+            model_kwargs={"use_safetensors": True, **kwargs},
+            processor_kwargs=dict(kwargs),
+            config_kwargs=dict(kwargs),
+            document_length=document_length,
+        )
+    width, dimensions = projection.shape[1], projection.shape[0]
+    dense = parts.Dense(
+        width,
+        dimensions,
+        bias=False,
+        activation_function=torch.nn.Identity(),
+        init_weight=projection.clone(),
+        module_input_name="token_embeddings",
+    )
+    register_prefixes(transformer.tokenizer, transformer.model)
+    modules = [
+        transformer,
+        dense,
+        mask(skiplist_words=list(string.punctuation) if skip_punctuation else []),
+        parts.Normalize(module_input_name="token_embeddings"),
+    ]
+    prompts = {side: f"{token} " for side, token in PREFIXES.items()}
+    encoder = library.MultiVectorEncoder(modules=modules, prompts=prompts, device="cpu").float()
+    expand_queries(encoder, query_length, query_expansion)
+    return encoder.eval()
+
+
+def register_prefixes(tokenizer: Any, model: Any) -> None:
+    """Make the prefixes special tokens: as mere text they would fall to pieces.
+
+    Args:
+        tokenizer: of the language model; changed.
+        model: the language model; its embeddings grow if the vocabulary lacks the prefixes.
+    """
+    from transformers import AddedToken
+
+    tokens = [AddedToken(token, normalized=False, special=True) for token in PREFIXES.values()]
+    tokenizer.add_special_tokens({"additional_special_tokens": tokens})
+    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+        model.resize_token_embeddings(len(tokenizer))
+
+
+def expand_queries(encoder: Any, length: int, expansion: bool) -> None:
+    """Set the length of queries.
+
+    Args:
+        encoder: changed.
+        length: most tokens of a query.
+        expansion: fill queries up to it with ``[MASK]``, whose rows score although no token attends to them.
+    """
+    first = encoder[0]
+    first.query_expansion = None
+    first.query_length = None if expansion else length
+    if expansion:
+        first.query_expansion = {"strategy": "fixed", "attend": False, "length": length}
+
+
+def random_projection(dimensions: int, width: int, seed: int) -> Tensor:
+    """Draw a projection as torch initialises one, the same for one seed: float32 ``[d, d_model]``."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return torch.nn.Linear(width, dimensions, bias=False).weight.detach()
+
+
+def has_math_tokens(tokenizer: Any) -> bool:
+    """Tell whether a tokenizer has math tokens, such as ``$frac$``, so that formulas are written with them."""
+    return any(len(token) > 2 and token[0] == token[-1] == "$" for token in tokenizer.get_vocab())

@@ -1,0 +1,185 @@
+"""Training of the projection and the last layer alone, for a CPU: the states of the layer below are computed once.
+
+::
+
+    texts ─▶ layers 1 … L-1 ─▶ states, float16, in memory          once, without gradient
+    states of a batch ─▶ layer L ─▶ projection ─▶ rows ─▶ loss     each step
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.model.errors import TrainingError
+
+from .encoding import batches_of_texts, features_of, finish, mixed
+from .losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged
+from .network import Side
+from .options import ColBERTTraining
+from .texts import PostTexts
+from .training_data import Batch, ColBERTData
+
+
+def train_last(
+    encoder: Any, data: ColBERTData, texts: PostTexts, training: ColBERTTraining, *, verbose: bool = False
+) -> list[float]:
+    """Train the projection and the last layer in place.
+
+    Args:
+        encoder: a ``MultiVectorEncoder`` over a language model of the BERT family, on the device that computes.
+        data: pairs and posts.
+        texts: how posts are written.
+        training: epochs, steps, loss.
+        verbose: show progress.
+
+    Returns:
+        The mean loss of each epoch.
+
+    Raises:
+        ConfigError: the language model has no list of layers. TrainingError: the loss is not finite.
+    """
+    tail = Tail(encoder)
+    states = {side: tail.states(side, names, data, texts, verbose) for side, names in _names(data, training).items()}
+    parameters = [*tail.last.named_parameters(), *encoder[1].named_parameters()]
+    steps = sum(len(data.batches(training, epoch)) for epoch in range(1, training.epochs + 1))
+    optimizer, schedule = optimizer_of(parameters, training, steps)
+    history = []
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(training.seed)
+        encoder.train()
+        for epoch in range(1, training.epochs + 1):
+            losses = []
+            batches = data.batches(training, epoch)
+            for batch in progress(batches, f"epoch {epoch}", "steps", verbose=verbose):
+                queries = tail.rows([states["query"][name] for name in batch.queries], "query")
+                documents = tail.rows([states["document"][name] for name in batch.documents], "document")
+                loss = batch_loss(queries, documents, batch, training)
+                losses.append(loss.item())
+                if not math.isfinite(losses[-1]):
+                    raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; lower the learning rate.")
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                schedule.step()
+            history.append(sum(losses) / max(len(losses), 1))
+    encoder.eval()
+    return history
+
+
+def batch_loss(queries: Ragged, documents: Ragged, batch: Batch, training: ColBERTTraining) -> Tensor:
+    """Compute the loss that the options name."""
+    if training.loss == "triple":
+        loss: Tensor = PairwiseMaxSimLoss()(queries, documents, batch.wrong)
+    else:
+        loss = InBatchMaxSimLoss()(queries, documents, batch.allowed.to(queries.rows.device))
+    return loss
+
+
+def optimizer_of(
+    parameters: Iterable[tuple[str, nn.Parameter]], training: ColBERTTraining, steps: int
+) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+    """Make AdamW, which decays matrices alone, and its schedule: a linear rise and fall, or constant without warm-up.
+
+    Args:
+        parameters: by name.
+        training: ``learning_rate``, ``weight_decay`` and ``warmup``.
+        steps: of the whole training.
+    """
+    named = list(parameters)
+    groups = [
+        {"params": [tensor for _, tensor in named if tensor.dim() > 1], "weight_decay": training.weight_decay},
+        {"params": [tensor for _, tensor in named if tensor.dim() <= 1], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=training.learning_rate)
+    rise = round(training.warmup * steps)
+
+    def factor(step: int) -> float:
+        if not training.warmup:
+            return 1.0
+        return (step + 1) / rise if step < rise else (steps - step) / max(steps - rise, 1)
+
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+
+
+class Tail:
+    """The last layer of a language model and what follows it.
+
+    Args:
+        encoder: a ``MultiVectorEncoder``.
+
+    Raises:
+        ConfigError: the language model is not of the BERT family.
+    """
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder, model = encoder, encoder[0].model
+        layers = getattr(getattr(model, "encoder", None), "layer", None)
+        if layers is None or not hasattr(model, "embeddings"):
+            raise ConfigError("train", "last", f"'all' for {type(model).__name__}, which is not of the BERT family")
+        self.last = layers[-1]
+        inner = copy.copy(model.encoder)  # a shallow copy shares the weights
+        inner._modules = {**model.encoder._modules, "layer": nn.ModuleList([self.last])}
+        self.model = copy.copy(model)
+        self.model._modules = {**model._modules, "embeddings": _Given(), "encoder": inner}
+
+    def states(
+        self, side: Side, names: list[str], data: ColBERTData, texts: PostTexts, verbose: bool
+    ) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
+        """Encode posts up to the layer before the last.
+
+        Returns:
+            By name the states, float16 ``[L, d_model]``, the ids of the tokens and which of them are attended to;
+            a query that is expanded has some that are not.
+        """
+        encoder, found = self.encoder, {}
+        written = [texts.text(data.posts[name]) for name in names]
+        batches = list(batches_of_texts(encoder, written, side))
+        for members in progress(batches, f"states of {side} texts", "batches", verbose=verbose):
+            features = features_of(encoder, [written[i] for i in members], side)
+            inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+            with torch.no_grad(), mixed(encoder.device, "auto"):
+                states = encoder[0].model(**inputs, output_hidden_states=True).hidden_states[-2]
+            used = inputs["attention_mask"].bool() | features.get("query_expansion_positions", torch.tensor(False))
+            for i, state, ids, attended, kept in zip(members, states, *inputs.values(), used, strict=True):
+                found[names[i]] = (state[kept].half().cpu(), ids[kept].cpu(), attended[kept].cpu())
+        return found
+
+    def rows(self, texts: list[tuple[Tensor, Tensor, Tensor]], side: Side) -> Ragged:
+        """Apply the last layer, the projection and the mask, with gradient."""
+        place = self.encoder.device
+        states, ids, attended = (
+            pad_sequence(list(part), batch_first=True).to(place) for part in zip(*texts, strict=True)
+        )
+        there = pad_sequence([torch.ones(len(own[1]), dtype=torch.bool) for own in texts], batch_first=True).to(place)
+        with mixed(place, "auto"):
+            hidden = self.model(inputs_embeds=states.float(), attention_mask=attended).last_hidden_state
+        features = {"token_embeddings": hidden.float(), "input_ids": ids, "attention_mask": attended}
+        features["query_expansion_positions"] = there & ~attended.bool()
+        features = finish(self.encoder, features, side)
+        return Ragged.of(features["token_embeddings"], features["attention_mask"].bool())
+
+
+class _Given(nn.Module):
+    """In place of embeddings: what is given."""
+
+    def forward(self, *, inputs_embeds: Tensor, **others: Any) -> Tensor:
+        """Return the states."""
+        return inputs_embeds
+
+
+def _names(data: ColBERTData, training: ColBERTTraining) -> dict[Side, list[str]]:
+    """List the posts that training reads, each once."""
+    drawn: dict[str, None] = {}
+    for epoch in range(1, training.epochs + 1):
+        for batch in data.batches(training, epoch):
+            drawn.update(dict.fromkeys(batch.documents))
+    return {"query": list(dict.fromkeys(question for question, _ in data.pairs)), "document": list(drawn)}

@@ -1,0 +1,274 @@
+"""Encoding: rows as the library gives them, `[CLS]` last, and every strategy of an index over them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+import torch
+from colbert_checkpoints import DIMENSIONS, projection
+from tiny_models import tiny_bert
+
+from pyterrier_mathamr import MathAMRIndex
+from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr.posts import document_post, post_from_any
+from pyterrier_mathamr.systems import ColBERT
+from pyterrier_mathamr.systems.answers.colbert.encoding import encode_texts, has_bfloat16
+from pyterrier_mathamr.systems.answers.colbert.network import assemble
+
+WORDS = [
+    "sum",
+    "of",
+    "fraction",
+    "limit",
+    "prove",
+    "the",
+    "is",
+    "less",
+    "two",
+    ",",
+    ".",
+    "$x$",
+    "$x^2$",
+    r"$\frac{1}{2}$",
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with one_torch_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
+    folder = tmp_path_factory.mktemp("colbert")
+    made = assemble(
+        tiny_bert(folder / "bert"), projection(), query_length=16, document_length=24, query_expansion=False
+    )
+    ColBERT(made).save(folder / "tiny")
+    return ColBERT.from_pretrained(folder / "tiny")
+
+
+def posts(count: int, seed: int = 0, least: int = 1) -> pd.DataFrame:
+    chance = np.random.default_rng(seed)
+    texts = [" ".join(chance.choice(WORDS, chance.integers(least, 30))) for _ in range(count)]
+    return pd.DataFrame({"docno": [f"d{i}" for i in range(count)], "text": texts})
+
+
+def queries(count: int, seed: int = 1) -> pd.DataFrame:
+    made = posts(count, seed)
+    return pd.DataFrame({"qid": [f"q{i}" for i in range(count)], "query": made["text"]})
+
+
+@pytest.fixture(scope="module")
+def encoded(model: ColBERT) -> pd.DataFrame:
+    return model.doc_encoder(precision="float32")(posts(20))
+
+
+@pytest.fixture(scope="module")
+def index(encoded: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> MathAMRIndex:
+    index = MathAMRIndex(tmp_path_factory.mktemp("index") / "tiny")
+    index.indexer().index(encoded)
+    return index
+
+
+def as_written(model: ColBERT, text: str) -> str:
+    return model.texts.text(post_from_any(text))
+
+
+def test_the_rows_of_a_query_are_those_of_the_library_with_the_first_one_last(model):
+    asked = queries(8)
+    found = model.query_encoder(precision="float32")(asked)
+    expected = model.encoder.encode_query([as_written(model, text) for text in asked["query"]], convert_to_numpy=True)
+    for rows, own in zip(found["query_embs"], expected, strict=True):
+        np.testing.assert_allclose(rows, np.roll(own, -1, axis=0), atol=1e-6)
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+def test_documents_have_no_rows_of_punctuation_and_cls_is_their_last(model):
+    found = model.encode(["the sum , of two .", "prove $frac$ $x$ $2$"], "document")
+    names = [model.encoder.tokenizer.convert_ids_to_tokens(text.ids.tolist()) for text in found]
+    assert names[0] == ["[unused1]", "the", "sum", "of", "two", "[SEP]", "[CLS]"]
+    assert names[1] == ["[unused1]", "prove", "$frac$", "$x$", "$2$", "[SEP]", "[CLS]"]
+    first = model.encoder.encode_document(["the sum , of two ."], convert_to_numpy=True)[0][0]
+    assert model.encode(["the sum , of two ."], "document", precision="float32")[0].rows[-1] == pytest.approx(
+        first, abs=1e-6
+    )
+
+
+def test_the_scorer_of_an_index_gives_the_similarity_of_the_library(model, encoded, index):
+    asked = queries(5)
+    ranking = asked.merge(encoded[["docno"]], how="cross")
+    scored = (model.query_encoder(precision="float32") >> index.scorer())(ranking)
+    texts = [as_written(model, text) for text in asked["query"]]
+    rows = model.encoder.encode_query(texts)
+    documents = model.encoder.encode_document([as_written(model, text) for text in encoded["text"]])
+    expected = model.encoder.similarity(rows, documents).cpu().numpy()
+    for qid, docno, score in scored[["qid", "docno", "score"]].itertuples(index=False):
+        assert score == pytest.approx(expected[int(qid[1:]), int(docno[1:])], abs=1e-5)
+
+
+def test_the_text_scorer_ranks_as_the_scorer_of_an_index(model, encoded, index):
+    ranking = queries(4).merge(encoded[["docno", "text"]], how="cross").assign(score=0.0, rank=0)
+    by_text = model.text_scorer(precision="float32")(ranking)
+    by_index = (model.query_encoder(precision="float32") >> index.scorer())(ranking)
+    assert by_text[["qid", "docno", "rank"]].values.tolist() == by_index[["qid", "docno", "rank"]].values.tolist()
+    np.testing.assert_allclose(by_text["score"], by_index["score"], atol=1e-5)
+
+
+def test_every_strategy_of_an_index_is_exact_for_the_rows(model, encoded, index):
+    asked = model.query_encoder(precision="float32")(queries(6))
+    rows = dict(zip(encoded["docno"], encoded["doc_embs"], strict=True))
+
+    def brute(score) -> list[list[str]]:
+        found = []
+        for query in asked["query_embs"]:
+            scores = {docno: np.float32(score(query.astype(np.float64), own)) for docno, own in rows.items()}
+            found.append(sorted(scores, key=lambda docno: (-scores[docno], docno)))
+        return found
+
+    def ranked(retriever: pt.Transformer) -> list[list[str]]:
+        result = retriever(asked)
+        return [result[result["qid"] == qid]["docno"].tolist() for qid in asked["qid"]]
+
+    by_maxsim = brute(lambda query, own: (query @ own.T.astype(np.float64)).max(axis=1).sum())
+    by_cls = brute(lambda query, own: query[-1] @ own[-1].astype(np.float64))
+    assert ranked(index.colbert(num_results=20)) == by_maxsim
+    assert ranked(index.doc_vn(candidates=20, num_results=20)) == by_maxsim
+    assert ranked(index.single_vector(num_results=20)) == by_cls
+
+
+def test_an_index_knows_the_model_and_refuses_the_queries_of_another(model, encoded, index, tmp_path):
+    assert set(encoded["doc_model"]) == {model.name}
+    assert model.name.startswith("tiny@")
+    changed = ColBERT.from_pretrained(model._source[0])
+    with torch.no_grad():
+        changed.encoder[1].linear.weight.add_(0.1)
+    with pytest.raises(Exception, match="tiny@"):
+        (changed.query_encoder() >> index.colbert())(queries(1))
+    half = MathAMRIndex(tmp_path / "half")
+    (model.doc_encoder() >> half.indexer(dtype="float16")).index(posts(10))
+    (model.doc_encoder() >> half.indexer(mode="append")).index(posts(20).iloc[10:])
+    assert len(half) == 20
+    assert len((model.query_encoder() >> half.colbert(num_results=20))(queries(2))) == 40
+
+
+def test_an_interrupted_index_is_resumed_without_encoding_what_is_done(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("pyterrier_mathamr.index.building.builder.PART_BYTES", 4_096)
+    index, corpus = MathAMRIndex(tmp_path / "i"), posts(60)
+
+    def read(until: int) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(corpus.to_dict("records")):
+            if number == until:
+                raise KeyboardInterrupt
+            yield row
+
+    def build(until: int) -> list[str]:
+        read_again = []
+        indexer = index.indexer(resume=True)
+        stream = (read_again.append(row["docno"]) or row for row in indexer.pending(read(until), 10))
+        (model.doc_encoder(batch_size=10) >> indexer).index(stream, batch_size=10)
+        return read_again
+
+    with pytest.raises(KeyboardInterrupt):
+        build(45)
+    assert 0 < len(build(-1)) < 60
+    whole = MathAMRIndex(tmp_path / "whole")
+    (model.doc_encoder(batch_size=10) >> whole.indexer()).index(corpus.to_dict("records"), batch_size=10)
+    kept = {row["docno"]: row["doc_embs"] for row in index.get_corpus_iter()}
+    for row in whole.get_corpus_iter():
+        np.testing.assert_array_equal(kept.pop(row["docno"]), row["doc_embs"])
+    assert not kept
+
+
+def test_masking_every_formula_changes_rows_and_renaming_layout_does_not(model):
+    formulas = r"prove $\frac{x}{2}$ and $x^{2}$"
+    layout = r"prove $\dfrac{x}{2}$ and $\left. x^2 \right.\!$"
+    masked = "prove [MASK] and [MASK]"
+    rows = [found.rows for found in encode_of(model, [formulas, layout, masked])]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert rows[0].shape != rows[2].shape or not np.allclose(rows[0], rows[2])
+
+
+def encode_of(model: ColBERT, texts: list[str]):
+    return [model.encode([as_written(model, text)], "document", precision="float32")[0] for text in texts]
+
+
+def test_the_order_and_number_of_texts_do_not_matter(model):
+    texts = [as_written(model, text) for text in posts(50)["text"]]
+    together = encode_texts(model.encoder, texts, "document", precision="float32")
+    for text, own in list(zip(texts, together, strict=True))[::7]:
+        alone = encode_texts(model.encoder, [text], "document", precision="float32")[0]
+        np.testing.assert_allclose(own.rows, alone.rows, atol=1e-6)
+        np.testing.assert_array_equal(own.ids, alone.ids)
+    assert encode_texts(model.encoder, [], "query") == []
+
+
+def test_bfloat16_is_near_float32(model):
+    if not has_bfloat16(torch.device("cpu")):
+        pytest.skip("the processor has no bfloat16")
+    texts = [as_written(model, text) for text in posts(20)["text"]]
+    full = model.encode(texts, "document", precision="float32")
+    half = model.encode(texts, "document")
+    cosines = np.concatenate([(a.rows * b.rows).sum(1) for a, b in zip(full, half, strict=True)])
+    assert cosines.min() > 0.99
+
+
+def test_blank_and_missing_texts_are_no_errors(model):
+    asked = pd.DataFrame({"qid": ["1", "2"], "query": ["", "sum"]})
+    assert [rows.shape[0] for rows in model.query_encoder()(asked)["query_embs"]] == [0, 4]
+    documents = pd.DataFrame({"docno": ["a", "b"], "html": ["", None]})
+    assert [rows.shape for rows in model.doc_encoder()(documents)["doc_embs"]] == [(3, DIMENSIONS)] * 2
+    for encoder, columns in ((model.doc_encoder(), ["docno", "text"]), (model.query_encoder(), ["qid", "query"])):
+        empty = encoder(pd.DataFrame(columns=columns))
+        assert list(empty.columns)[:2] == columns
+        assert len(empty.columns) == 4
+    with pytest.raises(pt.validate.InputValidationError):
+        model.query_encoder()(pd.DataFrame({"qid": ["1"], "title": ["a"]}))
+
+
+def test_a_ranking_is_encoded_once_for_each_query(model, monkeypatch):
+    calls = []
+    encode = ColBERT.encode
+    monkeypatch.setattr(
+        ColBERT,
+        "encode",
+        lambda self, texts, side, **options: calls.extend(texts) or encode(self, texts, side, **options),
+    )
+    ranking = queries(3).merge(posts(4)[["docno"]], how="cross")
+    found = model.query_encoder()(ranking)
+    assert len(calls) == 3
+    assert len(found) == 12
+
+
+def test_topics_with_title_and_body_and_documents_in_html_are_read(model):
+    topics = pd.DataFrame({"qid": ["1"], "title": ["the sum"], "body": ["of <i>two</i>"]})
+    rows = model.query_encoder(precision="float32")(topics)["query_embs"][0]
+    expected = model.encode(
+        [model.texts.document({"title": "the sum", "html": "of two"})], "query", precision="float32"
+    )
+    np.testing.assert_allclose(rows, expected[0].rows, atol=1e-6)
+
+
+def test_parts_of_an_explanation_sum_to_the_score(model):
+    ranking = queries(3).merge(posts(4)[["docno", "text"]], how="cross").assign(score=0.0, rank=0)
+    scored = model.text_scorer(precision="float32")(ranking)
+    for _, row in scored.iterrows():
+        found = model.text_scorer(precision="float32").explain(row)
+        assert found.score == pytest.approx(row["score"], abs=1e-5)
+        assert set(found.parts["part"]) == {"word"}
+
+
+def test_a_model_and_its_transformers_survive_a_process(model):
+    import pickle
+
+    copy = pickle.loads(pickle.dumps(model.doc_encoder()))
+    assert copy == model.doc_encoder()
+    assert copy.model._encoder is None or copy.model == model
+    assert repr(model) == f"ColBERT.from_pretrained({str(model._source[0])!r})"
+    row = document_post({"docno": "a", "text": "sum"})
+    assert model.texts.text(row) == "sum"

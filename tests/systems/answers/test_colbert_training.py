@@ -1,0 +1,183 @@
+"""Losses by hand, and training of the last layer: lower loss, same bytes, nothing of a question that is held out."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import tiny_bert
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
+from pyterrier_mathamr.systems.answers.colbert.losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged
+from pyterrier_mathamr.systems.answers.colbert.training import optimizer_of
+from pyterrier_mathamr.systems.answers.colbert.training_data import ColBERTData, positive_pairs
+
+PAIRS = [
+    {
+        "qid": f"q{i}",
+        "question": f"{word} of $x^{i}$ is",
+        "aid": f"a{i}",
+        "answer": f"the {word} , two $\\frac{{1}}{{2}}$",
+    }
+    for i, word in enumerate(["sum", "limit", "fraction", "prove", "less", "two"])
+]
+NEGATIVES = {f"q{i}": [f"a{(i + 1) % 6}", f"a{i}"] for i in range(6)}
+OPTIONS = ColBERTOptions(dimensions=8, query_length=16, document_length=20, min_count=1)
+
+
+def ragged(*texts: list[tuple[float, float]]) -> Ragged:
+    lengths = torch.tensor([0, *map(len, texts)])
+    return Ragged(torch.tensor([row for text in texts for row in text], requires_grad=True), lengths.cumsum(0))
+
+
+QUERY = ragged([(1.0, 0.0), (0.6, 0.8)])
+DOCUMENTS = ragged([(0.8, 0.6), (0.0, 1.0)], [(1.0, 0.0)])
+
+
+def test_the_triple_loss_of_the_worked_example():
+    loss = PairwiseMaxSimLoss()(QUERY, DOCUMENTS, [1])
+    assert loss.item() == pytest.approx(0.616344, abs=1e-6)
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-0.16)), abs=1e-6)
+
+
+def test_a_question_without_a_wrong_answer_is_left_out_of_the_triple_loss():
+    queries = ragged([(1.0, 0.0), (0.6, 0.8)], [(1.0, 0.0)])
+    documents = ragged([(0.8, 0.6), (0.0, 1.0)], [(0.0, 1.0)], [(1.0, 0.0)])
+    assert PairwiseMaxSimLoss()(queries, documents, [2, None]).item() == pytest.approx(0.616344, abs=1e-6)
+    none = PairwiseMaxSimLoss()(queries, documents, [None, None])
+    none.backward()
+    assert none.item() == 0
+
+
+def test_the_loss_within_a_batch_leaves_out_answers_that_are_right():
+    queries = ragged([(1.0, 0.0)], [(0.0, 1.0)])
+    documents = ragged([(1.0, 0.0)], [(0.6, 0.8)], [(-1.0, 0.0)])
+    allowed = torch.tensor([[True, False, True], [True, True, True]])
+    first = -math.log(math.e / (math.e + math.exp(-1)))
+    second = -math.log(math.exp(0.8) / (1 + math.exp(0.8) + 1))
+    assert InBatchMaxSimLoss()(queries, documents, allowed).item() == pytest.approx((first + second) / 2, abs=1e-6)
+
+
+def test_rows_that_do_not_score_are_missing_and_not_zero():
+    padded, scoring = torch.tensor([[[-1.0, 0.0], [0.0, 0.0]]]), torch.tensor([[True, False]])
+    document = Ragged.of(padded, scoring)
+    assert document.rows.tolist() == [[-1.0, 0.0]]
+    other = document.texts([0, 0])
+    loss = PairwiseMaxSimLoss()(ragged([(1.0, 0.0)]), other, [1])
+    assert loss.item() == pytest.approx(math.log(2))
+
+
+def test_positives_are_accepted_answers_those_of_duplicates_and_answers_with_more_than_seven_votes():
+    pairs = [("q1", "a"), ("q1", "b"), ("q1", "c"), ("q2", "d"), ("q2", "e"), ("q1", "a")]
+    votes = {"a": 7, "b": 8, "c": 100, "e": -2}
+    assert positive_pairs(pairs, votes, {"d"}, {"q1": ["q2"]}) == [("q1", "b"), ("q1", "c"), ("q2", "d"), ("q1", "d")]
+    assert positive_pairs(pairs) == pairs[:5]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with one_torch_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory):
+    return tiny_bert(tmp_path_factory.mktemp("backbone") / "bert")
+
+
+def trained(backbone, **options) -> ColBERT:
+    training = ColBERTTraining(**{"epochs": 2, "batch_size": 6, "learning_rate": 0.01, "warmup": 0.0, **options})
+    return ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS, negatives=NEGATIVES)
+
+
+@pytest.mark.parametrize("loss", ["in-batch", "triple"])
+def test_two_steps_lower_the_loss_and_the_same_seed_gives_the_same_bytes(backbone, loss):
+    first, second = trained(backbone, loss=loss, epochs=3), trained(backbone, loss=loss, epochs=3)
+    assert first.history[2] < first.history[0]
+    assert first.identity == second.identity
+
+
+def test_the_loss_of_one_batch_goes_to_zero(backbone):
+    assert trained(backbone, epochs=60, learning_rate=0.05, loss="triple").history[-1] < 0.2
+
+
+def test_last_trains_the_projection_and_the_last_layer_alone(backbone):
+    start = ColBERT.new(backbone, options=OPTIONS)
+    start.prepare(ColBERTData.read(PAIRS, negatives=NEGATIVES).posts.values())
+    before = {name: tensor.clone() for name, tensor in start.encoder.state_dict().items()}
+    start.training = ColBERTTraining(epochs=1, batch_size=6, learning_rate=0.01, warmup=0.0)
+    start.fit(PAIRS, negatives=NEGATIVES)
+    changed = {name for name, tensor in start.encoder.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert "1.linear.weight" in changed
+    assert changed
+    assert all("encoder.layer.0." in name or name == "1.linear.weight" for name in changed)
+
+
+def test_the_cached_states_give_the_rows_of_the_whole_model(backbone):
+    from pyterrier_mathamr.systems.answers.colbert.training import Tail
+
+    model = ColBERT.new(backbone, options=OPTIONS)
+    data = ColBERTData.read(PAIRS)
+    model.prepare(data.posts.values())
+    names = list(data.posts)
+    tail = Tail(model.encoder)
+    states = tail.states("document", names, data, model.texts, False)
+    with torch.no_grad():
+        found = tail.rows([states[name] for name in names], "document")
+    expected = model.encode([model.texts.text(data.posts[name]) for name in names], "document")
+    for i, text in enumerate(expected):
+        np.testing.assert_allclose(np.roll(text.rows, 1, axis=0), found.text(i).numpy(), atol=0.03)
+
+
+def test_queries_with_expansion_are_trained_with_it(backbone):
+    options = ColBERTOptions(dimensions=8, query_length=16, document_length=20, min_count=1, query_expansion=True)
+    training = ColBERTTraining(epochs=2, batch_size=6, learning_rate=0.01, warmup=0.0)
+    model = ColBERT.new(backbone, options=options, training=training).fit(PAIRS)
+    assert model.history[1] < model.history[0]
+    assert len(model.encode(["sum"], "query")[0].rows) == 16
+
+
+def test_a_new_model_learns_the_math_tokens_of_its_posts_and_starts_at_principal_directions(backbone):
+    model = ColBERT.new(backbone, options=OPTIONS)
+    rows = model.encoder[0].model.get_input_embeddings().weight.shape[0]
+    model.prepare(ColBERTData.read(PAIRS).posts.values())
+    tokenizer = model.encoder.tokenizer
+    assert tokenizer.tokenize("$5$ $frac$") == ["$5$", "$frac$"]
+    assert model.encoder[0].model.get_input_embeddings().weight.shape[0] == len(tokenizer) > rows
+    weight = model.encoder[1].linear.weight
+    torch.testing.assert_close(weight @ weight.T, torch.eye(8), atol=1e-5, rtol=0)
+
+
+def test_bad_training_data_is_named(backbone):
+    model = ColBERT.new(backbone, options=OPTIONS)
+    with pytest.raises(TrainingError, match="at least two pairs"):
+        model.fit(PAIRS[:1])
+    with pytest.raises(TrainingError, match=r"2 posts .* 'a9', 'q9'|2 posts .* a9, q9"):
+        model.fit([("q9", "a9"), ("q0", "a0")], [{"docno": "q0", "text": "x"}, {"docno": "a0", "text": "y"}])
+    with pytest.raises(TrainingError, match="lacks aid"):
+        model.fit([{"qid": "1", "question": "a", "answer": "b"}])
+    with pytest.raises(ConfigError, match="preset"):
+        ColBERT.new(backbone, preset="huge")
+    with pytest.raises(ConfigError, match="loss"):
+        ColBERTTraining(loss="other")
+    with pytest.raises(ConfigError, match="depth"):
+        ColBERTOptions.from_dict({"depth": 1})
+
+
+def test_the_learning_rate_rises_and_falls_or_stays():
+    def rates(warmup: float) -> list[float]:
+        weight = torch.nn.Parameter(torch.zeros(1, 1))
+        optimizer, schedule = optimizer_of([("w", weight)], ColBERTTraining(learning_rate=1.0, warmup=warmup), 10)
+        found = []
+        for _ in range(10):
+            found.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        return found
+
+    assert rates(0.0) == [1.0] * 10
+    assert rates(0.2) == pytest.approx([0.5, 1.0, 1.0, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125])
