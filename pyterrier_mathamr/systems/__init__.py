@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from .answers.colbert import ColBERTQueryEncoder as ColBERTQueryEncoder
     from .answers.colbert import ColBERTTextScorer as ColBERTTextScorer
     from .answers.colbert import ColBERTTraining as ColBERTTraining
+    from .answers.extract import CosineScorer as CosineScorer
+    from .answers.extract import ExtractAnswer as ExtractAnswer
+    from .answers.extract import Snippet as Snippet
+    from .answers.extract import longest_prefix as longest_prefix
+    from .answers.extract import snippets_of as snippets_of
     from .answers.math_tokens import math_tokens as math_tokens
     from .answers.math_tokens import post_text as post_text
     from .answers.math_vocabulary import MathVocabulary as MathVocabulary

