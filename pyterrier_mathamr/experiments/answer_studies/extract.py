@@ -1,7 +1,230 @@
-"""The study ``answers/extract``."""
+"""The study ``answers/extract``: what the posts are worth that answers of Task 3 are cut from.
+
+Extracts themselves cannot be judged: the judgments of Task 3 are of the answers that were submitted. The grade of the
+post that an extract is cut from can, if the post is judged in Task 1::
+
+    ranking of Task 1 ── judged answers of the topic only ──▶ ExtractAnswer ──▶ answers.tsv ──▶ P@1 by source, lengths
+                      └─ all answers ──────────────────────▶ …
+"""
 
 from __future__ import annotations
 
-from .definition import AnswerStudy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-STUDY = AnswerStudy("answers/extract", "Task 3: extracts of answers", rows=())
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr.arqmath import read_answers, write_answers
+from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
+from pyterrier_mathamr.model import TextEncoder
+from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, ExtractAnswer, ThreadStore
+from pyterrier_mathamr.systems.answers.extract.extract_answer import Posts
+from pyterrier_mathamr.systems.answers.extract.snippets import Start
+
+from .common_rows import BM25_ROW, MATHAMR_ROW
+from .definition import AnswerRow, AnswerStudy
+from .parts import AnswerParts
+from .text_vectors import MINI_LM
+
+if TYPE_CHECKING:
+    from .answer_study_run import Outcome
+
+DEPTH = 20
+"""Posts that are cut, of ``rerank``."""
+COSINE, COLBERT = "MiniLM cosine", "ColBERT, untrained"
+SOURCES, OF_ALL = "Sources, of the judged answers of a topic", "Sources, of all answers"
+
+
+class Extract(NamedTuple):
+    """One way to answer Task 3.
+
+    Attributes:
+        row: of the study, whose ranking the posts are taken from.
+        posts: see :class:`~pyterrier_mathamr.systems.ExtractAnswer`.
+        start: likewise.
+        scorer: :data:`COSINE` or :data:`COLBERT`.
+        judged: answers that are not judged for the topic are removed first, as for all measures with a prime.
+    """
+
+    row: AnswerRow
+    posts: Posts = "original"
+    start: Start = "beginning"
+    scorer: str = COSINE
+    judged: bool = True
+
+
+def _hybrid(parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaxSim and by words and symbols."""
+    return ConvexFusion(parts.ranking(MATHAMR_ROW), parts.ranking(BM25_ROW), alpha=0.5)
+
+
+HYBRID_ROW = AnswerRow(f"{MATHAMR_ROW.name} + {BM25_ROW.name}", _hybrid, against=(MATHAMR_ROW.name,))
+RANKINGS = (BM25_ROW, MATHAMR_ROW, HYBRID_ROW)
+EXTRACTS = (
+    *(Extract(row) for row in RANKINGS),
+    *(Extract(row, "rerank") for row in RANKINGS),
+    *(Extract(row, "rerank", "middle") for row in RANKINGS),
+    Extract(HYBRID_ROW, "rerank", "beginning", COLBERT),
+    *(Extract(row, "remap") for row in RANKINGS),
+    *(Extract(row, judged=False) for row in RANKINGS),
+    Extract(HYBRID_ROW, "remap", judged=False),
+)
+"""The first is what the others are tested against: an extract of the answer that BM25 ranks first."""
+
+
+def answers_of(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
+    """Answer the topics of a year, or read the answers of an earlier run.
+
+    Args:
+        extract: how.
+        parts: of the year.
+
+    Returns:
+        ``qid``, ``qanswer``, ``score``, ``sources``.
+    """
+    settings = {**extract._asdict(), "row": extract.row.name, "depth": DEPTH, "of": parts.of, **extract.row.settings}
+
+    def build(path: Path) -> None:
+        path.mkdir(exist_ok=True)
+        write_answers(_extracted(extract, parts), path / "answers.tsv", name=_name(extract))
+
+    return read_answers(parts.stage(f"extract {_name(extract)} {parts.of}", build, **settings) / "answers.tsv")
+
+
+def _extracted(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
+    """Extract the answers to the topics of a year."""
+    topics, qrels, _ = parts.found
+    ranking = parts.ranking(extract.row)
+    if extract.judged:
+        ranking = ranking.merge(qrels[["qid", "docno"]], on=["qid", "docno"])
+    ranking = ranking.sort_values(["qid", "rank"]).groupby("qid").head(DEPTH)
+    threads = _threads(parts) if extract.posts == "remap" else None
+    scorer, verbose = _scorer(extract.scorer, parts), parts.shared.verbose
+    answer = ExtractAnswer(scorer, extract.posts, extract.start, DEPTH, threads=threads, verbose=verbose)
+    found: pd.DataFrame = (parts.answer_texts() >> answer)(ranking.merge(topics, on="qid"))
+    return found
+
+
+def _scorer(name: str, parts: AnswerParts) -> pt.Transformer:
+    if name == COLBERT:
+        return parts.once(COLBERT, lambda: ColBERT.new(MINI_LM)).text_scorer(device=parts.device)
+    cache = parts.shared.workdir / "texts.sqlite"
+    return CosineScorer(TextEncoder(MINI_LM, cache=cache, device=parts.device, precision="bfloat16"))
+
+
+def _threads(parts: AnswerParts) -> ThreadStore:
+    def build(path: Path) -> None:
+        ThreadStore(path).indexer("overwrite").index(parts.shared.collection.posts())
+
+    return parts.once("threads", lambda: ThreadStore(parts.stage("threads", build)))
+
+
+def _name(extract: Extract) -> str:
+    pool = "judged" if extract.judged else "all"
+    return f"{extract.row.name} {extract.posts} {extract.start} {extract.scorer} {pool}"
+
+
+def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
+    """Look up what the sources of answers are worth in Task 1.
+
+    Args:
+        answers: of :func:`answers_of`.
+        parts: of the year.
+
+    Returns:
+        ``qid``, one row for each judged topic, with ``grade`` (NaN for a source that is not judged), ``good`` (1 for a
+        grade of 2 or 3, else 0), ``answered`` and ``characters`` (NaN where there is no answer).
+    """
+    topics, qrels, _ = parts.found
+    sources = answers.rename(columns={"sources": "docno"}).merge(qrels, on=["qid", "docno"], how="left")
+    sources = topics[["qid"]].merge(sources, on="qid", how="left")
+    good = (sources["label"] >= 2).astype("float64")
+    lengths = sources["qanswer"].str.len()
+    return pd.DataFrame(
+        {
+            "qid": sources["qid"],
+            "grade": sources["label"],
+            "good": good,
+            "answered": sources["qanswer"].notna(),
+            "characters": lengths,
+        }
+    )
+
+
+def source_tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
+    """Measure all extracts: a table of those of judged answers, and one of all answers.
+
+    Args:
+        outcome: what the rows found.
+    """
+    of_years = [outcome.parts.at(of=year) for year in outcome.years]
+    tables = {}
+    for caption, judged in ((SOURCES, True), (OF_ALL, False)):
+        extracts = [one for one in EXTRACTS if one.judged == judged and one.row.name not in outcome.missing]
+        found = [[grades_of(answers_of(extract, parts), parts) for parts in of_years] for extract in extracts]
+        first = _good(found[0])
+        lines = [
+            _line(extract, of, outcome.years, first, len(extracts) - 1)
+            for extract, of in zip(extracts, found, strict=True)
+        ]
+        tables[caption] = pd.DataFrame(lines)
+    return tables
+
+
+def _line(
+    extract: Extract,
+    found: Sequence[pd.DataFrame],
+    years: Sequence[str],
+    first: npt.NDArray[np.float64],
+    tests: int,
+) -> Mapping[str, object]:
+    """Summarise an extract in one row."""
+    whole = pd.concat(found)
+    test: PairedTest = paired_test(_good(found), first, tests)
+    return {
+        "ranking": extract.row.name,
+        "posts": extract.posts,
+        "start": extract.start,
+        "scorer": extract.scorer,
+        "P@1 by source": float(whole["good"].mean()),
+        **{f"P@1 {year}": float(of["good"].mean()) for year, of in zip(years, found, strict=True)},
+        "sources judged": float(whole["grade"].notna().mean()),
+        "answered": float(whole["answered"].mean()),
+        "characters": float(whole["characters"].mean()),
+        "longest": int(whole["characters"].max()),
+        "difference": round(test.difference, 4),
+        "p": test.p,
+        "p corrected": test.corrected,
+    }
+
+
+def _good(found: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.float64] = pd.concat(found)["good"].to_numpy(np.float64)
+    return values
+
+
+_COLUMNS = (
+    "P@1 by source: the share of topics whose answer is cut from a post of grade 2 or 3 in Task 1; a source that is "
+    "not judged counts 0. Differences, p and p after Bonferroni are against the first row, BM25's first answer."
+)
+
+STUDY = AnswerStudy(
+    "answers/extract",
+    "Task 3: extracts of answers",
+    rows=(HYBRID_ROW,),
+    notes=(
+        "Extracts cannot be judged, since the judgments of Task 3 are of the answers that were submitted: a figure "
+        "here is that of the post that an extract is cut from, and no AR' or P'@1 of Task 3.",
+        f"Rerank cuts the first {DEPTH} posts. Remap takes the best answer of the thread; in a collection without "
+        "votes and accepted answers the first by docno.",
+    ),
+    more=source_tables,
+    about={
+        SOURCES: f"Answers that are not judged for a topic are removed from its ranking first. {_COLUMNS}",
+        OF_ALL: f"The rankings as they are. {_COLUMNS}",
+    },
+)
