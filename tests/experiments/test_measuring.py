@@ -122,3 +122,14 @@ def test_the_weight_is_fitted_and_half_where_the_questions_cannot_tell() -> None
     assert fitted_weight(BAD, GOOD, QRELS[QRELS.label > 0]) > 0.5
     with pytest.warns(MathAMRWarning, match=r"0\.5"):
         assert fitted_weight(BAD, GOOD, QRELS.assign(label=0)) == 0.5
+
+
+def test_a_system_that_finds_nothing_or_nothing_judged_scores_0() -> None:
+    topics = pd.DataFrame({"qid": ["1", "2"]})
+    qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "label": [3, 2]})
+    other = pd.DataFrame({"qid": ["1"], "docno": ["c"], "score": [1.0], "rank": [0]})
+    for ranking in (other, other.iloc[:0]):
+        for measures in (TASK1_MEASURES, KNOWN_ITEM_MEASURES):
+            values = measure_by_topic({"nothing": ranking}, topics, qrels, measures)
+            assert values["qid"].value_counts().to_dict() == {"1": len(measures), "2": len(measures)}
+            assert values["value"].tolist() == [0.0] * len(values)

@@ -139,7 +139,7 @@ def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str]
     for name in (RANDOM_ANSWERS if known else FLOOR, *(row.name for row in outcome.measured(known=known))):
         values = {measure: outcome.results.by_topic(_key(name), topics, measure) for measure in measures}
         main = values[measures[0]]
-        line: dict[str, object] = {"system": name, "seeds": "" if ONCE in main else str(main.shape[1])}
+        line: dict[str, object] = {"system": name, "seeds": "" if ONCE in main or main.empty else str(main.shape[1])}
         if len(topics) > 1:
             by_year = main.groupby(level="topics").mean().mean(axis=1)
             line |= {f"{SHORT_NAMES[measures[0]]} {year}": float(by_year[year]) for year in topics}
@@ -166,7 +166,10 @@ def tests_table(outcome: Outcome) -> pd.DataFrame:
     asked: list[tuple[str, str, Sequence[str], str]] = []
     tasks: tuple[tuple[Sequence[str], str], ...] = ((outcome.years, MAIN), ([KNOWN_ITEM], KNOWN[0]))
     for topics, measure in tasks:
-        rows = outcome.measured(known=measure == KNOWN[0])
+        known = measure == KNOWN[0]
+        if known and outcome.parts.at(of=KNOWN_ITEM).found.topics.empty:
+            continue
+        rows = outcome.measured(known=known)
         names = {row.name for row in rows}
         asked += [(row.name, other, topics, measure) for row in rows for other in row.baselines if other in names]
     lines = []

@@ -142,6 +142,8 @@ def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> 
         elif all(cutoffs):
             scores = rows["score"].astype("float32").groupby(rows["qid"], sort=False)
             rows = rows[scores.rank(method="min", ascending=False) <= max(cutoffs)]
+        if rows.empty:  # which PyTerrier refuses; a document that does not exist counts as nothing
+            rows = pd.DataFrame({"qid": qrels["qid"].iloc[:1], "docno": "", "score": 0.0, "rank": 0})
         kept.append(rows.astype({"qid": object, "docno": object}))
     return kept
 

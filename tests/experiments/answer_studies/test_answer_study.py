@@ -1,5 +1,7 @@
 """A study of answers ranks each row once for all studies, and says what its figures are worth."""
 
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MissingExtraError
+from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.experiments import ANSWER_STUDIES, AnswerRow, AnswerStudy, Report, run_answer_study
 from pyterrier_mathamr.experiments.answer_studies import BM25_ROW, COMMON_ROWS, AnswerParts, answer_study_run
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED, JUDGED, KNOWN_ITEMS, TESTS
@@ -135,6 +138,19 @@ def test_a_kept_ranking_is_what_was_found_to_the_last_bit(report: Report, workdi
     pd.testing.assert_frame_equal(parts.ranking(BM25_ROW), found, check_dtype=False)
     texts = parts.answer_texts()(found.head(3))["html"]
     assert texts.str.contains("<").all()
+
+
+def test_a_collection_without_test_questions_is_measured_by_its_topics(tmp_path: Path, few_rows: None) -> None:
+    folder = Path(shutil.copytree(SAMPLE, tmp_path / "sample"))
+    posts = folder / "Posts.V1.3.xml"
+    lines = posts.read_text(encoding="utf-8").splitlines(keepends=True)
+    questions = {line: match[1] for line in lines if (match := re.search(r'Id="(\d+)" PostTypeId="1"', line))}
+    kept = [line for line in lines if line not in questions or known_item_split(questions[line]) != "test"]
+    posts.write_text("".join(kept), encoding="utf-8")
+    study = AnswerStudy("answers/test", "No known items", (WORST,))
+    report = run_answer_study(study, folder, tmp_path / "work", years=["sample"], verbose=False)
+    assert report.tables[TESTS]["topics"].tolist() == ["sample"]
+    assert report.tables[KNOWN_ITEMS]["RR@10"].isna().all()
 
 
 def test_years_to_fit_on_are_not_that_of_the_topics(workdir: Path) -> None:
