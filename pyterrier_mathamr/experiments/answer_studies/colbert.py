@@ -1,7 +1,114 @@
-"""The study ``answers/colbert``."""
+"""The study ``answers/colbert``: token rows of math text, trained on the pairs of the collection."""
 
 from __future__ import annotations
 
-from .definition import AnswerStudy
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-STUDY = AnswerStudy("answers/colbert", "ColBERT on math text", rows=())
+import pyterrier as pt
+
+from pyterrier_mathamr.experiments.negatives import mine_negatives
+from pyterrier_mathamr.experiments.sources import known_answers, read_documents, read_training_pairs
+from pyterrier_mathamr.index import MathAMRIndex
+from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
+from pyterrier_mathamr.systems.answers.colbert import PRESETS
+from pyterrier_mathamr.systems.answers.colbert.training import States
+from pyterrier_mathamr.systems.answers.colbert.training_data import positive_pairs
+
+from .common_rows import SINGLE_ROW, TOKEN_ROW
+from .definition import AnswerRow, AnswerStudy
+from .parts import DEPTH, AnswerParts
+
+BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
+"""The paper pretrains BERT further on math text; its checkpoint is ``ColBERT.from_pretrained`` of whoever has it."""
+
+
+def new_colbert(parts: AnswerParts) -> ColBERT:
+    """Begin the model of a preset, with the options that were set by hand."""
+    recipe = PRESETS["published" if parts.preset == "full" else "mini"]
+    options, training = recipe.model.to_dict(), recipe.training.to_dict()
+    for name, value in parts.changes.items():
+        (options if name in options else training)[name] = value
+    training |= {"seed": max(parts.seed, 0)}
+    backbone = BACKBONES.get(parts.preset, BACKBONES["mini"])
+    made = ColBERTOptions.from_dict(options), ColBERTTraining.from_dict(training)
+    return ColBERT.new(backbone, options=made[0], training=made[1])
+
+
+def colbert_pairs(parts: AnswerParts) -> list[tuple[str, str]]:
+    """Choose the right answers of the training questions: accepted ones and those with votes, else all of them."""
+    collection = parts.shared.collection
+    train = read_training_pairs(collection.path).train
+    votes = {post.id: post.score for post in collection.answers() if post.score is not None}
+    accepted = {post.accepted_answer_id for post in collection.questions() if post.accepted_answer_id}
+    found = positive_pairs(train, votes, accepted)
+    return [*found, *(pair for file in parts.shared.pairs for pair in read_training_pairs(file).train)]
+
+
+def train_colbert(parts: AnswerParts, path: Path) -> None:
+    """Train the model of a seed and save it.
+
+    Args:
+        parts: of the seed.
+        path: of the model.
+    """
+    shared, pairs = parts.shared, colbert_pairs(parts)
+    source = shared.collection.path
+    own = [pair for pair in read_training_pairs(source).train if pair in set(pairs)]
+    known = known_answers(source, {question for question, _ in own})
+    negatives = mine_negatives("tags", source, own, known)
+    states: States = parts.once("states of ColBERT", dict)
+    model = new_colbert(parts)
+    model.fit(
+        pairs,
+        _documents([source, *shared.pairs]),
+        negatives=negatives,
+        never=known,
+        states=states,
+        device=parts.device,
+        verbose=shared.verbose,
+    )
+    (shared.say or str)(f"mean loss of each epoch: {', '.join(f'{loss:.3f}' for loss in model.history)}")
+    model.save(path)
+
+
+def colbert_index(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
+    """Return the model of a seed and the index of all answers."""
+    path = parts.stage("colbert", lambda folder: train_colbert(parts, folder), trained=True)
+    model = parts.once(("ColBERT", parts.seed), lambda: ColBERT.from_pretrained(path))
+    shared = parts.shared
+
+    def build(folder: Path) -> None:
+        answers = ({"docno": post.id, "html": post.body} for post in shared.collection.answers())
+        indexer = MathAMRIndex(folder).indexer(
+            "overwrite", dtype="float16", resume=True, verbose=shared.verbose, total=shared.collection.count_answers()
+        )
+        encode = model.doc_encoder(device=parts.device)
+        (encode >> indexer).index(indexer.pending(answers, encode.batch_size), batch_size=encode.batch_size)
+
+    return model, MathAMRIndex(parts.stage("colbert-index", build, trained=True))
+
+
+def _trained(parts: AnswerParts) -> pt.Transformer:
+    """Search all answers by MaxSim."""
+    model, index = parts.once(("ColBERT and index", parts.seed), lambda: colbert_index(parts))
+    return model.query_encoder(device=parts.device) >> index.colbert(num_results=DEPTH)
+
+
+def _reranked(parts: AnswerParts) -> pt.Transformer:
+    """Rank what BM25 finds."""
+    model, index = parts.once(("ColBERT and index", parts.seed), lambda: colbert_index(parts))
+    return parts.shared.bm25.retriever(DEPTH) >> model.query_encoder(device=parts.device) >> index.scorer()
+
+
+def _documents(sources: Iterable[Path]) -> Iterable[dict[str, Any]]:
+    for source in sources:
+        yield from read_documents(source)
+
+
+COLBERT_ROW = AnswerRow("ColBERT", _trained, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
+RERANKED_ROW = replace(COLBERT_ROW, name="BM25, then ColBERT", make=_reranked, against=(COLBERT_ROW.name,))
+
+STUDY = AnswerStudy("answers/colbert", "ColBERT on math text", rows=(COLBERT_ROW, RERANKED_ROW))

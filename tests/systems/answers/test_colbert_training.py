@@ -123,14 +123,24 @@ def test_the_cached_states_give_the_rows_of_the_whole_model(backbone):
     model = ColBERT.new(backbone, options=OPTIONS)
     data = ColBERTData.read(PAIRS)
     model.prepare(data.posts.values())
-    names = list(data.posts)
-    tail = Tail(model.encoder)
-    states = tail.states("document", names, data, model.texts, False)
+    texts = [model.texts.text(post) for post in data.posts.values()]
+    tail, states = Tail(model.encoder), {}
+    tail.add_states(states, "document", texts)
     with torch.no_grad():
-        found = tail.rows([states[name] for name in names], "document")
-    expected = model.encode([model.texts.text(data.posts[name]) for name in names], "document")
+        found = tail.rows([states["document", text] for text in texts], "document")
+    expected = model.encode(texts, "document")
     for i, text in enumerate(expected):
         np.testing.assert_allclose(np.roll(text.rows, 1, axis=0), found.text(i).numpy(), atol=0.03)
+
+
+def test_states_are_shared_by_runs_of_several_seeds(backbone):
+    states = {}
+    for seed in (0, 1):
+        training = ColBERTTraining(epochs=1, batch_size=6, seed=seed)
+        model = ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS, states=states)
+        assert len(states) == 12
+    alone = ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS)
+    assert alone.identity == model.identity
 
 
 def test_queries_with_expansion_are_trained_with_it(backbone):

@@ -21,7 +21,7 @@ from .network import Side, assemble, has_math_tokens, random_projection
 from .options import PRESETS, ColBERTOptions, ColBERTTraining, Preset
 from .start import math_start
 from .texts import PostTexts
-from .training import train_last
+from .training import States, train_last
 from .training_data import ColBERTData, Records
 
 if TYPE_CHECKING:
@@ -169,6 +169,7 @@ class ColBERT:
         *,
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
+        states: States | None = None,
         device: str | None = None,
         verbose: bool = False,
     ) -> ColBERT:
@@ -180,6 +181,8 @@ class ColBERT:
             posts: dictionaries with ``docno`` and the columns of a document, for all questions and answers.
             negatives: by question, wrong answers that look right, such as those of questions with the same tags.
             never: by question, further documents that are never its negatives.
+            states: an empty dictionary for the first of several runs that differ in ``training`` alone: what
+                ``train="last"`` computes once is kept in it.
             device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
             verbose: show progress.
 
@@ -197,7 +200,7 @@ class ColBERT:
         encoder = self._on(device)
         if self._unprepared:
             self.prepare(data.posts.values(), device=device, verbose=verbose)
-        self.history = train_last(encoder, data, self.texts, self.training, verbose=verbose)
+        self.history = train_last(encoder, data, self.texts, self.training, states=states, verbose=verbose)
         self._identity, self._source = None, None
         return self
 

@@ -105,7 +105,7 @@ class ColBERTTraining(_Options):
         weight_decay: of AdamW, not for biases and norms.
         warmup: the share of steps in which the learning rate rises; it then falls to 0. Without one it is constant.
         hard_negatives: wrong answers drawn for each pair in each epoch, where there are any.
-        seed: of shuffling, drawing and dropout.
+        seed: of shuffling and drawing, and of dropout in all layers; the last layer alone is trained without it.
     """
 
     train: Train = "last"

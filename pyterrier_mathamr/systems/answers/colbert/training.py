@@ -28,9 +28,21 @@ from .options import ColBERTTraining
 from .texts import PostTexts
 from .training_data import Batch, ColBERTData
 
+State = tuple[Tensor, Tensor, Tensor]
+"""Of a text: states before the last layer, float16 ``[L, d_model]``; ids of the tokens; which are attended to."""
+
+States = dict[tuple[Side, str], State]
+"""Of texts, by side."""
+
 
 def train_last(
-    encoder: Any, data: ColBERTData, texts: PostTexts, training: ColBERTTraining, *, verbose: bool = False
+    encoder: Any,
+    data: ColBERTData,
+    texts: PostTexts,
+    training: ColBERTTraining,
+    *,
+    states: States | None = None,
+    verbose: bool = False,
 ) -> list[float]:
     """Train the projection and the last layer in place.
 
@@ -39,6 +51,8 @@ def train_last(
         data: pairs and posts.
         texts: how posts are written.
         training: epochs, steps, loss.
+        states: those of an earlier run with the same language model and math tokens, such as of another seed; those
+            of this run are added.
         verbose: show progress.
 
     Returns:
@@ -48,30 +62,31 @@ def train_last(
         ConfigError: the language model has no list of layers. TrainingError: the loss is not finite.
     """
     tail = Tail(encoder)
-    states = {side: tail.states(side, names, data, texts, verbose) for side, names in _names(data, training).items()}
+    known: States = {} if states is None else states
+    written: dict[Side, dict[str, str]] = {
+        side: {name: texts.text(data.posts[name]) for name in names} for side, names in _names(data, training).items()
+    }
+    for side, own in written.items():
+        tail.add_states(known, side, [text for text in own.values() if (side, text) not in known], verbose)
     parameters = [*tail.last.named_parameters(), *encoder[1].named_parameters()]
     steps = sum(len(data.batches(training, epoch)) for epoch in range(1, training.epochs + 1))
     optimizer, schedule = optimizer_of(parameters, training, steps)
     history = []
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(training.seed)
-        encoder.train()
-        for epoch in range(1, training.epochs + 1):
-            losses = []
-            batches = data.batches(training, epoch)
-            for batch in progress(batches, f"epoch {epoch}", "steps", verbose=verbose):
-                queries = tail.rows([states["query"][name] for name in batch.queries], "query")
-                documents = tail.rows([states["document"][name] for name in batch.documents], "document")
-                loss = batch_loss(queries, documents, batch, training)
-                losses.append(loss.item())
-                if not math.isfinite(losses[-1]):
-                    raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; lower the learning rate.")
-                optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimizer.step()
-                schedule.step()
-            history.append(sum(losses) / max(len(losses), 1))
-    encoder.eval()
+    encoder.eval()  # the states below were computed without dropout, too, and attention is twice as fast without
+    for epoch in range(1, training.epochs + 1):
+        losses = []
+        for batch in progress(data.batches(training, epoch), f"epoch {epoch}", "steps", verbose=verbose):
+            queries = tail.rows([known["query", written["query"][name]] for name in batch.queries], "query")
+            answers = [known["document", written["document"][name]] for name in batch.documents]
+            loss = batch_loss(queries, tail.rows(answers, "document"), batch, training)
+            losses.append(loss.item())
+            if not math.isfinite(losses[-1]):
+                raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; lower the learning rate.")
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+        history.append(sum(losses) / max(len(losses), 1))
     return history
 
 
@@ -131,29 +146,21 @@ class Tail:
         self.model = copy.copy(model)
         self.model._modules = {**model._modules, "embeddings": _Given(), "encoder": inner}
 
-    def states(
-        self, side: Side, names: list[str], data: ColBERTData, texts: PostTexts, verbose: bool
-    ) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-        """Encode posts up to the layer before the last.
-
-        Returns:
-            By name the states, float16 ``[L, d_model]``, the ids of the tokens and which of them are attended to;
-            a query that is expanded has some that are not.
-        """
-        encoder, found = self.encoder, {}
-        written = [texts.text(data.posts[name]) for name in names]
-        batches = list(batches_of_texts(encoder, written, side))
+    def add_states(self, states: States, side: Side, texts: list[str], verbose: bool = False) -> None:
+        """Encode texts up to the layer before the last; a query that is expanded has tokens that none attends to."""
+        encoder, distinct = self.encoder, list(dict.fromkeys(texts))
+        batches = list(batches_of_texts(encoder, distinct, side))
         for members in progress(batches, f"states of {side} texts", "batches", verbose=verbose):
-            features = features_of(encoder, [written[i] for i in members], side)
-            inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+            features = features_of(encoder, [distinct[i] for i in members], side)
+            ids, attended = features["input_ids"], features["attention_mask"]
             with torch.no_grad(), mixed(encoder.device, "auto"):
-                states = encoder[0].model(**inputs, output_hidden_states=True).hidden_states[-2]
-            used = inputs["attention_mask"].bool() | features.get("query_expansion_positions", torch.tensor(False))
-            for i, state, ids, attended, kept in zip(members, states, *inputs.values(), used, strict=True):
-                found[names[i]] = (state[kept].half().cpu(), ids[kept].cpu(), attended[kept].cpu())
-        return found
+                found = encoder[0].model(ids, attention_mask=attended, output_hidden_states=True).hidden_states[-2]
+            used = attended.bool() | features.get("query_expansion_positions", torch.zeros_like(attended)).bool()
+            for i, kept, *parts in zip(members, used, found.half(), ids, attended, strict=True):
+                own, tokens, mask = (part[kept].cpu() for part in parts)
+                states[side, distinct[i]] = (own, tokens, mask)
 
-    def rows(self, texts: list[tuple[Tensor, Tensor, Tensor]], side: Side) -> Ragged:
+    def rows(self, texts: list[State], side: Side) -> Ragged:
         """Apply the last layer, the projection and the mask, with gradient."""
         place = self.encoder.device
         states, ids, attended = (
