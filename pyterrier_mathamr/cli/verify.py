@@ -42,6 +42,8 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
     from pyterrier_mathamr.systems import InOut
+    from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
+    from pyterrier_mathamr.systems.answers.colbert.files import colbert_faults
 
     if path.is_file():
         yield from Cache(path).faults(verbose=verbose)
@@ -51,6 +53,8 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
                 yield from faults(place, kind, verbose=verbose)
         except StoreError as error:
             yield error
+    elif (path / COLBERT).exists():
+        yield from colbert_faults(path)
     elif (path / "config.json").exists():
         yield from model_faults(path)
     elif (path / IN_OUT).exists():
@@ -129,7 +133,8 @@ def _described(path: Path) -> str:
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
-    from pyterrier_mathamr.systems import InOut
+    from pyterrier_mathamr.systems import ColBERT, InOut
+    from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
 
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
@@ -138,4 +143,6 @@ def _described(path: Path) -> str:
         return f"{_type_of(path)}, {read_manifest(place, kind).count:,} rows"
     if (path / IN_OUT).exists():
         return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
+    if (path / COLBERT).exists():
+        return f"ColBERT model {ColBERT.from_pretrained(path).identity[:12]}"
     return f"model {MathAMR.from_pretrained(path).identity[:12]}"

