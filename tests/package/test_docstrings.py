@@ -56,7 +56,7 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
     topic_graphs = mathamr.GraphStore(sample.folder / "topics")
     (sample.graphs >> topic_graphs.indexer()).index(sample.topics.to_dict("records"))
     collection = mathamr.arqmath.ARQMathCollection(SAMPLE)
-    threads = mathamr.systems.ThreadStore(sample.folder / "threads").index(collection.posts())
+    threads = mathamr.systems.ThreadStore(sample.folder / "threads of examples").index(collection.posts())
     questions = mathamr.BM25Index(sample.folder / "questions")
     questions.index({"docno": question.id, "html": question.title} for question in collection.questions())
     return {
