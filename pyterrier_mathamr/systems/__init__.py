@@ -52,7 +52,16 @@ if TYPE_CHECKING:
     from .answers.threads import ThreadTextLoader as ThreadTextLoader
     from .answers.threads import WithQuestion as WithQuestion
     from .answers.threads import with_question as with_question
+    from .answers.two_step import FitOptions as FitOptions
+    from .answers.two_step import LinkedPosts as LinkedPosts
+    from .answers.two_step import MathSEScore as MathSEScore
+    from .answers.two_step import QASim as QASim
+    from .answers.two_step import QASimScorer as QASimScorer
+    from .answers.two_step import QQSim as QQSim
     from .answers.two_step import RankingSVM as RankingSVM
+    from .answers.two_step import TangentAnswers as TangentAnswers
+    from .answers.two_step import TimesQQ as TimesQQ
+    from .answers.two_step import TwoStepFeatures as TwoStepFeatures
     from .answers.two_step import linearise as linearise
     from .approach0 import ApproachZeroIndex as ApproachZeroIndex
     from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer

@@ -51,6 +51,7 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda lab, **options: lab.bm25.retriever(k1=0.9, b=0.4, query_weights="linear", **options),
         "topics",
     ),
+    "TF-IDF": (lambda lab, **options: lab.bm25.retriever(weighting="tf-idf", **options), "topics"),
     "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),

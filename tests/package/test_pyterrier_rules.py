@@ -32,10 +32,15 @@ from pyterrier_mathamr.systems import (
     InOut,
     InOutIndex,
     LinearBlend,
+    LinkedPosts,
+    MathSEScore,
     ModifiedRRF,
     StructuralSearch,
+    TangentAnswers,
     TangentCFT,
     ThreadStore,
+    TimesQQ,
+    TwoStepFeatures,
     ZScoreFusion,
 )
 
@@ -60,6 +65,9 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "structural search": (lambda lab: StructuralSearch(lab.a0, lab.bm25), "topics"),
     "In+Out": (lambda lab: lab.in_out.retriever(), "formula topics"),
     "Tangent-CFT": (lambda lab: lab.cft.retriever(), "formula topics"),
+    "linked posts": (lambda lab: LinkedPosts(lab.links, lab.threads), "topics"),
+    "Tangent answers": (lambda lab: TangentAnswers(lab.tangent, lab.threads), "topics"),
+    "TF-IDF": (lambda lab: lab.bm25.retriever(weighting="tf-idf"), "topics"),
     "fusion": (lambda lab: ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert()), "topics"),
     "reciprocal ranks": (
         lambda lab: ModifiedRRF([lab.bm25.retriever(), lab.encode >> lab.index.colbert()], normalise="min-max"),
@@ -77,6 +85,7 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
     "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
     "cosine": (lambda lab: CosineScorer(mathamr.TextEncoder()), "text ranking"),
+    "MathSE": (lambda lab: MathSEScore(lab.threads), "candidates"),
     "visual ids": (lambda lab: VisualIdDeduplication(lab.visual_ids), "formula ranking"),
 }
 OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
@@ -92,6 +101,7 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
     "formula features": (lambda lab: FormulaFeatures(lab.trees), "formula ranking"),
     "Qdrant vector loader": (lambda lab: lab.qdrant.vec_loader(), "ranking"),
+    "two-step features": (lambda lab: TwoStepFeatures(lab.threads, TimesQQ()), "candidates"),
     "answers of threads": (lambda lab: lab.threads.answers(), "question ranking"),
     "questions of threads": (lambda lab: lab.threads.questions(), "ranking"),
     "metadata of threads": (lambda lab: lab.threads.metadata(), "ranking"),
@@ -145,8 +155,12 @@ def lab(sample: SimpleNamespace) -> Lab:
     ranking = ranking[ranking["docno"].isin(lab.frames["documents"]["docno"])].reset_index(drop=True)
     assert ranking.groupby("qid").size().min() >= 3
     questions = lab.threads.questions()(ranking).drop(columns="docno").rename(columns={"question_docno": "docno"})
+    with pytest.warns(mathamr._common.errors.MathAMRWarning, match="comments"):
+        lab.threads.tell_unknown("comments")  # once for each store: the sample has none
+    lab.links = questions.groupby("qid")["docno"].agg(list).to_dict()
     lab.frames |= {
         "topics": topics,
+        "candidates": lab.threads.answers()(questions.drop_duplicates(["qid", "docno"])),
         "text ranking": lab.threads.text_loader()(ranking).groupby("qid").head(3).reset_index(drop=True),
         "question ranking": questions.drop_duplicates(["qid", "docno"]),
         "query graphs": lab.graphs(topics),

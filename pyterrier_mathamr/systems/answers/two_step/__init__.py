@@ -2,11 +2,29 @@
 
 ::
 
-    linearise     a MathAMR graph as one line of words
-    ranking_svm   SVM-rank over six features
+    questions ──qqsim──▶ ModifiedRRF ──threads.answers()──▶ candidates
+                                                              ├── math_se ─────────────────▶ QQSim · votes
+                                                              ├── qasim ── TimesQQ ────────▶ QQSim · QASim
+                                                              └── features ── ranking_svm ─▶ SVM-rank
+    texts, graph_words   what the models read: LaTeX between dollars, or a MathAMR graph as words
+    networks, training   language models: loaded, saved, run; a loop over batches that keeps the best epoch
+      bi_losses          the two losses of bi-encoders, in turn
+    baselines            answers of linked questions, and of formulas that Tangent finds
 """
 
 from __future__ import annotations
 
-from .linearise import linearise as linearise
+from .baselines import LinkedPosts as LinkedPosts
+from .baselines import TangentAnswers as TangentAnswers
+from .encoders import QuestionDocEncoder as QuestionDocEncoder
+from .encoders import QuestionQueryEncoder as QuestionQueryEncoder
+from .features import TwoStepFeatures as TwoStepFeatures
+from .graph_words import linearise as linearise
+from .math_se import MathSEScore as MathSEScore
+from .qasim import TARGETS as TARGETS
+from .qasim import QASim as QASim
+from .qasim_scorer import QASimScorer as QASimScorer
+from .qasim_scorer import TimesQQ as TimesQQ
+from .qqsim import QQSim as QQSim
 from .ranking_svm import RankingSVM as RankingSVM
+from .training import FitOptions as FitOptions

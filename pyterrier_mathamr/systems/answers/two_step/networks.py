@@ -1,0 +1,115 @@
+"""The language models of the two-step search: loaded, saved with what the search must know of them, and run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.json_text import parse_json, write_json
+from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.model.variants.text import without_bars
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
+from pyterrier_mathamr.systems.answers.colbert.encoding import mixed as in_precision
+
+Kind = Literal["cross", "bi"]
+"""An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
+
+_DESCRIPTION = "two_step.json"
+_FORMAT = 1
+
+
+def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
+    """Load a language model; what it lacks, such as the last layer of a cross-encoder, starts at random.
+
+    No code in a folder is run: its parts are classes of sentence-transformers, its weights safetensors.
+
+    Args:
+        name: a folder, a model whose weights an installed package carries, or ``hf:organisation/name``.
+        kind: of the encoder.
+        max_length: most tokens of its input.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+
+    Returns:
+        A ``CrossEncoder`` with one label, or a ``SentenceTransformer``.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        ModelNotFoundError: there is no such model here, and the hub cannot be reached.
+        ModelFileError: the folder asks for code or weights that are not safe to load, or holds no model.
+    """
+    library, folder = require("sentence_transformers", "answers"), find_checkpoint(name)
+    check_encoder_folder(folder)
+    place = choose_device(device)
+    # on a CPU, eager attention with bfloat16 trains 1.7 times faster than the fused one
+    attention = {"attn_implementation": "eager"} if place.type == "cpu" else {}
+    options = {"device": str(place), "trust_remote_code": False, "local_files_only": True}
+    options["model_kwargs"] = {"use_safetensors": True, **attention}
+    try:
+        with _quiet():
+            if kind == "cross":
+                return library.CrossEncoder(str(folder), num_labels=1, max_length=max_length, **options)
+            network = library.SentenceTransformer(str(folder), **options)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelFileError(folder, f"no language model ({reason})") from error
+    network.max_seq_length = max_length
+    return network
+
+
+def save_network(network: Any, folder: str | Path, description: Mapping[str, object]) -> None:
+    """Write a language model and what the search must know of it.
+
+    Args:
+        network: of :func:`load_network`.
+        folder: made where it does not exist.
+        description: plain values, read again by :func:`read_description`.
+    """
+    with _quiet():
+        network.save_pretrained(str(folder), create_model_card=False)
+    write_json(Path(folder) / _DESCRIPTION, {"format": _FORMAT, **description})
+
+
+def read_description(folder: str | Path, model: str) -> dict[str, Any]:
+    """Read what :func:`save_network` wrote beside a language model.
+
+    Args:
+        folder: of the model.
+        model: the class that saved it.
+
+    Raises:
+        ModelFileError: the folder holds no model of this class.
+    """
+    path = Path(folder) / _DESCRIPTION
+    try:
+        content: Any = parse_json(path.read_bytes())
+        if (content.pop("format"), content.pop("model")) != (_FORMAT, model):
+            raise ModelFileError(path, f"no {model} of format {_FORMAT}", f"Give a folder that {model}.save() wrote.")
+        return dict(content)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(path, f"no {model} ({error})", f"Give a folder that {model}.save() wrote.") from error
+
+
+def mixed(network: Any) -> AbstractContextManager[Any]:
+    """Return the context in which a language model computes in bfloat16, where its processor multiplies in it."""
+    return in_precision(network.device, "auto")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Load or save without bars, and without the report of layers that start at random, which the docstring tells."""
+    loggers = [logging.getLogger(name) for name in ("transformers", "sentence_transformers")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with without_bars():
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

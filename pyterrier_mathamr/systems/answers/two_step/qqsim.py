@@ -1,0 +1,180 @@
+"""QQSim: how similar two questions are, by the vectors of a language model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pyterrier_mathamr._common.parameters import one_of
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.model.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.errors import TrainingError
+
+from .bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
+from .encoders import QuestionDocEncoder, QuestionQueryEncoder
+from .networks import load_network, read_description, save_network
+from .texts import Form, Row, View, question_text
+from .training import Epoch, FitOptions, fit_network
+
+_LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
+_BUDGET = 8_192  # tokens of a batch
+
+
+class QQSim:
+    """A bi-encoder of questions: one vector of unit length for the title, or the head or tail of the body.
+
+    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1. There the figure shows a
+    cross-encoder; but a million questions are ranked, and the losses are those of bi-encoders, so this is one, and the
+    similarity is the cosine. Title, head and tail are three models, each trained from the one of :meth:`fit` on whole
+    questions, and their rankings are fused by :class:`~pyterrier_mathamr.systems.ModifiedRRF`.
+
+    Args:
+        network: a ``SentenceTransformer``; :meth:`new` and :meth:`from_pretrained` load one.
+        view: what of a question it reads: ``title``, ``head`` or ``tail`` of the body, or ``whole``: both.
+        form: ``raw`` text with LaTeX, or linearised ``mathamr`` graphs.
+
+    Raises:
+        ConfigError: the view or the form is unknown.
+
+    Example::
+
+        titles = QQSim.new("all-MiniLM-L6-v2", view="title")
+        (titles.doc_encoder() >> index.indexer()).index([{"docno": "q1", "title": "Roots of $x^2$", "body": "How?"}])
+        pipeline = titles.query_encoder() >> index.single_vector()
+    """
+
+    def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
+        one_of(*get_args(View)).check("view", view)
+        one_of(*get_args(Form)).check("form", form)
+        self.network, self.view, self.form = network, view, form
+        network.tokenizer.truncation_side = "left" if view == "tail" else "right"
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str | Path = "all-MiniLM-L6-v2",
+        view: View = "title",
+        form: Form = "raw",
+        *,
+        max_length: int | None = None,
+        device: str | None = None,
+    ) -> QQSim:
+        """Begin with a pretrained language model.
+
+        Args:
+            backbone: a folder, such as that of another model of questions, or a name. The paper's is the Sentence-BERT
+                ``hf:sentence-transformers/distilbert-base-nli-stsb-quora-ranking``.
+            view: see the class.
+            form: likewise.
+            max_length: tokens; ``None`` for 128, of whole questions 256 (265 is printed).
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+        """
+        one_of(*get_args(View)).check("view", view)
+        return cls(load_network(backbone, "bi", max_length or _LENGTHS[view], device), view, form)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, *, device: str | None = None) -> QQSim:
+        """Load a model that :meth:`save` wrote.
+
+        Raises:
+            ModelFileError: the folder holds none.
+        """
+        told = read_description(folder, cls.__name__)
+        return cls(load_network(folder, "bi", told["max_length"], device), told["view"], told["form"])
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder."""
+        told = {"view": self.view, "form": self.form, "max_length": int(self.network.max_seq_length)}
+        save_network(self.network, folder, {"model": type(self).__name__, **told})
+
+    def text(self, row: Row) -> str:
+        """Write what the model reads of a question; see :func:`~.texts.question_text`."""
+        return question_text(row, self.view, self.form)
+
+    def fit(
+        self,
+        pairs: Sequence[Pair],
+        options: FitOptions | None = None,
+        *,
+        known: Collection[Pair] = (),
+        validation: Sequence[Pair] = (),
+        verbose: bool = False,
+    ) -> list[Epoch]:
+        """Train on pairs of similar questions, with as many pairs of random ones as negatives.
+
+        The two losses take turns, a batch each: ``OnlineContrastiveLoss(margin=0.5)`` on the batch's pairs and its
+        negatives, and ``MultipleNegativesRankingLoss(scale=20)`` on the pairs. (The formulas that are printed lack a
+        logarithm and the positive pair of the denominator, and have a_i for a_j.)
+
+        Args:
+            pairs: texts, as :meth:`text` writes them; those with an empty text are left out.
+            options: of the training; by default 20 epochs in batches of 64, as published.
+            known: pairs that are similar though not in ``pairs``: no negatives.
+            validation: held-out pairs; the best epoch by their ranking loss is kept.
+            verbose: show progress.
+
+        Returns:
+            What each epoch came to.
+
+        Raises:
+            TrainingError: there is no pair.
+        """
+        options = options or FitOptions(epochs=20)
+        useful = [pair for pair in pairs if all(map(str.strip, pair))]
+        if not useful:
+            raise TrainingError("no pair of questions has two texts to train on")
+        losses = PairLosses(self.network)
+        batches = partial(random_batches, useful, {*pairs, *known}, options.batch_size)
+        held_out = [pair for pair in validation if all(map(str.strip, pair))]
+        validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
+        return fit_network(self.network, batches, losses.of_batch, options, validate, verbose=verbose)
+
+    def encode(self, texts: Sequence[str], *, verbose: bool = False) -> npt.NDArray[np.float32]:
+        """Encode texts in batches of similar lengths, in bfloat16 where the processor multiplies in it.
+
+        Args:
+            texts: any number.
+            verbose: show progress.
+
+        Returns:
+            float32 ``[n, d]``, rows of unit length; zeros for a text without words.
+        """
+        network, model = self.network.eval(), InMixedPrecision(self.network)
+        found = np.zeros((len(texts), network.get_embedding_dimension()), np.float32)
+        written = [i for i, text in enumerate(texts) if text.strip()]
+        if not written:
+            return found
+        tokens = network.tokenizer([texts[i] for i in written], truncation=True, max_length=network.max_seq_length)
+        sizes = list(map(len, tokens["input_ids"]))
+        for members in progress(batches_by_size(sizes, _BUDGET), self.view, "batches", verbose=verbose):
+            places = [written[member] for member in members]
+            with torch.inference_mode():
+                vectors = model.vectors([texts[i] for i in places])
+            found[places] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+        return found
+
+    def identity(self) -> str:
+        """Return the digest of the weights and of what is read, by which an index recognises its model."""
+        digest = hashlib.sha256(f"{self.view} {self.form} {self.network.max_seq_length}".encode())
+        for name, value in sorted(self.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+        return f"qqsim:{digest.hexdigest()[:32]}"
+
+    def query_encoder(self, *, verbose: bool = False) -> QuestionQueryEncoder:
+        """Return the transformer that adds ``query_embs`` to topics; see :class:`QuestionQueryEncoder`."""
+        return QuestionQueryEncoder(self, verbose=verbose)
+
+    def doc_encoder(self, *, batch_size: int = 256, verbose: bool = False) -> QuestionDocEncoder:
+        """Return the transformer that adds ``doc_embs`` to questions; see :class:`QuestionDocEncoder`."""
+        return QuestionDocEncoder(self, batch_size=batch_size, verbose=verbose)

@@ -1,0 +1,285 @@
+"""QQSim and QASim on tiny models: vectors, indexes, scores, training, folds, files."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from tiny_models import tiny_bert
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
+from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
+from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
+from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
+from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
+from pyterrier_mathamr.systems.answers.two_step.qasim import TARGETS, Example, split_folds
+
+QUESTIONS = pd.DataFrame(
+    {
+        "docno": ["q1", "q2", "q3"],
+        "title": ["the sum of x", "prove the limit", "less than two"],
+        "body": ["x is less , prove the sum of y", "the limit is two", None],
+    }
+)
+PAIRS = [("the sum of x", "sum of x"), ("prove the limit", "the limit of y"), ("is x less", "x less y")]
+EXAMPLES = [
+    (f"{question} the sum", f"{answer} {number}", target)
+    for question in ("prove", "limit", "fraction", "two")
+    for number in ("x", "y")
+    for answer, target in (("sum of the limit", 1.0), ("less , . less", 0.0))
+]
+STEP = FitOptions(epochs=1, batch_size=4, learning_rate=1e-3)
+GRAPH = MathAMRGraph.from_penman("(s / sum :ARG1 (l / limit))")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def titles(bert: Path) -> QQSim:
+    return QQSim.new(bert, max_length=12)
+
+
+@pytest.fixture
+def qasim(bert: Path) -> QASim:
+    return QASim.new(bert, max_length=24, seed=1)
+
+
+def test_each_view_reads_its_part_of_a_question(bert: Path) -> None:
+    row = {"title": "the sum of $x$", "body": "prove two"}
+    views = ("title", "head", "tail", "whole")
+    texts = {view: QQSim.new(bert, view).text(row) for view in views}  # type: ignore[arg-type]
+    assert texts == {
+        "title": "the sum of $x$",
+        "head": "prove two",
+        "tail": "prove two",
+        "whole": "the sum of $x$\nprove two",
+    }
+    assert QQSim.new(bert, "head").text({"query": "the $y$"}) == "the $y$"
+    assert QQSim.new(bert, "title", "mathamr").text({"query_graph": GRAPH}) == "sum limit"
+    assert [QQSim.new(bert, view).network.max_seq_length for view in views] == [128, 128, 128, 256]  # type: ignore[arg-type]
+
+
+def test_head_and_tail_keep_the_two_ends_of_a_long_body(bert: Path) -> None:
+    long, end = "sum " * 30 + "limit prove two", "sum sum limit prove two"
+    head, tail = (QQSim.new(bert, view, max_length=7) for view in ("head", "tail"))  # type: ignore[arg-type]
+    assert np.allclose(head.encode([long]), head.encode(["sum " * 5]), atol=1e-2)
+    assert np.allclose(tail.encode([long]), tail.encode([end]), atol=1e-2)
+    assert not np.allclose(head.encode([long]), tail.encode([long]), atol=1e-2)
+
+
+def test_questions_are_found_by_one_vector_each(titles: QQSim, bert: Path, tmp_path: Path) -> None:
+    index = MathAMRIndex(tmp_path / "titles")
+    (titles.doc_encoder() >> index.indexer()).index(QUESTIONS)
+    search = titles.query_encoder() >> index.single_vector()
+    topics = pd.DataFrame({"qid": ["t", "blank"], "title": ["prove the limit", " "], "body": ["", ""]})
+    found = search(topics)
+    assert set(found["qid"]) == {"t"}
+    assert found["docno"].tolist()[0] == "q2"
+    vectors = titles.encode([*QUESTIONS["title"], "prove the limit"])
+    best = dict(zip(found["docno"], found["score"], strict=True))
+    assert [best[docno] for docno in QUESTIONS["docno"]] == pytest.approx((vectors[:3] @ vectors[3]).tolist(), abs=1e-5)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+    assert ModifiedRRF([search, search])(topics)["score"].max() <= 2 / 61 + 1e-6
+    other = QQSim.new(bert, "head")
+    with pytest.raises(ModelMismatchError):
+        (other.query_encoder() >> index.single_vector())(topics.assign(body="x"))
+
+
+def test_a_question_without_the_part_is_similar_to_none(bert: Path) -> None:
+    encoded = QQSim.new(bert, "head").doc_encoder()(QUESTIONS)
+    assert [bool(np.any(rows)) for rows in encoded["doc_embs"]] == [True, True, False]
+    assert encoded["doc_embs"][0].shape == (1, 16)
+    empty = QQSim.new(bert, "title", "mathamr").query_encoder()(
+        pd.DataFrame({"qid": ["1", "2"], "query_graph": [GRAPH, MathAMRGraph(EMPTY_AMR)]})
+    )
+    assert [rows.shape for rows in empty["query_embs"]] == [(1, 16), (0, 16)]
+
+
+def test_training_lowers_both_losses_and_the_same_seed_gives_the_same_weights(bert: Path) -> None:
+    models = [QQSim.new(bert, max_length=12) for _ in range(3)]
+    batch = random_batches(PAIRS, set(PAIRS), 4, np.random.default_rng(0))[0]
+
+    def losses(model: QQSim) -> list[float]:
+        of = PairLosses(model.network.eval())
+        return [float(of.contrastive(batch).detach()), float(of.ranking(PAIRS).detach())]
+
+    before = losses(models[0])
+    history = [
+        model.fit(PAIRS, FitOptions(epochs=4, learning_rate=1e-2, seed=seed))
+        for model, seed in zip(models, (3, 3, 4), strict=True)
+    ]
+    assert all(after < first for after, first in zip(losses(models[0]), before, strict=True))
+    assert history[0] == history[1]
+    assert models[0].identity() == models[1].identity() != models[2].identity()
+
+
+def test_negatives_are_no_known_pairs_in_either_order() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("e", "f")]
+    known = {*pairs, ("d", "a"), ("c", "f")}
+    for seed in range(20):
+        for batch in random_batches(pairs, known, 2, np.random.default_rng(seed)):
+            assert set(batch.similar) <= set(pairs)
+            for left, right in batch.others:
+                assert (left, right) not in known
+                assert (right, left) not in known
+
+
+def test_only_the_last_layers_are_trained_if_asked(bert: Path, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertModel
+
+    tiny_bert(tmp_path)
+    config = BertConfig.from_pretrained(tmp_path)
+    config.num_hidden_layers = 3
+    BertModel(config).save_pretrained(tmp_path)
+    model = QQSim.new(tmp_path)
+    before = {name: value.clone() for name, value in model.network.state_dict().items()}
+    model.fit(PAIRS, FitOptions(epochs=2, learning_rate=1e-2, layers=1))
+    changed = {name for name, value in model.network.state_dict().items() if not value.equal(before[name])}
+    assert any("layer.2" in name for name in changed)
+    assert not any("layer.0" in name or "layer.1" in name or "embeddings" in name for name in changed)
+
+
+def test_the_best_epoch_on_held_out_pairs_is_kept(bert: Path) -> None:
+    model = QQSim.new(bert, max_length=12)
+    history = model.fit(PAIRS, FitOptions(epochs=3, learning_rate=5e-2), validation=PAIRS[:2])
+    held_out = [epoch.validation for epoch in history]
+    assert PairLosses(model.network.eval()).held_out(PAIRS[:2], 64) == pytest.approx(min(filter(None, held_out)))
+
+
+def test_answers_are_scored_once_for_each_pair_between_0_and_1(qasim: QASim) -> None:
+    ranking = pd.DataFrame(
+        {
+            "qid": ["1", "1", "2", "1"],
+            "title": "the sum",
+            "body": ["of x", "of x", "of y", "of x"],
+            "docno": ["a", "b", "a", "a"],
+            "text": ["prove two", "limit", "prove two", "prove two"],
+            "score": 1.0,
+        }
+    )
+    scored = qasim.scorer()(ranking)
+    assert scored["score"].between(0, 1).all()
+    assert scored["qid"].tolist() == ["1", "1", "1", "2"]
+    own = dict(zip(zip(scored["qid"], scored["docno"], strict=True), scored["score"], strict=True))
+    assert own["1", "a"] == pytest.approx(qasim.scores([("the sum\nof x", "prove two")])[0], abs=1e-3)
+    assert qasim.scorer().explain(scored.iloc[0]).score == pytest.approx(scored["score"].iloc[0], abs=1e-3)
+    empty = qasim.scorer()(ranking.head(0))
+    assert {"score", "rank"} <= set(empty.columns)
+
+
+@pytest.mark.parametrize("kind", ["cross", "bi"])
+def test_qasim_learns_what_fits(bert: Path, kind: str) -> None:
+    model = QASim.new(bert, kind, max_length=24)  # type: ignore[arg-type]
+    model.fit(EXAMPLES, FitOptions(epochs=4, batch_size=8, learning_rate=2e-2), folds=None)
+    scores = model.scores([example[:2] for example in EXAMPLES])
+    fits = np.array([example[2] for example in EXAMPLES]) == 1
+    assert scores[fits].min() > scores[~fits].max()
+
+
+def test_permuted_targets_leave_the_held_out_loss_at_that_of_a_constant(bert: Path) -> None:
+    order = np.random.default_rng(0).permutation(len(EXAMPLES))
+    permuted = [(*EXAMPLES[i][:2], EXAMPLES[j][2]) for i, j in enumerate(order)]
+    options = FitOptions(epochs=8, batch_size=8, learning_rate=2e-2)
+    learned, chance = (
+        min(
+            epoch.validation
+            for epoch in QASim.new(bert, max_length=24).fit(examples, options, folds=4)
+            if epoch.validation
+        )
+        for examples in (EXAMPLES, permuted)
+    )
+    assert learned < 0.5
+    assert chance > 0.6  # ln 2 is that of a constant
+
+
+def test_the_ranking_loss_is_an_option_and_half_targets_are_no_trouble(qasim: QASim, bert: Path) -> None:
+    examples = [*EXAMPLES, ("prove", "x", TARGETS[1])]
+    assert len(qasim.fit(examples, STEP, loss="bce+mnrl")) == 1
+    assert len(QASim.new(bert, "bi", max_length=24).fit(examples, STEP)) == 1
+    with pytest.raises(ConfigError, match="loss"):
+        qasim.fit(examples, STEP, loss="mse")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="targets"):
+        qasim.fit([("prove", "x", 3)], STEP)
+    with pytest.raises(TrainingError):
+        qasim.fit([], STEP)
+
+
+def test_folds_keep_the_answers_of_a_question_together() -> None:
+    examples = [Example(f"q{i % 7}", f"a{i}", 1.0) for i in range(40)]
+    held_out = [split_folds(examples, 3, fold)[1] for fold in range(3)]
+    assert sorted(example.answer for fold in held_out for example in fold) == sorted(e.answer for e in examples)
+    for training, held in (split_folds(examples, 3, fold) for fold in range(3)):
+        assert held
+        assert not {example.question for example in training} & {example.question for example in held}
+    assert split_folds(examples, 3) == split_folds(examples, 3)
+    assert split_folds(examples[:1], 10) == (examples[:1], [])
+    assert split_folds(examples, None) == (examples, [])
+    with pytest.raises(ConfigError, match="fold"):
+        split_folds(examples, 3, 3)
+
+
+def test_models_are_saved_and_loaded_to_the_bit(bert: Path, tmp_path: Path) -> None:
+    heads = QQSim.new(bert, "tail", max_length=9)
+    heads.fit(PAIRS, STEP)
+    heads.save(tmp_path / "tails")
+    again = QQSim.from_pretrained(tmp_path / "tails")
+    assert (again.view, again.form, again.network.max_seq_length) == ("tail", "raw", 9)
+    assert again.identity() == heads.identity()
+    assert again.encode(["the sum of x"]).tobytes() == heads.encode(["the sum of x"]).tobytes()
+    for kind in ("cross", "bi"):
+        model = QASim.new(bert, kind, "mathamr", max_length=20)  # type: ignore[arg-type]
+        model.save(tmp_path / kind)
+        loaded = QASim.from_pretrained(tmp_path / kind)
+        assert (loaded.kind, loaded.form, loaded.max_length) == (kind, "mathamr", 20)
+        assert loaded.scores([("sum", "limit")]).tolist() == model.scores([("sum", "limit")]).tolist()
+    with pytest.raises(ModelFileError, match=r"QASim\.save"):
+        QASim.from_pretrained(tmp_path / "tails")
+    with pytest.raises(ModelFileError):
+        QQSim.from_pretrained(bert)
+
+
+def test_a_trained_model_of_questions_starts_another(titles: QQSim, tmp_path: Path) -> None:
+    titles.fit(PAIRS, STEP)
+    titles.save(tmp_path / "titles")
+    assert np.allclose(
+        QQSim.new(tmp_path / "titles", "head").encode(["the sum"]), titles.encode(["the sum"]), atol=1e-2
+    )
+
+
+def test_linearised_graphs_are_scored(bert: Path) -> None:
+    model = QASim.new(bert, form="mathamr", max_length=20)
+    ranking = pd.DataFrame({"qid": ["1"], "docno": ["a"], "query_graph": [GRAPH], "graph": [GRAPH]})
+    assert model.scorer()(ranking)["score"][0] == pytest.approx(model.scores([("sum limit", "sum limit")])[0])
+
+
+def test_models_that_are_not_there_or_not_safe_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelNotFoundError, match="no-such-model"):
+        QQSim.new("no-such-model-anywhere")
+    (tmp_path / "pickled").mkdir()
+    (tmp_path / "pickled" / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(UnsafeModelError):
+        QASim.new(tmp_path / "pickled")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ModelFileError):
+        QASim.new(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(("name", "value"), [("epochs", 0), ("batch_size", 0), ("learning_rate", -1), ("layers", 0)])
+def test_options_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        FitOptions(**{name: value})  # type: ignore[arg-type]
+
+
+TestQASimScorer = pt.testing.transformer_test_class(lambda: QASim(SimpleNamespace()).scorer())
+TestQuestionDocEncoder = pt.testing.transformer_test_class(
+    lambda: QQSim(SimpleNamespace(tokenizer=SimpleNamespace())).doc_encoder()
+)
+TestQuestionQueryEncoder = pt.testing.transformer_test_class(
+    lambda: QQSim(SimpleNamespace(tokenizer=SimpleNamespace())).query_encoder()
+)

@@ -1,0 +1,184 @@
+"""Scores, features and baselines of the two-step search: worked values, orders, empty frames, unknown votes."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from threads_of_answers import POSTS, questions, thread_store
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.explanation import AskedError
+from pyterrier_mathamr.systems import (
+    LinkedPosts,
+    MathSEScore,
+    ModifiedRRF,
+    RankingSVM,
+    TangentAnswers,
+    TangentIndex,
+    ThreadStore,
+    TimesQQ,
+    TwoStepFeatures,
+)
+
+
+@pytest.fixture(scope="module")
+def threads(tmp_path_factory: pytest.TempPathFactory) -> ThreadStore:
+    return thread_store(tmp_path_factory.mktemp("two-step"))
+
+
+def by_docno(ranking: pd.DataFrame) -> dict[str, float]:
+    return dict(zip(ranking["docno"], ranking["score"].astype(float), strict=True))
+
+
+QASIM = pt.apply.doc_score(lambda row: {"a1": 0.2, "a2": 0.8, "a3": 0.5, "b1": 0.9}[row["docno"]])
+
+
+def test_math_se_gives_the_values_worked_by_hand(threads: ThreadStore) -> None:
+    found = (threads.answers() >> MathSEScore(threads))(questions(q1=0.03))
+    assert by_docno(found) == pytest.approx({"a1": 0.03, "a2": 0.015, "a3": 0.0})
+    assert found["docno"].tolist() == ["a1", "a2", "a3"]
+    assert by_docno((threads.answers() >> MathSEScore(threads))(questions(q2=0.03))) == {"b1": 0.03}
+
+
+def test_the_votes_of_answers_that_are_not_ranked_count(threads: ThreadStore) -> None:
+    ranking = threads.answers()(questions(q1=0.03))
+    assert by_docno(MathSEScore(threads)(ranking[ranking["docno"] == "a2"])) == pytest.approx({"a2": 0.015})
+
+
+def test_times_qq_gives_the_value_worked_by_hand(threads: ThreadStore) -> None:
+    found = (threads.answers() >> QASIM >> TimesQQ())(questions(q1=0.03))
+    assert by_docno(found)["a2"] == pytest.approx(0.024)
+    assert found["docno"].tolist() == ["a2", "a3", "a1"]
+    told = TimesQQ().explain(pd.DataFrame({"qid": ["t"], "docno": ["a2"], "score": [0.8], "qq_score": [0.03]}))
+    assert told.score == pytest.approx(0.024)
+
+
+def test_candidates_keep_the_order_of_questions_and_every_answer(threads: ThreadStore) -> None:
+    candidates = threads.answers()(questions(q2=0.05, q1=0.03))
+    assert candidates["docno"].tolist() == ["b1", "a1", "a2", "a3"]
+    assert candidates["qq_score"].tolist() == [0.05, 0.03, 0.03, 0.03]
+
+
+def test_a_topic_whose_questions_have_no_answer_yields_no_row(threads: ThreadStore) -> None:
+    for system in (MathSEScore(threads), TimesQQ(), TwoStepFeatures(threads, QASIM)):
+        found = (threads.answers() >> system)(questions(q3=0.9))
+        assert found.empty
+        assert {"score", "rank", "qq_score"} <= set(found.columns)
+
+
+def test_equal_votes_and_unknown_votes_leave_the_similarity_of_the_question_with_one_warning(tmp_path: Path) -> None:
+    posts = [{name: value for name, value in post.items() if name != "score"} for post in POSTS]
+    silent = ThreadStore(tmp_path / "silent").index(posts)
+    math_se = silent.answers() >> MathSEScore(silent)
+    with pytest.warns(MathAMRWarning, match="votes"):
+        found = math_se(questions(q1=0.03))
+    assert set(found["score"]) == {0.03}
+    assert math_se(questions(q1=0.03)).equals(found)  # silent now: a warning would fail the test
+    with pytest.warns(MathAMRWarning, match="comments, accepted"):
+        features = (silent.answers() >> TwoStepFeatures(silent, QASIM))(questions(q1=0.03))["features"]
+    assert np.stack(features)[:, 2:5].tolist() == [[0, 0, 0]] * 3
+
+
+def test_features_are_in_the_printed_order(threads: ThreadStore) -> None:
+    features = TwoStepFeatures(threads, QASIM)
+    with pytest.warns(MathAMRWarning):
+        found = (threads.answers() >> features)(questions(q2=0.05, q1=0.03)).set_index("docno")["features"]
+    assert found["b1"].tolist() == pytest.approx([0.05, 0.9, 0, 5, 0, 0.5])
+    assert found["a2"].tolist() == pytest.approx([0.03, 0.8, 0, 3, 0, 1.0])
+    assert features.names == ("QQSim", "QASim", "comments", "votes", "accepted", "tag overlap")
+
+
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.errors.MathAMRWarning")
+def test_the_pipelines_of_the_paper_run_together(threads: ThreadStore) -> None:
+    titles, heads = pt.Transformer.from_df(questions(q1=0.9, q2=0.4)), pt.Transformer.from_df(questions(q2=0.8))
+    topics = pd.DataFrame({"qid": ["t"], "query": ["sum of x"], "tags": ["sums limits"]})
+    qrels = pd.DataFrame({"qid": "t", "docno": ["a1", "a2", "b1"], "label": [0, 3, 2]})
+    qqsim = ModifiedRRF([titles, heads])
+    cands = qqsim >> threads.answers()
+    mathse = cands >> MathSEScore(threads)
+    qasim = cands >> QASIM >> TimesQQ()
+    both = ModifiedRRF([mathse, qasim])
+    features = TwoStepFeatures(threads, QASIM)
+    svm = cands >> features >> pt.ltr.apply_learned_model(RankingSVM(C=0.01), form="ltr")
+    svm.fit(topics, qrels, topics, qrels)
+    best = ModifiedRRF([svm, qasim], normalise="min-max")
+    assert qqsim(topics)["score"].max() <= 2 / 61
+    for system in (mathse, qasim, both, svm, best):
+        assert sorted(system(topics)["docno"]) == ["a1", "a2", "a3", "b1"]
+    learned = RankingSVM(C=0.01, names=features.names).fit_ranking((cands >> features)(topics), qrels)
+    assert len(learned.weights or ()) == 6
+
+
+def test_linked_posts_ranks_the_answers_of_duplicates_by_votes(threads: ThreadStore) -> None:
+    links = pd.DataFrame({"qid": ["t", "t", "u", "t"], "question_id": ["q1", "q2", "unknown", "q1"], "kind": "x"})
+    linked = LinkedPosts(links, threads)
+    found = linked(pd.DataFrame({"qid": ["t", "u", "v"], "query": list("abc")}))
+    assert found[["qid", "docno", "score", "rank"]].to_numpy().tolist() == [
+        ["t", "a1", 7, 0],
+        ["t", "b1", 5, 1],
+        ["t", "a2", 3, 2],
+        ["t", "a3", -1, 3],
+    ]
+    assert linked.explain({"qid": "t"}, "b1").score == 5
+    assert LinkedPosts(links, threads, num_results=1)(found[["qid", "query"]])["docno"].tolist() == ["a1"]
+    assert LinkedPosts({"t": ["q1", "q2", "q1"], "u": ["unknown"]}, threads) == linked != LinkedPosts({}, threads)
+    with pytest.raises(ConfigError, match="question_id"):
+        LinkedPosts(links[["qid"]], threads)
+
+
+@pytest.fixture(scope="module")
+def tangent(threads: ThreadStore, tmp_path_factory: pytest.TempPathFactory) -> TangentAnswers:
+    posts = [
+        {"docno": "q1", "text": r"asks $x^2+1$"},
+        {"docno": "a1", "text": r"has $x^2+1$ and $y$"},
+        {"docno": "a2", "text": r"has $x^2$ and $x^2+2$"},
+        {"docno": "b1", "text": "has none"},
+        {"docno": "unknown", "text": r"$x^2+1$"},
+    ]
+    return TangentAnswers(TangentIndex(tmp_path_factory.mktemp("tangent") / "t").index(posts), threads)
+
+
+def test_tangent_ranks_answers_by_their_best_formula_without_questions(tangent: TangentAnswers) -> None:
+    topics = pd.DataFrame({"qid": ["t"], "title": [r"Of $x^2+1$ and $x$"], "body": [r"also $\frac{x^2+1}{x^3+4}$"]})
+    found = tangent(topics)
+    assert found["docno"].tolist() == ["a1", "a2"]
+    assert found["score"].iloc[0] == 1.0
+    assert tangent.explain(topics, "a2").score == pytest.approx(found["score"].iloc[1])
+    with pytest.raises(AskedError):
+        tangent.explain(topics, "b1")
+
+
+def test_the_formula_of_a_topic_is_the_largest_of_its_title_else_of_its_body(tangent: TangentAnswers) -> None:
+    def chosen(qid: str = "t", title: str = "", body: str = "", **others: str) -> str | None:
+        formula = tangent.formula({"qid": qid, "title": title, "body": body, **others})
+        return None if formula is None else formula.latex
+
+    assert chosen(title="$x$ or $y+z$", body="$a+b+c$") == "y+z"
+    assert chosen(title="no formula", body="$a$ and $a+b+c$") == "a+b+c"
+    assert chosen(query="both $u$ and $u+1$") == "u+1"
+    assert chosen(title="none", body="none") is None
+    ties = {chosen(str(qid), "$a+b$ and $c+d$") for qid in range(20)}
+    assert ties == {"a+b", "c+d"}
+    assert chosen("7", "$a+b$ and $c+d$") == chosen("7", "$a+b$ and $c+d$")
+
+
+def test_a_topic_without_a_formula_finds_nothing_and_is_named(tangent: TangentAnswers) -> None:
+    with pytest.warns(MathAMRWarning, match="no formula"):
+        found = tangent(pd.DataFrame({"qid": ["none"], "title": ["words"], "body": ["alone"]}))
+    assert found.empty
+    assert {"docno", "score", "rank"} <= set(found.columns)
+
+
+def example_threads() -> ThreadStore:
+    return ThreadStore.example()
+
+
+TestMathSEScore = pt.testing.transformer_test_class(lambda: MathSEScore(example_threads()))
+TestTimesQQ = pt.testing.transformer_test_class(TimesQQ)
+TestTwoStepFeatures = pt.testing.transformer_test_class(lambda: TwoStepFeatures(example_threads(), TimesQQ()))
+TestLinkedPosts = pt.testing.transformer_test_class(lambda: LinkedPosts({"1": ["2"]}, example_threads()))
+TestTangentAnswers = pt.testing.transformer_test_class(
+    lambda: TangentAnswers(TangentIndex("formulas.tangent"), example_threads())
+)
