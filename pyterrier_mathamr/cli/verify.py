@@ -44,6 +44,8 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.systems import InOut
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
     from pyterrier_mathamr.systems.answers.colbert.files import colbert_faults
+    from pyterrier_mathamr.systems.answers.marf.files import DESCRIPTION as MARF
+    from pyterrier_mathamr.systems.answers.marf.files import marf_faults
 
     if path.is_file():
         yield from Cache(path).faults(verbose=verbose)
@@ -62,6 +64,8 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
             InOut.from_pretrained(path)
         except MathAMRError as error:
             yield error
+    elif (path / MARF).exists():
+        yield from marf_faults(path)
     elif path.exists():
         yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
     else:
@@ -119,12 +123,13 @@ def _kinds() -> list[Kind]:
         BM25Index,
         FormulaTrees,
         InOutIndex,
+        MaRFIndex,
         TangentCFT,
         TangentIndex,
     )
 
     stores = (GraphStore, TensorStore, FormulaStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
-    systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, TangentCFT, TangentIndex)
+    systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, TangentIndex)
     return [artifact.KIND for artifact in (*stores, *systems)]
 
 
@@ -133,8 +138,9 @@ def _described(path: Path) -> str:
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
-    from pyterrier_mathamr.systems import ColBERT, InOut
+    from pyterrier_mathamr.systems import ColBERT, InOut, MaRF
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
+    from pyterrier_mathamr.systems.answers.marf.files import DESCRIPTION as MARF
 
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
@@ -145,4 +151,6 @@ def _described(path: Path) -> str:
         return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
     if (path / COLBERT).exists():
         return f"ColBERT model {ColBERT.from_pretrained(path).identity[:12]}"
+    if (path / MARF).exists():
+        return f"MaRF model {MaRF.from_pretrained(path).identity[:12]}"
     return f"model {MathAMR.from_pretrained(path).identity[:12]}"

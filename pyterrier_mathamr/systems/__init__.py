@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from .answers.extract import Snippet as Snippet
     from .answers.extract import longest_prefix as longest_prefix
     from .answers.extract import snippets_of as snippets_of
+    from .answers.marf import MaRF as MaRF
+    from .answers.marf import MaRFConfig as MaRFConfig
+    from .answers.marf import MaRFIndex as MaRFIndex
+    from .answers.marf import MaRFIndexer as MaRFIndexer
+    from .answers.marf import MaRFTraining as MaRFTraining
     from .answers.math_tokens import math_tokens as math_tokens
     from .answers.math_tokens import post_text as post_text
     from .answers.math_vocabulary import MathVocabulary as MathVocabulary
@@ -92,6 +97,7 @@ if TYPE_CHECKING:
     from .errors import RankerFileError as RankerFileError
     from .errors import RankerNotFittedError as RankerNotFittedError
     from .errors import SystemsError as SystemsError
+    from .errors import TooManyDocumentsError as TooManyDocumentsError
     from .formula_ltr import FormulaFeatures as FormulaFeatures
     from .formula_ltr import ListwiseRanker as ListwiseRanker
     from .formula_ltr import PairwiseRanker as PairwiseRanker

@@ -88,3 +88,13 @@ class CheckpointFormError(SystemsError):
         "Give a multi-vector model of sentence-transformers or PyLate, a Stanford checkpoint (HF_ColBERT) or one of "
         "Approach Zero (ColBERT); ColBERT.new(backbone) begins the training of a bare encoder."
     )
+
+
+class TooManyDocumentsError(SystemsError):
+    """An index that is scanned whole for each query has too many documents."""
+
+    path: Path
+    documents: int
+    most: int
+    template = "{path}: it has {documents:,} documents, and every view of at most {most:,} is scanned."
+    advice = "Put a first stage before the scorer: bm25 >> marf.query_encoder() >> index.scorer()."

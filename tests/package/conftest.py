@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pyterrier as pt
 import pytest
+from marf_stand_in import save_marf
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.formula import trees_from_latex
@@ -31,8 +32,13 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     answers = pd.DataFrame(task1.get_corpus_iter(verbose=False))
     InOut.new([trees_from_latex(r"\frac{x+y}{2}=1")], InOutOptions(width=16)).save(folder / "in-out model")
     in_out = InOut.from_pretrained(folder / "in-out model")
+    marf = mathamr.systems.MaRF.from_pretrained(save_marf(folder))
+    marf_index = mathamr.systems.MaRFIndex(folder / "marf index")
+    (marf.doc_encoder(device="cpu", precision="float32") >> marf_index.indexer()).index(answers.to_dict("records"))
     return SimpleNamespace(
         folder=folder,
+        marf=marf,
+        marf_index=marf_index,
         task1=task1,
         task2=task2,
         topics=task1.get_topics("text"),

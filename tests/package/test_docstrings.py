@@ -65,6 +65,8 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
         "threads": threads,
         "colbert": tiny_colbert(sample.folder / "tiny colbert of examples"),
         "candidates": sample.bm25 >> threads.questions(),
+        "marf": sample.marf,
+        "marf_index": sample.marf_index,
         "dataset": sample.task1,
         "arqmath": sample.task1,
         "ids": {},
@@ -93,6 +95,10 @@ def test_example(code: str, known: dict[str, Any], tmp_path: Path, monkeypatch: 
     names = {**known, "mathamr": mathamr, "pt": pt, "store": mathamr.GraphStore("new-graphs.mathamr")}
     if " index.indexer(" in code:
         names["index"] = mathamr.MathAMRIndex("new-index.mathamr")
+    if " marf_index.indexer(" in code:
+        names["marf_index"] = mathamr.systems.MaRFIndex("new-marf.mathamr")
+    if "my-marf" in code:
+        names["marf"].save("my-marf")
     if " formula_index.indexer(" in code:
         names["formula_index"] = mathamr.MathAMRFormulaIndex("new-formulas.mathamr")
     for node in ast.walk(ast.parse(code)):

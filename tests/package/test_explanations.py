@@ -53,6 +53,7 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "TF-IDF": (lambda lab, **options: lab.bm25.retriever(weighting="tf-idf", **options), "topics"),
     "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
+    "MaRF": (lambda lab, **options: lab.marf_index.retriever(**options), "marf"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
     "Tangent, layout": (lambda lab, **options: lab.tangent.retriever(slt_weight=0.8, **options), "formula topics"),
     "In+Out": (lambda lab, **options: lab.in_out.retriever(**options), "formula topics"),
@@ -73,6 +74,8 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
+    "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
+    "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
     "cosine scorer": (lambda lab: CosineScorer(mathamr.TextEncoder()), "topics"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(precision="float32"), "topics"),
 }
@@ -150,6 +153,7 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.frames = {
         "topics": topics,
         "query graphs": lab.graphs(topics),
+        "marf": lab.marf.query_encoder(device="cpu", precision="float32")(topics),
         "encoded": encoded_topics,
         "weighted": encoded_topics.assign(query_weights=weights, query_document_weight=-1.25),
         "positive": encoded_topics.assign(query_weights=[abs(row) for row in weights], query_document_weight=0.5),
@@ -216,6 +220,8 @@ def test_a_scorer_s_parts_sum_to_its_score(lab: Lab, name: str) -> None:
         ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
     if name == "ColBERT text scorer":
         ranking = ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno")
+    if name == "MaRF text scorer":
+        ranking["html"] = ranking["docno"].map(lab.answers.set_index("docno")["body"])
     for _, row in scorer(ranking).iterrows():
         assert_sums(scorer.explain(row), row["score"])
 

@@ -33,6 +33,8 @@ from pyterrier_mathamr.systems import (
     InOutIndex,
     LinearBlend,
     LinkedPosts,
+    MaRF,
+    MaRFIndex,
     MathSEScore,
     ModifiedRRF,
     StructuralSearch,
@@ -47,6 +49,8 @@ from pyterrier_mathamr.systems import (
 Lab = SimpleNamespace
 QUERY = r"Why does $\sum_{n=1}^{\infty} 1/n$ diverge?"
 FORMULA = r"$\sum_{n=1}^{\infty} \frac{1}{n}$"
+
+PLAIN = {"device": "cpu", "precision": "float32"}
 
 # Each public transformer: how it is made, and which of the frames below it takes.
 RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
@@ -68,6 +72,7 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "linked posts": (lambda lab: LinkedPosts(lab.links, lab.threads), "topics"),
     "Tangent answers": (lambda lab: TangentAnswers(lab.tangent, lab.threads), "topics"),
     "TF-IDF": (lambda lab: lab.bm25.retriever(weighting="tf-idf"), "topics"),
+    "MaRF": (lambda lab: lab.marf_index.retriever(), "marf topics"),
     "fusion": (lambda lab: ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert()), "topics"),
     "reciprocal ranks": (
         lambda lab: ModifiedRRF([lab.bm25.retriever(), lab.encode >> lab.index.colbert()], normalise="min-max"),
@@ -81,7 +86,9 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
-    "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "text ranking"),
+    "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "html ranking"),
+    "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf ranking"),
+    "MaRF text scorer": (lambda lab: lab.marf.text_scorer(**PLAIN), "html ranking"),
     "blend": (lambda lab: LinearBlend((lab.index.scorer(),), weights=(0.5, 0.5)), "encoded ranking"),
     "Approach Zero scorer": (lambda lab: lab.a0.scorer(), "formula ranking"),
     "cosine": (lambda lab: CosineScorer(mathamr.TextEncoder()), "text ranking"),
@@ -96,6 +103,8 @@ OTHERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "query encoder": (lambda lab: lab.model.query_encoder(), "query graphs"),
     "ColBERT document encoder": (lambda lab: lab.colbert.doc_encoder(), "documents"),
     "ColBERT query encoder": (lambda lab: lab.colbert.query_encoder(), "topics"),
+    "MaRF documents": (lambda lab: lab.marf.doc_encoder(**PLAIN), "documents"),
+    "MaRF queries": (lambda lab: lab.marf.query_encoder(**PLAIN), "topics"),
     "text loader": (lambda lab: lab.index.text_loader(), "ranking"),
     "text loader of formulas": (lambda lab: lab.formulas.text_loader(["post_id"]), "formula ranking"),
     "vector loader": (lambda lab: lab.index.vec_loader(), "ranking"),
@@ -124,11 +133,12 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
     "trees": (FormulaTrees, "documents"),
     "threads": (ThreadStore, "posts"),
+    "MaRF": (MaRFIndex, "document views"),
     "Qdrant": (lambda path: mathamr.QdrantIndex(path, "documents"), "document vectors"),
     "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
 }
 FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
-ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads")
+ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads", "MaRF")
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +168,10 @@ def lab(sample: SimpleNamespace) -> Lab:
     with pytest.warns(mathamr._common.errors.MathAMRWarning, match="comments"):
         lab.threads.tell_unknown("comments")  # once for each store: the sample has none
     lab.links = questions.groupby("qid")["docno"].agg(list).to_dict()
+    lab.frames["document views"] = lab.marf.doc_encoder(**PLAIN)(lab.frames["documents"])
     lab.frames |= {
+        "marf topics": lab.marf.query_encoder(**PLAIN)(topics),
+        "marf ranking": lab.marf.query_encoder(**PLAIN)(ranking),
         "topics": topics,
         "candidates": lab.threads.answers()(questions.drop_duplicates(["qid", "docno"])),
         "text ranking": lab.threads.text_loader()(ranking).groupby("qid").head(3).reset_index(drop=True),
@@ -168,7 +181,7 @@ def lab(sample: SimpleNamespace) -> Lab:
         "ranking": ranking,
         "encoded ranking": lab.encode(ranking),
         "graph ranking": lab.store.loader()(lab.graphs(ranking)),
-        "text ranking": ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno"),
+        "html ranking": ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno"),
         "formula topics": formula_topics,
         "encoded formulas": lab.encode(formula_topics),
         "formula ranking": lab.tangent.retriever(num_results=10)(formula_topics),
@@ -194,6 +207,10 @@ def assert_same(left: pd.DataFrame, right: pd.DataFrame) -> None:
         for one, other in zip(left[column], right[column], strict=True):
             if isinstance(one, (float, np.ndarray)):
                 np.testing.assert_allclose(one, other, atol=1e-5)
+            elif isinstance(one, list) and all(isinstance(view, np.ndarray) for view in one):
+                assert len(one) == len(other)
+                for view, same in zip(one, other, strict=True):
+                    np.testing.assert_allclose(view, same, atol=1e-5)
             else:
                 assert one == other
 
@@ -268,10 +285,12 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
     unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
     unbuilt.a0, unbuilt.trees = ApproachZeroIndex(tmp_path / "6"), FormulaTrees(tmp_path / "7")
+    unbuilt.marf_index = MaRFIndex(tmp_path / "9")
     unbuilt.store, unbuilt.threads = mathamr.GraphStore(tmp_path / "5"), ThreadStore(tmp_path / "8")
     unbuilt.qdrant = mathamr.QdrantIndex("http://localhost:1", "documents")
     unbuilt.qdrant_formulas = mathamr.QdrantFormulaIndex("http://localhost:1", "formulas")
     monkeypatch.setattr(mathamr.MathAMR, "encode", refuse)
+    monkeypatch.setattr(MaRF, "encode", refuse)
     monkeypatch.setattr(mathamr.amr.DependencyAmrParser, "parse_sentences", refuse)
     transformer, frame = make(unbuilt, name)
     for columns in (*pt.inspect.transformer_inputs(transformer), list(frame.columns)):

@@ -1,0 +1,212 @@
+"""`MaRFIndex`: the views of documents in a folder, and how it is filled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr.index.artifacts import IndexArtifact
+from pyterrier_mathamr.index.building.entries import DType, Entry, Post, check_docno, check_rows, stored_formula_ids
+from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
+from pyterrier_mathamr.index.building.kinds import DOCUMENTS
+from pyterrier_mathamr.index.errors import EmbeddingError
+from pyterrier_mathamr.index.protocols import Numbers
+from pyterrier_mathamr.index.snapshot import Snapshot
+from pyterrier_mathamr.store import Mode, UnknownIdError, ranges
+
+from .searching import MaRFRetriever, MaRFScorer
+
+if TYPE_CHECKING:
+    from .model import MaRF
+
+VIEWS = replace(DOCUMENTS, type="marf_index", rebuild="MaRFIndex('{path}').indexer('overwrite').index(…)")
+"""The kind of a MaRF index: that of an index of documents, of which each entry is a view ``docno#k``."""
+
+
+class MaRFIndexer(ArtifactIndexer):
+    """Indexes ``{docno, doc_views, (doc_formulas)}``: each document with all its views.
+
+    ``index.indexer()`` constructs one; the options are those of :class:`ArtifactIndexer`, rows are float16 by default.
+
+    Example::
+
+        (marf.doc_encoder() >> marf_index.indexer()).index(dataset.get_corpus_iter())
+    """
+
+    def __init__(
+        self,
+        index: IndexArtifact,
+        mode: Mode = "create",
+        *,
+        model: str | None = None,
+        dtype: DType | None = "float16",
+        resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
+        verbose: bool = False,
+        total: int | None = None,
+    ) -> None:
+        options = {"dtype": dtype, "resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, model=model, **options)  # type: ignore[arg-type]
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return ``docno`` and ``doc_views``; ``doc_formulas``, what each view is of, is optional."""
+        return [["docno", "doc_views"]]
+
+    def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
+        """Convert each document to one entry for each view."""
+        for record in stream:
+            docno, views = check_docno(record.get("docno")), record.get("doc_views")
+            if not isinstance(views, (list, tuple, np.ndarray)) or not len(views):
+                raise EmbeddingError(docno, "doc_views is no list of at least one view")
+            formulas = record.get("doc_formulas")
+            named = list(map(str, formulas)) if isinstance(formulas, (list, tuple)) else [""] * len(views)
+            if len(named) != len(views):
+                raise EmbeddingError(docno, f"it has {len(views)} views but {len(named)} doc_formulas")
+            yield Post(
+                docno,
+                [
+                    Entry((f"{docno}#{k}", json.dumps([formula], ensure_ascii=False)), check_rows(docno, rows))
+                    for k, (rows, formula) in enumerate(zip(views, named, strict=True))
+                ],
+            )
+
+
+class MaRFSnapshot(Snapshot):
+    """A MaRF index as it was when it was opened. The number of a document is that of its first view."""
+
+    def find(self, docnos: Iterable[str]) -> Numbers:
+        """Return the number of each document; ``UnknownIdError`` names those that are not in the index."""
+        names = list(docnos)
+        numbers = self.look_up([f"{docno}#0" for docno in names])
+        if (numbers < 0).any():
+            raise UnknownIdError(self.path, [names[i] for i in np.flatnonzero(numbers < 0).tolist()])
+        return numbers
+
+    @cached_property
+    def table(self) -> tuple[Numbers, Numbers]:
+        """The views of all documents, a document's together and in order: int64 ``[v]``, and offsets ``[m + 1]``."""
+        numbers = np.concatenate([np.empty(0, np.int64), *self._alive()])
+        split = [name.rpartition("#") for name in self.texts("docno", numbers)]
+        order = sorted(range(len(split)), key=lambda i: (split[i][0], int(split[i][2])))
+        starts = [place for place, i in enumerate(order) if split[i][2] == "0"]
+        return numbers[order], np.array([*starts, len(order)], dtype=np.int64)
+
+    def docnos(self, numbers: Numbers) -> list[str]:
+        """Return the docno of each document."""
+        return [name.rpartition("#")[0] for name in self.texts("docno", numbers)]
+
+    def views(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the views of some documents, end to end, and offsets, int64 ``[m + 1]``."""
+        views, offsets = self.table
+        place = np.empty(int(self.bases[-1]), dtype=np.int64)
+        place[views[offsets[:-1]]] = np.arange(len(offsets) - 1)
+        places = place[numbers]
+        lengths = offsets[places + 1] - offsets[places]
+        return views[ranges(offsets[places], lengths)], np.cumsum([0, *lengths.tolist()], dtype=np.int64)
+
+    def formulas(self, views: Numbers) -> list[str]:
+        """Return what each view is of: math tokens of a formula, or nothing."""
+        found = (stored_formula_ids(text, self.path) for text in self.texts("formula_ids", views))
+        return [ids[0] if ids else "" for ids in found]
+
+    def _alive(self) -> Iterator[Numbers]:
+        for part, base in zip(self.parts, self.bases.tolist(), strict=False):
+            yield np.flatnonzero(part.alive) + base
+
+
+class MaRFIndex(IndexArtifact):
+    """The views of all documents, float16, searched by the mean of MaxSim over each document's views.
+
+    An index like :class:`~pyterrier_mathamr.MathAMRIndex` whose entries are views ``docno#k``, with a table of the
+    views of each document. All views of a candidate are scored exactly, never the mean of those that were found. Called
+    directly it takes queries as :meth:`retriever` and rankings as :meth:`scorer`.
+
+    Args:
+        path: the folder; constructing the object reads nothing, and it need not exist yet.
+
+    Example::
+
+        index = MaRFIndex("answers.marf")
+        (marf.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+        pipeline = marf.query_encoder() >> index.retriever(num_results=100)
+    """
+
+    KIND = VIEWS
+    HOLDS = "document"
+    ARTIFACT_TYPE, ARTIFACT_FORMAT = KIND.type, KIND.format
+    LAYOUT = "documents"
+    QUERIES = "post"
+
+    retriever = method(MaRFRetriever)
+    scorer = method(MaRFScorer)
+    indexer = method(MaRFIndexer)
+
+    def __len__(self) -> int:
+        return len(self.snapshot().table[1]) - 1
+
+    def __contains__(self, docno: object) -> bool:
+        return super().__contains__(f"{docno}#0") if isinstance(docno, str) else False
+
+    def open_snapshot(self) -> MaRFSnapshot:
+        """Open the index."""
+        return MaRFSnapshot(self.path, self.KIND)
+
+    def snapshot(self) -> MaRFSnapshot:
+        """Return the index as it is now."""
+        found: MaRFSnapshot = super().snapshot()  # type: ignore[assignment]
+        return found
+
+    def more_counts(self) -> list[str]:
+        """List the number of views, of their vectors with their width, and the model."""
+        return [counted(len(self.snapshot().table[0]), "view"), *super().more_counts()]
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Retrieve for queries, score rankings; by the columns of ``inp``."""
+        system = self.scorer() if "docno" in inp.columns else self.retriever()
+        found: pd.DataFrame = system(inp)
+        return found
+
+    def search(  # type: ignore[override]
+        self, query: str, qid: str = "1", sort: bool = True, *, model: MaRF, num_results: int = 1000
+    ) -> pd.DataFrame:
+        """Search for a typed query, formulas between dollars.
+
+        Args:
+            query: the query.
+            qid: its id in the result.
+            sort: no effect: the result is sorted by rank; PyTerrier's method has the argument.
+            model: the model of the index.
+            num_results: results at most.
+        """
+        asked = pd.DataFrame({"qid": [qid], "query": [query]})
+        found: pd.DataFrame = self.retriever(num_results)(model.query_encoder()(asked))
+        return found.drop(columns=["query_embs", "query_model", "query_weights"], errors="ignore")
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Remove documents with all their views, in one step.
+
+        Raises:
+            UnknownIdError: some are not in it; it names them, and nothing is removed.
+        """
+        snapshot = self.snapshot()
+        views, _ = snapshot.views(snapshot.find(list(dict.fromkeys(ids))))
+        super().delete(snapshot.texts("docno", views))
+
+    def get_corpus_iter(self, *, verbose: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the indexed documents: ``docno``, ``doc_views``, ``doc_formulas``, and ``doc_model`` where known."""
+        model = self.model
+        entries = self.entries(verbose=verbose)
+        for docno, of in groupby(entries, key=lambda entry: entry.docno.rpartition("#")[0]):
+            views = sorted(of, key=lambda entry: int(entry.docno.rpartition("#")[2]))
+            formulas = [(stored_formula_ids(entry.texts[1], self.path) or [""])[0] for entry in views]
+            known = {} if model is None else {"doc_model": model}
+            yield {"docno": docno, "doc_views": [entry.rows for entry in views], "doc_formulas": formulas, **known}

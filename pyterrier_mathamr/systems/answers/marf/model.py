@@ -1,0 +1,278 @@
+"""`MaRF`: a context encoder, the network over it, and the identity of the vectors that they make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr.model.files import pack_weights
+from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
+from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+
+from . import files
+from .config import PRESETS, MaRFConfig, MaRFTraining, Preset
+from .context import ContextEncoder
+from .encoding import View, formula_rows, fused_rows
+from .network import MaRFNetwork
+from .reading import Formula, FormulaTokens, Reading, formula_tokens
+from .starting import set_maps
+from .transformers import MaRFDocEncoder, MaRFQueryEncoder, MaRFTextScorer
+
+if TYPE_CHECKING:
+    from .training import Step
+
+
+class MaRF:
+    """Token rows of a post, into which the rows of its formulas are fused (MaRF, Wang, Zheng and Kani).
+
+    A frozen language model gives a row to each token of a post, E_c; a small transformer trained on formulas alone
+    gives a row to each token of a formula, E_f; cross-attention with a gate adds to the first what the second know. A
+    post has a view for each of up to six formulas, each of the same E_c; the score of a post is the mean of MaxSim over
+    its views. A post without formulas has the view E_c. Needs transformers (extra ``answers``).
+
+    Make one by :meth:`new` or :meth:`from_pretrained`.
+
+    Args:
+        context: the language model.
+        config: what the model is.
+        vocabulary: math tokens of the formula encoder.
+        training: how :meth:`fit` trains.
+        weights: the trained parameters by name; random ones if not given.
+
+    Example::
+
+        marf = mathamr.systems.MaRF.from_pretrained("my-marf")
+        index = mathamr.systems.MaRFIndex("answers.marf")
+        (marf.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
+        pipeline = bm25 >> marf.query_encoder() >> index.scorer()
+    """
+
+    def __init__(
+        self,
+        context: ContextEncoder,
+        config: MaRFConfig,
+        vocabulary: MathVocabulary,
+        training: MaRFTraining | None = None,
+        weights: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        self.context, self.config, self.training = context, config, training or MaRFTraining()
+        self.tokens = FormulaTokens(vocabulary, context.tokenizer if config.formula_vocabulary == "context" else None)
+        self._network = MaRFNetwork(config, context.width, len(self.tokens)).eval()
+        if weights is not None:
+            self._network.load_state_dict(dict(weights))
+        self._folder: Path | None = None
+
+    @classmethod
+    def new(
+        cls,
+        backbone: str = "all-MiniLM-L6-v2",
+        posts: Iterable[MathPost] = (),
+        *,
+        preset: Preset = "mini",
+        config: MaRFConfig | None = None,
+        training: MaRFTraining | None = None,
+        min_count: int = 5,
+        cache: str | Path | None = None,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> MaRF:
+        """Make a model that is not trained: without a map of its rows it is its context encoder, bit for bit.
+
+        Args:
+            backbone: name or folder of an encoder, such as BERT, or of a causal model, such as
+                ``hf:Qwen/Qwen3-Embedding-0.6B``.
+            posts: their math tokens get embeddings, and the linear maps begin as the principal directions of their
+                rows; those of the training pairs.
+            preset: ``published`` or ``mini``, for what is not given.
+            config: what the model is.
+            training: how it is trained.
+            min_count: a math token of the formula encoder is in so many formulas of ``posts``.
+            cache: a file that keeps the rows of the context encoder for later runs; ``marf.context.cache``.
+            device: where to encode ``posts``; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show progress.
+
+        Raises:
+            ModelNotFoundError: there is no such backbone. ConfigError: an option does not fit the backbone.
+        """
+        config, training = config or PRESETS[preset][0], training or PRESETS[preset][1]
+        known = list(posts)
+        context = ContextEncoder.load(backbone, config)
+        context.cache = cache
+        width = config.width or context.width
+        if width % config.heads:
+            raise ConfigError("heads", config.heads, f"a divisor of the width {width} of the rows")
+        vocabulary = MathVocabulary.learn(known, min_count, formula_tokens)
+        marf = cls(context, config, vocabulary, training)
+        if known and marf._network.maps:
+            set_maps(marf._network, context, [Reading.of(post, config).text for post in known], device, verbose)
+        return marf
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> MaRF:
+        """Open a model.
+
+        Args:
+            path: a folder that :meth:`save` wrote.
+
+        Raises:
+            ModelNotFoundError: there is no such model, or its backbone is not there. ModelFileError: a file is missing
+            or damaged.
+        """
+        found = files.read(Path(path))
+        context = ContextEncoder.load(found.backbone, found.config)
+        try:
+            marf = cls(context, found.config, found.vocabulary, found.training, found.weights)
+        except RuntimeError as error:
+            raise files.other_shapes(Path(path)) from error
+        marf._folder = Path(path)
+        return marf
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a new folder, atomically; a backbone in a folder is copied, a named one is named.
+
+        Raises:
+            ConfigError: the folder exists. WriteError: it cannot be written.
+        """
+        if Path(path).exists():
+            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        saved = files.Saved(self.config, self.training, self.tokens.vocabulary, self.context.name, self._weights())
+        files.write(Path(path), saved, self.context)
+
+    doc_encoder = method(MaRFDocEncoder)
+    query_encoder = method(MaRFQueryEncoder)
+    text_scorer = method(MaRFTextScorer)
+
+    def fit(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        posts: Mapping[str, MathPost],
+        *,
+        known: Mapping[str, Iterable[str]] | None = None,
+        device: str | None = None,
+        verbose: bool = False,
+    ) -> tuple[Step, ...]:
+        """Train the formula encoder on pairs of formulas, then the fusion on pairs of posts.
+
+        The context encoder is frozen throughout, the formula encoder in the second part. The same pairs and options
+        give the same bytes on CPUs of the same kind.
+
+        Args:
+            pairs: questions and right answers, by id.
+            posts: by id, all of the pairs.
+            known: by question, further answers that are never its negatives.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            verbose: show progress.
+
+        Returns:
+            The loss of each batch.
+
+        Raises:
+            TrainingError: there are too few pairs, or a loss is not finite.
+        """
+        from .training import Training
+
+        self._folder = None
+        vars(self).pop("identity", None)
+        training = Training(self, pairs, posts, known or {}, device, verbose)
+        try:
+            steps = [] if self.config.keys == "context" else training.formulas()
+            return (*steps, *training.fusion())
+        finally:
+            self._network.cpu().eval()
+
+    def readings(self, posts: Sequence[MathPost]) -> list[Reading]:
+        """Read posts as this model does."""
+        return [Reading.of(post, self.config) for post in posts]
+
+    def encode(
+        self,
+        readings: Sequence[Reading],
+        names: Sequence[str] = (),
+        *,
+        query: bool = False,
+        device: str | None = None,
+        precision: Precision = "auto",
+        verbose: bool = False,
+    ) -> list[list[View]]:
+        """Encode posts: a view for each formula that is chosen, one of the context alone for a post without.
+
+        Args:
+            readings: the posts.
+            names: the seed of each post's choice of formulas, such as its docno.
+            query: they are queries.
+            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+            precision: ``auto`` is bfloat16 where the processor multiplies in it.
+            verbose: show progress.
+
+        Returns:
+            For each post its views, float32 ``[n, d]`` with rows of unit length, ``[CLS]`` last.
+        """
+        options: dict[str, Any] = {"device": device, "precision": precision}
+        contexts = self.context.encode([of.text for of in readings], query=query, verbose=verbose, **options)
+        chosen = [
+            self.chosen(of, name, query) for of, name in zip(readings, names or [""] * len(readings), strict=True)
+        ]
+        distinct = {one for some in chosen for one in some}
+        of_formulas = formula_rows(self._network.formulas, self.tokens, distinct, self.config.formula_length, **options)
+        tasks: list[tuple[int, Formula | None]] = []
+        for place, some in enumerate(chosen):
+            tasks += [(place, one) for one in some] or [(place, None)]
+        found: list[list[View]] = [[] for _ in readings]
+        fusible = [(contexts[place], of_formulas[one] if one else None) for place, one in tasks]
+        made = fused_rows(self._network, fusible, self.config.keys, verbose=verbose, **options)
+        for (place, _), view in zip(tasks, made, strict=True):
+            found[place].append(view)
+        return found
+
+    def chosen(self, reading: Reading, name: str, query: bool) -> tuple[Formula, ...]:
+        """Choose the formulas that a post has views of; none for a post without formulas.
+
+        Args:
+            reading: the post.
+            name: the seed of the choice.
+            query: it is a query.
+        """
+        if self.config.keys == "context":
+            return ()
+        if not query:
+            return reading.some(self.config.formulas, name)
+        return reading.longest() if self.config.query_formulas == "longest" else reading.formulas
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers of a row."""
+        return self.config.output or self.config.width or self.context.width
+
+    @cached_property
+    def identity(self) -> str:
+        """Sha256 of options, vocabulary and all weights: 64 hexadecimal digits."""
+        text = json.dumps([self.config.to_dict(), self.tokens.vocabulary.tokens, self.context.identity], sort_keys=True)
+        return hashlib.sha256(text.encode() + pack_weights(self._weights())).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """What an index stores of its model: the name and the beginning of the identity."""
+        return f"MaRF@{self.identity[:16]}"
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MaRF) and self.identity == other.identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        if self._folder is None:
+            return f"<MaRF {self.identity[:12]}>"
+        return f"MaRF.from_pretrained({str(self._folder)!r})"

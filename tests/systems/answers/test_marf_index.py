@@ -1,0 +1,181 @@
+"""Searching and keeping views: exact by brute force, in any order of building."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from marf_examples import DOCUMENTS, EXACT, POSTS, QUERIES, fusing, tiny_marf
+
+from pyterrier_mathamr.index import EmbeddingError
+from pyterrier_mathamr.index.errors import ModelMismatchError
+from pyterrier_mathamr.model import exact_maxsim
+from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
+from pyterrier_mathamr.systems import MaRFIndex
+from pyterrier_mathamr.systems.answers.marf import searching
+from pyterrier_mathamr.systems.errors import TooManyDocumentsError
+
+_NAMES = ["a", "a!", "b#0", "c", "x", "é"]
+
+
+def documents(count: int = 40, seed: int = 0, d: int = 6) -> list[dict[str, object]]:
+    """Make documents of one to four views; some are equal."""
+    random = np.random.default_rng(seed)
+    names = [*_NAMES, *(f"d{i}" for i in range(count - len(_NAMES)))]
+    made = []
+    for name in names:
+        rows = random.standard_normal((int(random.integers(1, 9)), d)).astype(np.float32)
+        views = [rows + random.standard_normal(rows.shape).astype(np.float32) for _ in range(random.integers(1, 5))]
+        made.append({"docno": name, "doc_views": views, "doc_formulas": [f"$f{k}$" for k in range(len(views))]})
+    made[3]["doc_views"], made[3]["doc_formulas"] = made[0]["doc_views"], made[0]["doc_formulas"]
+    return made
+
+
+def queries(d: int = 6) -> pd.DataFrame:
+    random = np.random.default_rng(9)
+    rows = [random.standard_normal((n, d)).astype(np.float32) for n in (4, 1, 7)]
+    return pd.DataFrame({"qid": ["1", "2", "3"]}).assign(query_embs=pd.Series(rows, dtype=object))
+
+
+def brute_force(docs: list[dict[str, object]], asked: pd.DataFrame) -> pd.DataFrame:
+    found = []
+    for qid, rows in zip(asked["qid"], asked["query_embs"], strict=True):
+        for doc in docs:
+            views = [of.astype(np.float16).astype(np.float32) for of in doc["doc_views"]]
+            offsets = np.cumsum([0, *map(len, views)])
+            score = float(np.float32(exact_maxsim(rows, np.concatenate(views), offsets).mean()))
+            found.append({"qid": qid, "docno": doc["docno"], "score": score})
+    frame = pd.DataFrame(found).sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable")
+    return frame.assign(rank=frame.groupby("qid").cumcount()).reset_index(drop=True)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> MaRFIndex:
+    return MaRFIndex(tmp_path / "index").index(documents())
+
+
+@pytest.mark.parametrize("most", [1, 5, 1000])
+def test_the_retriever_finds_what_brute_force_finds(index: MaRFIndex, most: int) -> None:
+    wanted = brute_force(documents(), queries())
+    found = index.retriever(num_results=most)(queries())
+    wanted = wanted[wanted["rank"] < most].reset_index(drop=True)
+    assert found[["qid", "docno", "score", "rank"]].equals(wanted)
+
+
+def test_the_scorer_scores_all_views_of_a_candidate(index: MaRFIndex) -> None:
+    ranking = brute_force(documents(), queries())
+    shuffled = ranking.sample(frac=0.5, random_state=1).assign(score=0.0)
+    found = index.scorer()(shuffled.merge(queries(), on="qid"))
+    wanted = shuffled.drop(columns=["score", "rank"]).merge(ranking, on=["qid", "docno"])
+    both = found.merge(wanted, on=["qid", "docno"])
+    assert len(both) == len(shuffled)
+    assert (both["score_x"] == both["score_y"]).all()
+    assert index(queries())["docno"].tolist() == ranking["docno"].tolist()
+
+
+def test_parts_deleting_and_merging_keep_documents_whole(index: MaRFIndex, tmp_path: Path) -> None:
+    more = [{**doc, "docno": f"more {doc['docno']}"} for doc in documents(10, seed=3)]
+    index.indexer("append").index(more)
+    everything = [*documents(), *more]
+    assert len(index) == 50
+    assert "b#0" in index
+    assert "b" not in index
+    index.delete(["c", "d3"])
+    left = [doc for doc in everything if doc["docno"] not in ("c", "d3")]
+    wanted = brute_force(left, queries())
+    for one in (index, MaRFIndex.merge(tmp_path / "merged", index)):
+        assert one.retriever()(queries())[["qid", "docno", "score", "rank"]].equals(wanted)
+        assert sorted(doc["docno"] for doc in one.get_corpus_iter()) == sorted(doc["docno"] for doc in left)
+    index.compact()
+    assert index.retriever()(queries())["docno"].tolist() == wanted["docno"].tolist()
+    by_docno = {doc["docno"]: doc for doc in index.get_corpus_iter()}
+    assert by_docno["x"]["doc_formulas"] == everything[4]["doc_formulas"]
+    with pytest.raises(UnknownIdError, match="d3"):
+        index.delete(["d3"])
+    index.verify()
+
+
+def test_an_interrupted_build_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyterrier_mathamr.index.building import builder
+
+    monkeypatch.setattr(builder, "PART_BYTES", 2000)
+    docs = documents()
+
+    def interrupted() -> object:
+        yield from docs[:30]
+        raise KeyboardInterrupt
+
+    index = MaRFIndex(tmp_path / "index")
+    with pytest.raises(KeyboardInterrupt):
+        index.indexer(resume=True).index(interrupted())
+    assert index.unfinished() > 0
+    index.indexer(resume=True).index(docs)
+    assert index.retriever()(queries())["docno"].tolist() == brute_force(docs, queries())["docno"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("views", "formulas", "why"),
+    [
+        ([], None, "at least one view"),
+        ("rows", None, "at least one view"),
+        ([np.ones(3)], None, "shape"),
+        ([np.ones((2, 3))], ["a", "b"], "1 views but 2"),
+        ([np.full((2, 3), np.nan)], None, "NaN"),
+    ],
+)
+def test_bad_views_are_refused_by_docno(tmp_path: Path, views: object, formulas: object, why: str) -> None:
+    with pytest.raises(EmbeddingError, match=rf"'bad.*{why}"):
+        MaRFIndex(tmp_path / "index").index([{"docno": "bad", "doc_views": views, "doc_formulas": formulas}])
+
+
+def test_a_docno_twice_and_another_model_are_refused(tmp_path: Path) -> None:
+    doc = documents()[0]
+    with pytest.raises(DuplicateIdError, match="a#0"):
+        MaRFIndex(tmp_path / "index").index([doc, doc])
+    index = MaRFIndex(tmp_path / "index").index([{**doc, "doc_model": "MaRF@one"}])
+    with pytest.raises(ModelMismatchError):
+        index.retriever()(queries().assign(query_model="MaRF@other"))
+
+
+def test_many_documents_are_not_scanned(index: MaRFIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "MOST_DOCUMENTS", 39)
+    with pytest.raises(TooManyDocumentsError, match="first stage"):
+        index.retriever()(queries())
+
+
+def test_each_view_is_a_part_of_the_score(index: MaRFIndex) -> None:
+    found = index.retriever()(queries())
+    for system in (index.retriever(), index.scorer(), index):
+        row = found.iloc[7]
+        explanation = system.explain(row)
+        assert explanation.score == pytest.approx(row["score"], abs=1e-6)
+        assert set(explanation.parts["document"]) <= {"$f0$", "$f1$", "$f2$", "$f3$"}
+
+
+def test_text_scorer_and_index_agree_and_explain(tmp_path: Path) -> None:
+    marf = fusing(tiny_marf(tmp_path))
+    index = MaRFIndex(tmp_path / "index")
+    (marf.doc_encoder(**EXACT) >> index.indexer(dtype="float32")).index(DOCUMENTS)
+    asked = pd.concat([QUERIES, pd.DataFrame({"qid": ["blank"], "query": [" "]})])
+    ranking = asked.merge(DOCUMENTS, how="cross").assign(score=0.0, rank=0)
+    direct = marf.text_scorer(**EXACT)(ranking)
+    stored = (marf.query_encoder(**EXACT) >> index.scorer())(ranking)
+    both = direct.merge(stored, on=["qid", "docno"])
+    assert np.allclose(both["score_x"], both["score_y"], atol=1e-5)
+    assert (direct[direct["qid"] == "blank"]["score"] == 0).all()
+    row = direct.iloc[0]
+    assert marf.text_scorer(**EXACT).explain(row).score == pytest.approx(row["score"], abs=1e-5)
+    assert index.search("the sum of $x^2$", model=marf)["docno"].nunique() == len(POSTS)
+
+
+def test_empty_frames_keep_their_columns_and_pipelines_work(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, query_formulas="all")
+    empty = marf.query_encoder()(QUERIES.iloc[:0])
+    assert {"query_embs", "query_model", "query_weights"} <= set(empty.columns)
+    assert {"doc_views", "doc_formulas", "doc_model"} <= set(marf.doc_encoder()(DOCUMENTS.iloc[:0]).columns)
+    index = MaRFIndex(tmp_path / "index").index(documents())
+    assert list(index.retriever()(queries().iloc[:0]).columns) == ["qid", "query_embs", "docno", "score", "rank"]
+    assert index.retriever().fuse_rank_cutoff(3).num_results == 3
+    with pytest.raises(pt.validate.InputValidationError):
+        marf.doc_encoder()(pd.DataFrame({"docno": ["1"]}))

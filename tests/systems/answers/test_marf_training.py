@@ -1,0 +1,85 @@
+"""Training of MaRF: what is trained, what is not, and that it learns."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from marf_examples import PAIRS, POSTS, tiny_marf
+
+from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.systems import MaRF, MaRFTraining
+
+STEPS = MaRFTraining(epochs=25, batch=6, formula_epochs=25, formula_batch=6, rate=1e-2, formula_rate=1e-2)
+
+
+def state(marf: MaRF, part: str) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in marf._network.state_dict().items() if name.startswith(part)}
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.mark.parametrize("score", ["token", "passage"])
+def test_both_parts_learn_a_batch_by_heart(tmp_path: Path, score: str) -> None:
+    marf = tiny_marf(tmp_path, training=STEPS, output=8, formula_score=score)
+    steps = marf.fit(PAIRS, POSTS, device="cpu")
+    for part in ("formulas", "fusion"):
+        losses = [step.loss for step in steps if step.part == part]
+        assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
+
+
+def test_the_ratio_is_a_loss_that_falls(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, training=replace(STEPS, loss="ratio"))
+    losses = [step.loss for step in marf.fit(PAIRS, POSTS, device="cpu") if step.part == "fusion"]
+    assert losses[-1] < losses[0]
+
+
+def test_encoders_get_no_gradient_in_the_fusion_and_the_context_never(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, output=8)
+    context = {name: value.clone() for name, value in marf.context.network.state_dict().items()}
+    fusion, formulas = state(marf, "fusion"), state(marf, "formulas")
+    marf.fit(PAIRS, POSTS, device="cpu")
+    assert same(context, marf.context.network.state_dict())
+    assert not same(formulas, state(marf, "formulas"))
+    assert not same(fusion, state(marf, "fusion"))
+    from pyterrier_mathamr.systems.answers.marf.training import Training
+
+    formulas, after = state(marf, "formulas"), state(marf, "after")
+    Training(marf, PAIRS, POSTS, {}, "cpu", False).fusion()
+    assert same(formulas, state(marf, "formulas"))
+    assert not same(after, state(marf, "after"))
+
+
+def test_the_same_pairs_make_the_same_bytes(tmp_path: Path) -> None:
+    models = [tiny_marf(tmp_path / name, output=8) for name in "ab"]
+    for marf in models:
+        marf.fit(PAIRS, POSTS, device="cpu")
+    assert models[0].identity == models[1].identity
+    other = tiny_marf(tmp_path / "c", training=replace(models[0].training, seed=7), output=8)
+    other.fit(PAIRS, POSTS, device="cpu")
+    assert other.identity != models[0].identity
+
+
+def test_a_control_has_the_context_in_place_of_formulas(tmp_path: Path) -> None:
+    marf = tiny_marf(tmp_path, keys="context")
+    formulas = state(marf, "formulas")
+    steps = marf.fit(PAIRS, POSTS, device="cpu")
+    assert {step.part for step in steps} == {"fusion"}
+    assert same(formulas, state(marf, "formulas"))
+    views = marf.encode(marf.readings([POSTS["d1"]]), ["d1"], precision="float32", device="cpu")
+    assert len(views[0]) == 1
+
+
+def test_right_answers_are_no_negatives(tmp_path: Path) -> None:
+    from pyterrier_mathamr.systems.answers.marf.training import Training
+
+    marf = tiny_marf(tmp_path)
+    training = Training(marf, PAIRS, POSTS, {"d0": ["d4"]}, "cpu", False)
+    assert training.answers.allowed([("d0", "d1"), ("d3", "d4")]).tolist() == [[True, False], [True, True]]
+
+
+def test_too_few_pairs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="at least 2 pairs"):
+        tiny_marf(tmp_path).fit([("d0", "d1"), ("d0", "nowhere")], POSTS)
