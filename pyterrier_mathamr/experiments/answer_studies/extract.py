@@ -25,7 +25,7 @@ from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, Extra
 from pyterrier_mathamr.systems.answers.extract.extract_answer import Posts
 from pyterrier_mathamr.systems.answers.extract.snippets import Start
 
-from .common_rows import BM25_ROW, MATHAMR_ROW
+from .common_rows import BM25_ROW, MATHAMR_ROW, SINGLE_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import AnswerParts
 from .text_vectors import MINI_LM
@@ -57,23 +57,28 @@ class Extract(NamedTuple):
     judged: bool = True
 
 
-def _hybrid(parts: AnswerParts) -> pt.Transformer:
-    """Rank by MaxSim and by words and symbols."""
-    return ConvexFusion(parts.ranking(MATHAMR_ROW), parts.ranking(BM25_ROW), alpha=0.5)
+def _with_bm25(row: AnswerRow) -> AnswerRow:
+    """Return the row of a system fused with BM25, both weighed alike."""
+
+    def fused(parts: AnswerParts) -> pt.Transformer:
+        return ConvexFusion(parts.ranking(row), parts.ranking(BM25_ROW), alpha=0.5)
+
+    return AnswerRow(f"{row.name} + {BM25_ROW.name}", fused, against=(row.name,), settings={"alpha": 0.5})
 
 
-HYBRID_ROW = AnswerRow(f"{MATHAMR_ROW.name} + {BM25_ROW.name}", _hybrid, against=(MATHAMR_ROW.name,))
-RANKINGS = (BM25_ROW, MATHAMR_ROW, HYBRID_ROW)
+HYBRIDS = (_with_bm25(SINGLE_ROW), _with_bm25(MATHAMR_ROW))
+RANKINGS = (BM25_ROW, MATHAMR_ROW, *HYBRIDS)
 EXTRACTS = (
     *(Extract(row) for row in RANKINGS),
-    *(Extract(row, "rerank") for row in RANKINGS),
-    *(Extract(row, "rerank", "middle") for row in RANKINGS),
-    Extract(HYBRID_ROW, "rerank", "beginning", COLBERT),
-    *(Extract(row, "remap") for row in RANKINGS),
+    Extract(HYBRIDS[0], start="middle"),
+    Extract(BM25_ROW, "rerank"),  # few topics have more than 20 judged answers, so other rankings have the same posts
+    Extract(BM25_ROW, "rerank", "beginning", COLBERT),
+    *(Extract(row, "remap") for row in (BM25_ROW, HYBRIDS[0])),
     *(Extract(row, judged=False) for row in RANKINGS),
-    Extract(HYBRID_ROW, "remap", judged=False),
 )
-"""The first is what the others are tested against: an extract of the answer that BM25 ranks first."""
+"""The first of each table is what the others are tested against: an extract of the answer that BM25 ranks first."""
+FULL = tuple(Extract(row, "rerank", "middle", judged=False) for row in RANKINGS)
+"""The published runs' way, of the preset ``full``: some 30,000 snippets for the topics of a year."""
 
 
 def answers_of(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
@@ -161,10 +166,11 @@ def source_tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
     Args:
         outcome: what the rows found.
     """
+    ways = (*EXTRACTS, *FULL) if outcome.parts.preset == "full" else EXTRACTS
     of_years = [outcome.parts.at(of=year) for year in outcome.years]
     tables = {}
     for caption, judged in ((SOURCES, True), (OF_ALL, False)):
-        extracts = [one for one in EXTRACTS if one.judged == judged and one.row.name not in outcome.missing]
+        extracts = [one for one in ways if one.judged == judged and one.row.name not in outcome.missing]
         found = [[grades_of(answers_of(extract, parts), parts) for parts in of_years] for extract in extracts]
         first = _good(found[0])
         lines = [
@@ -215,7 +221,7 @@ _COLUMNS = (
 STUDY = AnswerStudy(
     "answers/extract",
     "Task 3: extracts of answers",
-    rows=(HYBRID_ROW,),
+    rows=HYBRIDS,
     notes=(
         "Extracts cannot be judged, since the judgments of Task 3 are of the answers that were submitted: a figure "
         "here is that of the post that an extract is cut from, and no AR' or P'@1 of Task 3.",
