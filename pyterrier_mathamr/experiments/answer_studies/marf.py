@@ -19,6 +19,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.tables import KNOWN, MAIN, REFERENCE
@@ -199,7 +200,7 @@ def formula_share(post: MathPost) -> float:
 def by_formula_share(outcome: Outcome) -> Mapping[str, pd.DataFrame]:
     """Make the table of results by the share of formula tokens in the question, averaged over seeds."""
     return {
-        f"{measure} by share of formula tokens": _share_table(outcome, topics, measure)
+        f"{SHORT_NAMES[measure]} by share of formula tokens": _share_table(outcome, topics, measure)
         for topics, measure in ((list(outcome.years), MAIN), ([KNOWN_ITEM], KNOWN[0]))
     }
 
