@@ -1,7 +1,0 @@
-"""The study ``answers/two-step``."""
-
-from __future__ import annotations
-
-from .definition import AnswerStudy
-
-STUDY = AnswerStudy("answers/two-step", "Questions first, then their answers", rows=())
