@@ -174,7 +174,6 @@ def lab(sample: SimpleNamespace) -> Lab:
         "marf ranking": lab.marf.query_encoder(**PLAIN)(ranking),
         "topics": topics,
         "candidates": lab.threads.answers()(questions.drop_duplicates(["qid", "docno"])),
-        "text ranking": lab.threads.text_loader()(ranking).groupby("qid").head(3).reset_index(drop=True),
         "question ranking": questions.drop_duplicates(["qid", "docno"]),
         "query graphs": lab.graphs(topics),
         "encoded": lab.encode(topics),

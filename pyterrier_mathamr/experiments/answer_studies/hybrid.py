@@ -33,14 +33,22 @@ def _reranked(parts: AnswerParts) -> pt.Transformer:
     return STRUCTURAL_ROW.make(parts) >> model.query_encoder(device=parts.device) >> index.scorer()
 
 
-def _rows(other: AnswerRow, name: str) -> list[AnswerRow]:
-    """Make a row of each weight."""
-    against = (COLBERT_ROW.name, other.name)
-    options = {"against": against, "trained": True, "known": other.known}
-    return [
-        AnswerRow(f"ColBERT + {name}, α {alpha}", _fused(other, alpha), settings={"alpha": alpha}, **options)  # type: ignore[arg-type]
-        for alpha in ALPHAS
-    ]
+def hybrid_row(other: AnswerRow, name: str, alpha: float) -> AnswerRow:
+    """Make the row of ColBERT fused with another row.
+
+    Args:
+        other: the row.
+        name: its name in that of the fusion.
+        alpha: the weight of ColBERT.
+    """
+    return AnswerRow(
+        f"ColBERT + {name}, α {alpha}",
+        _fused(other, alpha),
+        against=(COLBERT_ROW.name, other.name),
+        trained=True,
+        known=other.known,
+        settings={"alpha": alpha},
+    )
 
 
 STUDY = AnswerStudy(
@@ -56,8 +64,8 @@ STUDY = AnswerStudy(
             trained=True,
             known=False,
         ),
-        *_rows(STRUCTURAL_ROW, "structural"),
-        *_rows(BM25_ROW, "BM25"),
+        *(hybrid_row(STRUCTURAL_ROW, "structural", alpha) for alpha in ALPHAS),
+        *(hybrid_row(BM25_ROW, "BM25", alpha) for alpha in ALPHAS),
     ),
     notes=(
         "The published runs have Approach Zero with keywords picked by hand; here its queries are the whole question.",

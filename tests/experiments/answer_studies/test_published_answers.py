@@ -9,6 +9,7 @@ from pyterrier_mathamr.experiments import ANSWER_STUDIES, published_answers
 from pyterrier_mathamr.experiments.answer_studies.tables import published_of
 from pyterrier_mathamr.experiments.published import Figure
 
+MEASURES = ("nDCG'", "MAP'", "P'@10")
 PAPERS = {
     "zhong": "004_c8cdb70c22a8c00d.txt",
     "mansouri": "003_01e670e7210d3786.txt",
@@ -66,3 +67,22 @@ def test_each_study_has_the_published_tables_of_its_systems_with_their_source() 
         assert published_of(name)
     assert any("Zhong" in caption and "Table 7 of" in caption for caption in published_of("answers/extract"))
     assert published_of("answers/of my own") == {}
+
+
+def test_the_page_has_the_figures_of_task_1_as_they_are_printed() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "answer-systems.md").read_text(encoding="utf-8")
+    _, _, section = text.partition("## Published figures")
+    found = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    tables = {  # by paper, those of each year
+        "Zhong": {"2020": "3", "2021": "3", "2022": "5"},
+        "Mansouri": {"2021": "5.2", "2022": "5.5"},
+        "Wang": {"2022": "1"},
+    }
+    assert len(found) > 30
+    for name, paper, *cells in found[1:]:
+        for year, cell in zip(("2020", "2021", "2022"), cells, strict=True):
+            table = published_answers()[paper.lower()].tables[tables[paper].get(year, "")] if cell != "–" else None
+            if table is not None:
+                columns = [f"{measure} {year}" if table.number == "3" else measure for measure in MEASURES]
+                printed = [dict(table.rows)[name][table.columns.index(column)] for column in columns]
+                assert cell.split(" / ") == [value.removeprefix("0") for value in printed], (name, year)
