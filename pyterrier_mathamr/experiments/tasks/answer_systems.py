@@ -12,6 +12,7 @@ from pyterrier_mathamr.experiments.answer_studies import SINGLE_ROW, STRUCTURAL_
 from pyterrier_mathamr.experiments.answer_studies.baselines import BASELINES
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW, RERANKED_ROW
 from pyterrier_mathamr.experiments.answer_studies.hybrid import hybrid_row
+from pyterrier_mathamr.experiments.answer_studies.marf import MARF
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 
 ALL = "all"
@@ -22,7 +23,7 @@ HYBRID_ROW = replace(hybrid_row(STRUCTURAL_ROW, "structural", 0.5), name="Hybrid
 ANSWER_SYSTEMS: Mapping[str, AnswerRow] = MappingProxyType(
     {
         row.name: row
-        for row in (SINGLE_ROW, TOKEN_ROW, *BASELINES, STRUCTURAL_ROW, COLBERT_ROW, RERANKED_ROW, HYBRID_ROW)
+        for row in (SINGLE_ROW, TOKEN_ROW, *BASELINES, STRUCTURAL_ROW, COLBERT_ROW, RERANKED_ROW, HYBRID_ROW, MARF)
     }
 )
 """The systems beside those of MathAMR+, each a row of a study; what is trained is trained once, by its recipe."""
