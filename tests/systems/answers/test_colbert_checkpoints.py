@@ -12,6 +12,7 @@ from colbert_checkpoints import DIMENSIONS, projection, pylate_form, sentence_tr
 from safetensors.torch import load_file, save_file
 from tiny_models import tiny_bert
 
+from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 from pyterrier_mathamr.systems import CheckpointFormError, ColBERT
@@ -165,3 +166,13 @@ def test_mathamr_verify_knows_a_model_and_names_what_is_damaged(forms, tmp_path)
     found = CliRunner().invoke(main, ["verify", str(tmp_path / "copy")])
     assert found.exit_code == 1
     assert "model.safetensors: the file is missing" in found.output
+
+
+def test_a_checkpoint_of_others_that_lacks_math_tokens_is_told_once(forms):
+    documents = pd.DataFrame({"docno": ["1"], "text": [r"$\frac{x}{2}$ and $\int y$"]})
+    model = ColBERT.from_pretrained(forms["Approach Zero"])
+    with pytest.warns(MathAMRWarning, match=r"2 of 5 formula tokens are not in the vocabulary"):
+        model.doc_encoder()(documents)
+    model.doc_encoder()(documents)
+    model = ColBERT.from_pretrained(forms["Approach Zero"])
+    model.doc_encoder()(documents.assign(text=r"$\frac{x}{2}$"))

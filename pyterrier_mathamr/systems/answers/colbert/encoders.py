@@ -76,7 +76,9 @@ class _TextTransformer(Transformer):
 
     def _documents(self, rows: list[dict[Any, Any]]) -> list[TextRows]:
         """Encode each document."""
-        return self._rows([self.model.texts.text(document_post(row)) for row in rows], "document")
+        posts = [document_post(row) for row in rows]
+        self.model.warn_lacking(posts)
+        return self._rows([self.model.texts.text(post) for post in posts], "document")
 
     def _encode_documents(self, frame: pd.DataFrame) -> list[Embeddings]:
         """Encode documents, each distinct docno once: float32 ``[n, d]`` for each row."""

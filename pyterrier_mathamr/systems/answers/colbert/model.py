@@ -12,6 +12,7 @@ from pyterrier_mathamr.model.devices import choose_device
 from pyterrier_mathamr.model.variants.text import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
+from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
 
 from .checkpoints import find_checkpoint, form_of, load_checkpoint
 from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer
@@ -55,7 +56,7 @@ class ColBERT:
         self._encoder: Any = encoder
         self._source: tuple[Path, int | None] | None = None
         self._identity: str | None = None
-        self._unprepared = False
+        self._unprepared = self._of_others = False
         self.history: list[float] = []
 
     @classmethod
@@ -121,7 +122,9 @@ class ColBERT:
         """
         folder = find_checkpoint(name_or_path, subfolder=subfolder, revision=revision)
         case = form_of(folder) != "Approach Zero"  # its published tokenizer lower-cases variables
-        model = cls(None, read_options(folder) or ColBERTOptions(case=case))
+        options = read_options(folder)
+        model = cls(None, options or ColBERTOptions(case=case))
+        model._of_others = options is None
         model._source = (folder.absolute(), query_length)
         return model
 
@@ -226,6 +229,13 @@ class ColBERT:
         """The identity of the model's rows, such as ``my-colbert@0123456789abcdef``, as an index stores it."""
         folder = "unsaved" if self._source is None else self._source[0].name
         return f"{folder}@{self.identity[:16]}"
+
+    def warn_lacking(self, posts: Iterable[MathPost]) -> None:
+        """Warn, once, if a checkpoint of others lacks math tokens of posts, as it may have other names for them."""
+        if self._of_others and self.texts.math:
+            latex = [formula.latex for post in posts for formula in post.formulas]
+            MathVocabulary.of(self.encoder.tokenizer).warn_lacking(latex, self.texts.tokens)
+            self._of_others = False
 
     def encode(
         self,

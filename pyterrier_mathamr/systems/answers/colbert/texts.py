@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pyterrier_mathamr.posts import MathPost, document_post, plain_text, query_post
@@ -28,7 +27,11 @@ class PostTexts:
 
     def text(self, post: MathPost) -> str:
         """Write a post."""
-        return post_text(post, partial(math_tokens, case=self.case)) if self.math else plain_text(post)
+        return post_text(post, self.tokens) if self.math else plain_text(post)
+
+    def tokens(self, latex: str) -> list[str]:
+        """Write a formula as math tokens."""
+        return math_tokens(latex, case=self.case)
 
     def document(self, row: Row) -> str:
         """Write a document: its title and the first of ``html``, ``body``, ``text`` and ``markdown``."""
@@ -40,4 +43,4 @@ class PostTexts:
 
     def vocabulary(self, posts: Sequence[MathPost], min_count: int) -> MathVocabulary:
         """Learn the math tokens of posts."""
-        return MathVocabulary.learn(posts, min_count, partial(math_tokens, case=self.case))
+        return MathVocabulary.learn(posts, min_count, self.tokens)
