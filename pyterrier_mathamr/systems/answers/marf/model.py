@@ -102,6 +102,9 @@ class MaRF:
 
         Raises:
             ModelNotFoundError: there is no such backbone. ConfigError: an option does not fit the backbone.
+
+        Warns:
+            MathAMRWarning: texts are written in math tokens, some of which the backbone's tokenizer lacks.
         """
         config, training = config or PRESETS[preset][0], training or PRESETS[preset][1]
         known = list(posts)
@@ -110,6 +113,9 @@ class MaRF:
         width = config.width or context.width
         if width % config.heads:
             raise ConfigError("heads", config.heads, f"a divisor of the width {width} of the rows")
+        if config.text == "tokens":
+            latex = [formula.latex for post in known for formula in post.formulas]
+            MathVocabulary.of(context.tokenizer).warn_lacking(latex)
         vocabulary = MathVocabulary.learn(known, min_count, formula_tokens)
         marf = cls(context, config, vocabulary, training)
         if known and marf._network.maps:
