@@ -99,8 +99,8 @@ class TimesQQ(Transformer):
 
     Example::
 
-        ranking = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [.8], "qq_score": [.03]})
-        TimesQQ()(ranking)    # score .024
+        scored = threads.text_loader() >> QASim.new("all-MiniLM-L6-v2").scorer()
+        pipeline = questions >> threads.answers() >> scored >> TimesQQ()
     """
 
     explains_incoming: ClassVar[bool] = True
