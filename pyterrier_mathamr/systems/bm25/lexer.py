@@ -24,14 +24,16 @@ def lex_latex(latex: str, *, braces: bool = False) -> list[str]:
 
     Args:
         latex: LaTeX without dollars; it need not be well-formed.
-        braces: keep ``{`` and ``}``.
+        braces: keep ``{`` and ``}``. Without them a letter right after a prime is read as a part of its name, as in
+            the tokens that indexes hold.
 
     Returns:
         Commands with their backslash, numbers and single characters, in order: ``x'\le\dfrac12`` is
         ``x ^ \prime \leq \frac 12``.
     """
     latex = _ENVIRONMENT.sub(" ", unicodedata.normalize("NFKC", latex))
-    latex = _PRIMES.sub(lambda marks: "^{" + r"\prime" * len(marks.group()) + "}", latex)
+    form = "^{{{}}}" if braces else "^{}"
+    latex = _PRIMES.sub(lambda marks: form.format(r"\prime" * len(marks.group())), latex)
     latex = _OPERATOR.sub(r"\\\1 ", latex)
     kept = LAYOUT - {"{", "}"} if braces else LAYOUT
     return [COMMAND_ALIASES.get(token, token) for token in _TOKEN.findall(latex) if token not in kept]

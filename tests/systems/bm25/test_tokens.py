@@ -94,3 +94,7 @@ def test_words_alone_and_the_first_stemmer_of_porter() -> None:
     assert TokenOptions.from_dict(words.to_dict()) == words
     with pytest.raises(ConfigError, match="or 'porter'"):
         TokenOptions(stem="lancaster")  # type: ignore[arg-type]
+
+
+def test_a_letter_after_a_prime_is_a_part_of_its_name_as_in_indexes_that_exist():
+    assert formula_tokens("n's", WORDS_ALONE) == ["mathn", "mathsup", "mathprimes"]
