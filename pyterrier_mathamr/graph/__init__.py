@@ -28,7 +28,7 @@ from .tensors.batch import GraphBatch, collate
 from .tensors.graph_tensors import GraphTensors, graph_tensors
 from .tensors.tensor_store import TensorStore
 from .tensors.vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
-from .texts import Passages, passages_of, row_texts, sentence_texts
+from .texts import Passages, Segments, passages_of, row_texts, segments_of, sentence_texts
 from .virtual_nodes import Auxiliary, VirtualKind, VirtualNodes
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "NodeKind",
     "Passages",
     "Refusal",
+    "Segments",
     "TensorStore",
     "VirtualKind",
     "VirtualNodes",
@@ -64,5 +65,6 @@ __all__ = [
     "layout_of",
     "passages_of",
     "row_texts",
+    "segments_of",
     "sentence_texts",
 ]

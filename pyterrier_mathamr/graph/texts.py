@@ -5,13 +5,15 @@ sentence   the sentence it was parsed from     Solve $x^2 = 2$.
 document   title and body                      An equation⏎Solve $x^2 = 2$. I tried $x = 1$.
 
 A single sentence says little ("This follows."), and a text encoder reads only the beginning of a long post. So a post
-is also cut into passages of consecutive sentences.
+is also cut into passages of consecutive sentences, or given as segments with the places of its formulas, of which an
+encoder reads as many as fit at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.amr import AmrGraph
@@ -96,6 +98,72 @@ def passages_of(graph: MathAMRGraph) -> Passages:
     if len(runs) <= 1:
         return Passages((_text(graph, VirtualKind.DOCUMENT, 0),), numbers)
     return Passages(tuple(" ".join(dict.fromkeys(sentences[i] for i in run)) for run in runs), numbers)
+
+
+class Place(NamedTuple):
+    """Where a formula stands: characters ``start`` to ``end`` of segment ``segment``, its dollars left out."""
+
+    segment: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """A post as consecutive texts.
+
+    Attributes:
+        texts: the distinct texts of its sentences, in order, with formulas as ``$latex$``; then those of formulas that
+            stand in no sentence.
+        of_sentence: the number of each sentence's text.
+        of_formula: the first place of each formula.
+    """
+
+    texts: tuple[str, ...]
+    of_sentence: tuple[int, ...]
+    of_formula: tuple[Place, ...]
+
+
+def segments_of(graph: MathAMRGraph) -> Segments:
+    """Give the sentences of a post, each once, and the places of its formulas in them.
+
+    Args:
+        graph: a graph that was built from text.
+
+    Raises:
+        GraphError: the graph has no texts, or a formula no LaTeX; names the graph and the remedy.
+    """
+    if len(graph.latex) < graph.n_formulas:
+        raise _missing(graph, f"LaTeX of FORMULA_{len(graph.latex)}")
+    if not graph.sentence_texts:  # an empty post has one empty sentence
+        raise _missing(graph, "text of the post")
+    plain = list(dict.fromkeys(graph.sentence_texts))
+    number = {text: i for i, text in enumerate(plain)}
+    texts, places = [], dict[int, Place]()
+    for segment, text in enumerate(plain):
+        whole, found = _with_places(text, graph.latex)
+        texts.append(whole)
+        for formula, start, end in found:
+            places.setdefault(formula, Place(segment, start, end))
+    for formula in range(graph.n_formulas):
+        if formula not in places:
+            places[formula] = Place(len(texts), 1, 1 + len(graph.latex[formula]))
+            texts.append(f"${graph.latex[formula]}$")
+    of_sentence = tuple(number[text] for text in graph.sentence_texts)
+    return Segments(tuple(texts), of_sentence, tuple(places[i] for i in range(graph.n_formulas)))
+
+
+def _with_places(text: str, latex: Sequence[str]) -> tuple[str, list[tuple[int, int, int]]]:
+    """Replace placeholders as :func:`with_latex` does, and tell the number, start and end of each formula."""
+    parts, places, length, last = [], [], 0, 0
+    for match in PLACEHOLDER.finditer(text):
+        number = int(match[1])
+        if number < len(latex):
+            parts += [text[last : match.start()], f"${latex[number]}$"]
+            length += len(parts[-2]) + len(parts[-1])
+            places.append((number, length - 1 - len(latex[number]), length - 1))
+            last = match.end()
+    return "".join([*parts, text[last:]]), places
 
 
 def _text(graph: MathAMRGraph, kind: VirtualKind, number: int) -> str:

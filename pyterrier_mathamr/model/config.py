@@ -170,6 +170,15 @@ class MathAMRConfig(Options):
             options.update(value if name in _GROUPS else {name: value})
         return options
 
+    @property
+    def essence(self) -> dict[str, Any]:
+        """The options by which models are told apart, as :meth:`choices`; a model keeps the identity that it had."""
+        found = self.choices()
+        if self.text.features == "text":
+            context = found.pop("text_context", "windows")
+            found |= {"windows": {"text_context": context}, "passages": {"text_passages": True}}.get(context, {})
+        return found
+
     def choices(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, flat; a later release with more options agrees."""
         usual = MathAMRConfig().to_dict()
@@ -232,7 +241,19 @@ def _without_removed(options: Mapping[str, Any]) -> dict[str, Any]:
     for name, default in _REMOVED.items():
         if options.get(name, default) != default:
             raise ConfigError(name, options[name], f"{default!r}: the option is no longer in the package")
-    return {name: value for name, value in options.items() if name not in _REMOVED}
+    kept = {name: value for name, value in options.items() if name not in _REMOVED}
+    if "text_passages" in kept:  # the option that was text_context before there were windows
+        passages = kept.pop("text_passages")
+        if kept.get("features") == "text" or passages:
+            kept.setdefault("text_context", "passages" if passages else "alone")
+    return kept
+
+
+def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete the options of a model that was stored before its text encoder could read windows."""
+    if options.get("features") == "text" and "text_context" not in options:
+        return {"text_passages": False, **options}
+    return dict(options)
 
 
 def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
@@ -261,7 +282,11 @@ def _check_together(config: MathAMRConfig) -> None:
         (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
         (bags and not hierarchy, "word_residual", f"False with {nodes}"),
         (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
-        (text.text_passages and text.features != "text", "text_passages", f"False with features={text.features!r}"),
+        (
+            text.text_context != "windows" and text.features != "text",
+            "text_context",
+            f"'windows' with features={text.features!r}",
+        ),
         (text_rows and config.projection > width, "projection", f"at most text_dimension={width}"),
         (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
     )

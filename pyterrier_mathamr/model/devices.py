@@ -26,3 +26,15 @@ def choose_device(name: str | None) -> torch.device:
             "device", name, f"a device of this machine, or None ({str(error).splitlines()[0]})"
         ) from error
     return device
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs.
+
+    Args:
+        device: of this machine.
+    """
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
+    return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))

@@ -28,7 +28,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
 
-from .config import MathAMRConfig
+from .config import MathAMRConfig, stored_options
 from .errors import ModelFileError, ModelNotFoundError
 
 FORMAT_VERSION = 1
@@ -62,7 +62,7 @@ class Manifest:
 
         Options at their defaults are left out, so that an option added by a later release changes no identity.
         """
-        parts = json.dumps([self.config.choices(), self.vocabulary, self.weights], sort_keys=True)
+        parts = json.dumps([self.config.essence, self.vocabulary, self.weights], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
@@ -147,7 +147,7 @@ def read_manifest(folder: Path) -> Manifest:
         if version not in readable:
             problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
             raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
-        config = MathAMRConfig.from_dict(content["config"])
+        config = MathAMRConfig.from_dict(stored_options(dict(content["config"])))
         found = Manifest(config, str(content["vocabulary"]), str(content["weights"]))
     except ModelFileError:
         raise

@@ -229,19 +229,25 @@ class MathAMR:
                 results[i] = np.ascontiguousarray(part)
         return results
 
-    def doc_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> DocEncoder:
+    def doc_encoder(
+        self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
+    ) -> DocEncoder:
         """Return a transformer that adds ``doc_embs`` and ``formula_ids`` to rows with ``graph``."""
         from .transformers import DocEncoder
 
         return DocEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
-    def query_encoder(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> QueryEncoder:
+    def query_encoder(
+        self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
+    ) -> QueryEncoder:
         """Return a transformer that adds ``query_embs`` and ``query_formula_ids`` to rows with ``query_graph``."""
         from .transformers import QueryEncoder
 
         return QueryEncoder(self, device=device, batch_size=batch_size, verbose=verbose)
 
-    def text_scorer(self, *, device: str | None = None, batch_size: int = 64, verbose: bool = False) -> TextScorer:
+    def text_scorer(
+        self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
+    ) -> TextScorer:
         """Return a transformer that scores rows with ``query_graph`` and ``graph`` by MaxSim, without an index."""
         from .transformers import TextScorer
 
@@ -280,7 +286,7 @@ def vectors_by(model: MathAMR) -> str:
     one with other score weights, which do not change vectors.
     """
     whole = model.identity
-    plain = model.config.replace(kind_weights="none", document_blend="none")
+    plain = model.config.replace(kind_weights="none", document_blend="none", kind_means=False)
     if model._manifest is not None and plain != model.config:
         whole = Manifest(plain, model._manifest.vocabulary, model._manifest.weights).identity
     return f"{_name(model._folder)}@{whole[:16]}"

@@ -17,6 +17,7 @@ StopBy = Literal["loss", "maxsim", "document"]
 Precision = Literal["float32", "bf16"]
 Features = Literal["lookup", "words", "text"]
 WordVectors = Literal["input", "encoded"]
+TextContext = Literal["windows", "alone", "passages"]
 FormulaVectors = Literal["none", "in-out-mini"]
 
 
@@ -111,10 +112,13 @@ class ScoreOptions(Options):
             ``learned``, or three numbers.
         document_blend: the weight of the product of the document vectors beside MaxSim: ``none``, ``learned``, or a
             number.
+        kind_means: the best matches of a kind's rows count by their mean in place of their sum, so that a question of
+            many sentences does not outweigh its document vector.
     """
 
     kind_weights: KindWeights = "none"
     document_blend: DocumentBlend = "none"
+    kind_means: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +131,11 @@ class TextOptions(Options):
             sentences and document goes through a text encoder, in training and in use.
         text_model: name or path of a sentence-transformers model.
         text_dimension: the width of its vectors.
-        text_passages: with ``text``, add passages (consecutive sentences, up to 900 characters): a sentence's vector
-            is the mean of its own and its passage's, the document's is that of its beginning, as far as the encoder
-            reads, and of all its passages.
+        text_context: with ``text``, what the encoder reads with a sentence. ``windows``: as many sentences as it
+            reads at a time; each piece is encoded once, a row is the mean over its pieces, the document over its
+            windows. ``alone``: nothing, each formula, sentence and document is a text, of which the beginning is
+            read. ``passages``: as ``alone``, and a sentence's vector is the mean of its own and its passage's
+            (consecutive sentences, up to 900 characters), the document's of its own and all its passages'.
         text_residual: with ``text``, rows are the projected text vector plus, with a learned weight that starts at 0,
             what the graph adds; otherwise text is only a part of the first states of virtual nodes. With ``layers=0``
             only the projection is left, and with ``projection=text_dimension`` it starts as the identity.
@@ -146,7 +152,7 @@ class TextOptions(Options):
     features: Features = "lookup"
     text_model: _Name = "all-MiniLM-L6-v2"
     text_dimension: Count = 384
-    text_passages: bool = False
+    text_context: TextContext = "windows"
     text_residual: bool = True
     word_vectors: WordVectors = "input"
     word_residual: bool = False

@@ -14,8 +14,9 @@ from .config import MathAMRConfig
 from .variants.formula_rows import PostFormulas, formula_features
 from .variants.text import TextEncoder
 from .variants.text_rows import Features, PostTexts, text_features
+from .variants.text_windows import PostSegments, window_features
 
-Post = TypeVar("Post", PostTexts, PostFormulas)
+Post = TypeVar("Post", PostTexts, PostSegments, PostFormulas)
 
 _AT_ONCE = 2048  # graphs whose texts or formulas are encoded together, each distinct one once
 
@@ -78,6 +79,9 @@ def stream_tensors(
                 ),
             )
 
+    if config.text.features == "text" and config.text.text_context == "windows":
+        segments = ((tensors, PostSegments.of(graph, tensors.kinds.tolist())) for graph, tensors in made())
+        return _with_features(segments, lambda posts: window_features(posts, config, text))
     if config.text.features == "text":
         texts = ((tensors, PostTexts.of(graph, tensors.kinds.tolist(), config)) for graph, tensors in made())
         return _with_features(texts, lambda posts: text_features(posts, config, text))

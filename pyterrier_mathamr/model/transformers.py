@@ -28,17 +28,20 @@ class _GraphTransformer(Transformer):
     Args:
         model: the model.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        batch_size: rows that a pipeline passes on at once.
+        batch_size: rows that a pipeline passes on at once; by default 64, and 1,024 for a model that reads text, which
+            then pads its batches little.
         verbose: show progress.
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
+    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT.or_none()}
 
     def __init__(
-        self, model: MathAMR, *, device: str | None = None, batch_size: int = 64, verbose: bool = False
+        self, model: MathAMR, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
     ) -> None:
         super().__init__()
-        self.model, self.device, self.batch_size, self.verbose = model, device, batch_size, verbose
+        usual = 1024 if model.config.text.features == "text" else 64
+        self.batch_size = usual if batch_size is None else batch_size
+        self.model, self.device, self.verbose = model, device, verbose
 
     def _documents(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
         return self.model.encode(graphs, device=self.device, verbose=self.verbose)

@@ -74,13 +74,14 @@ _BEST_BAGS: dict[str, Any] = {
 }
 _BEST_TEXT: dict[str, Any] = {
     "features": "text",
-    "text_passages": True,
+    "kind_means": True,
     "projection": 384,
     "layers": 0,
     "beta": 0.3,
     "batch_size": 128,
     "learning_rate": 1e-4,
 }
+_OLD_TEXT = {**_BEST_TEXT, "kind_means": False}
 _FITTED = Recipe(fitted=True)
 _FITTED_COLLECTION = Recipe(pairs="collection", fitted=True)
 
@@ -163,6 +164,8 @@ ABLATIONS = (
         condition("text", _FITTED, **_BEST_TEXT),
         condition("text, layers = 2", _FITTED, **{**_BEST_TEXT, "layers": 2}),
         condition("text, 128 dimensions", _FITTED, **{**_BEST_TEXT, "projection": 128}),
-        condition("text, sentences without passages", _FITTED, **{**_BEST_TEXT, "text_passages": False}),
+        condition("text, sums of best matches", _FITTED, **{**_BEST_TEXT, "kind_means": False}),
+        condition("text, sentences with their passages", _FITTED, **{**_OLD_TEXT, "text_context": "passages"}),
+        condition("text, sentences alone", _FITTED, **{**_OLD_TEXT, "text_context": "alone"}),
     ),
 )

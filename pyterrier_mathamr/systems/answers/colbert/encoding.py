@@ -20,6 +20,7 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.model.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.devices import has_bfloat16
 
 from .network import Side
 
@@ -121,15 +122,6 @@ def mixed(device: torch.device, precision: Precision) -> AbstractContextManager[
     if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
         return nullcontext()
     return torch.autocast(device.type, torch.bfloat16)
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device multiplies matrices in bfloat16 faster than in float32."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
-    tests = [getattr(torch.cpu, name, None) for name in names] if device.type == "cpu" else []
-    return any(test is not None and test() for test in tests)
 
 
 def _ragged(encoder: Any, features: dict[str, Any]) -> Iterator[TextRows]:
