@@ -66,7 +66,7 @@ class ContrastiveLoss(nn.Module):
     """L = β L_MaxSim + (1 - β) L_doc with a learnable temperature τ = exp(t) (MathAMR+, 3.8, 4.1, 4.2).
 
     Args:
-        config: ``beta``, ``temperature`` (the initial τ), ``normalise_scores``, ``kind_weights``, ``document_blend``.
+        config: ``beta``, ``temperature`` (the initial τ), ``normalise_scores`` and the options of scores.
     """
 
     def __init__(self, config: MathAMRConfig) -> None:
@@ -119,7 +119,9 @@ class ContrastiveLoss(nn.Module):
         kinds: Tensor | None = None,
     ) -> Tensor:
         """Compute L_MaxSim alone, with the ``document_blend`` of the configuration; see :meth:`forward`."""
-        scores = maxsim_matrix(queries, query_offsets, rows, offsets, self.weights.of_rows(kinds))  # [B, B]
+        scores = maxsim_matrix(
+            queries, query_offsets, rows, offsets, self.weights.of_rows(kinds, query_offsets)
+        )  # [B, B]
         if self.weights.blend is not None:
             scores = scores + self.weights.blend * _document_scores(queries, query_offsets, rows, offsets)
         if self.normalise_scores:

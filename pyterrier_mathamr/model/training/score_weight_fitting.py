@@ -94,7 +94,10 @@ def _features(
     documents = model.encode(answers, device=device, verbose=verbose)
     kinds = [row_kinds(model, graph, len(query)) for graph, query in zip(asked, queries, strict=True)]
     features = kind_sums(queries, kinds, documents, verbose)
-    if model.config.training.normalise_scores:
+    if model.config.score.kind_means:
+        counts = np.array([[max(of.count(kind), 1) for kind in range(3)] for of in kinds], np.float32)
+        features[:, :, :3] /= counts[:, None]
+    elif model.config.training.normalise_scores:
         features /= np.array([len(query) for query in queries], np.float32)[:, None, None]
     return features
 

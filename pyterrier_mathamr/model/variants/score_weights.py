@@ -4,7 +4,8 @@
 
     S(Q, D) = Σᵢ w_kind(i) maxⱼ qᵢ · dⱼ  +  a q_doc · d_doc
 
-Plain MaxSim (MathAMR+, eq. 3.4) is w = 1 and a = 0. Formulas are the most numerous rows of a question, so that without
+Plain MaxSim (MathAMR+, eq. 3.4) is w = 1 and a = 0; with ``kind_means`` w is divided by the number of the query's rows
+of the kind. Formulas are the most numerous rows of a question, so that without
 weights they dominate the score.
 
 Training learns what the configuration calls ``learned``. The trained model has the numbers in its configuration, so
@@ -32,12 +33,14 @@ class ScoreWeights:
     Attributes:
         formula, sentence, document: w of a query row of each kind.
         blend: a.
+        means: divide w by the number of a query's rows of the kind.
     """
 
     formula: float = 1.0
     sentence: float = 1.0
     document: float = 1.0
     blend: float = 0.0
+    means: bool = False
 
     @classmethod
     def of(cls, config: MathAMRConfig) -> ScoreWeights | None:
@@ -50,11 +53,11 @@ class ScoreWeights:
             ``None`` for plain MaxSim.
         """
         kinds, blend = config.score.kind_weights, config.score.document_blend
-        if kinds == "none" and blend == "none":
+        if kinds == "none" and blend == "none" and not config.score.kind_means:
             return None
         formula, sentence, document = (1.0, 1.0, 1.0) if isinstance(kinds, str) else kinds
         number = (0.0 if blend == "none" else 1.0) if isinstance(blend, str) else blend
-        return cls(float(formula), float(sentence), float(document), float(number))
+        return cls(float(formula), float(sentence), float(document), float(number), config.score.kind_means)
 
     def of_rows(self, rows: int, formulas: int, document: bool = True) -> npt.NDArray[np.float64]:
         """Return the weight of each row of a query.
@@ -67,22 +70,22 @@ class ScoreWeights:
         Returns:
             float64 ``[rows]``.
         """
-        weights = np.full(rows, self.sentence)
-        weights[:formulas] = self.formula
-        if document:
-            weights[-1:] = self.document
-        return weights
+        last = min(rows, int(document))
+        counts = np.array([formulas, rows - formulas - last, last])
+        weights = np.repeat([self.formula, self.sentence, self.document], counts)
+        return weights / np.repeat(counts, counts) if self.means else weights
 
 
 class LearnedWeights(nn.Module):
     """The weights in training: those that are learned start at 1 and remain positive, numbers are fixed.
 
     Args:
-        config: ``kind_weights`` and ``document_blend``.
+        config: ``kind_weights``, ``document_blend`` and ``kind_means``.
     """
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
+        self.means = config.score.kind_means
         start = ScoreWeights.of(config) or ScoreWeights()
         for name, option, value in (
             ("kinds", config.score.kind_weights, [start.formula, start.sentence, start.document]),
@@ -93,11 +96,12 @@ class LearnedWeights(nn.Module):
             fixed = None if isinstance(option, str) else torch.tensor(value)
             self.register_buffer(f"fixed_{name}", fixed, persistent=False)
 
-    def of_rows(self, kinds: Tensor | None) -> Tensor | None:
+    def of_rows(self, kinds: Tensor | None, offsets: Tensor) -> Tensor | None:
         """Return the weight of each query row, with gradient if it is learned.
 
         Args:
             kinds: int64 ``[q_total]``, the kind of each row: 0 formula, 1 sentence, 2 document.
+            offsets: int64 ``[b + 1]``, where the rows of each query begin.
 
         Returns:
             float32 ``[q_total]``, or ``None`` if each is 1.
@@ -106,11 +110,16 @@ class LearnedWeights(nn.Module):
             ShapeError: there are weights, and ``kinds`` is not given.
         """
         weights = self._value("kinds")
-        if weights is None:
+        if weights is None and not self.means:
             return None
         if kinds is None:
             raise ShapeError("kinds", None, "[q_total], the kind of each query row, which has a weight")
-        return weights[kinds]
+        of_kinds = torch.ones(3, device=kinds.device) if weights is None else weights
+        if not self.means:
+            return of_kinds[kinds]
+        sizes = offsets.diff()
+        group = 3 * torch.repeat_interleave(torch.arange(len(sizes), device=kinds.device), sizes) + kinds
+        return of_kinds[kinds] / torch.bincount(group, minlength=3 * len(sizes))[group]
 
     @property
     def blend(self) -> Tensor | None:

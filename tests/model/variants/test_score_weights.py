@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,27 @@ def test_rows_are_weighted_by_what_they_are() -> None:
     assert WEIGHTS.of_rows(5, 2).tolist() == [0.5, 0.5, 2.0, 2.0, 3.0]
     assert WEIGHTS.of_rows(3, 1, document=False).tolist() == [0.5, 2.0, 2.0]
     assert WEIGHTS.of_rows(1, 0).tolist() == [3.0]
+    assert replace(WEIGHTS, means=True).of_rows(6, 2).tolist() == [0.25, 0.25, *[2 / 3] * 3, 3.0]
+    assert replace(WEIGHTS, means=True).of_rows(0, 0).tolist() == []
+    means = ScoreWeights.of(MathAMRConfig(kind_means=True))
+    assert means is not None
+    assert means.of_rows(4, 1).tolist() == [1.0, 0.5, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("weights", ["none", "learned", (0.5, 2.0, 3.0)])
+def test_with_means_a_row_counts_by_its_share_of_the_rows_of_its_kind(weights) -> None:
+    queries, query_offsets = ragged([2, 4], seed=7)
+    rows, offsets = ragged([3, 2], seed=8)
+    kinds = torch.tensor([1, 2, 0, 0, 0, 2])
+    config = MathAMRConfig(kind_weights=weights, kind_means=True, normalise_scores=False, temperature=0.5)
+    found = ContrastiveLoss(config)(queries, query_offsets, rows, offsets, None, kinds)
+    formula, sentence, document = weights if isinstance(weights, tuple) else (1.0, 1.0, 1.0)
+    of_rows = [[sentence, document], [*[formula / 3] * 3, document]]
+    table = [
+        [plain(queries[a:b], of, 0.0, part) for part in (rows[:3], rows[3:])]
+        for of, (a, b) in zip(of_rows, ((0, 2), (2, 6)), strict=True)
+    ]
+    assert found.item() == pytest.approx(info_nce(torch.tensor(table), 0.5).item(), abs=1e-5)
 
 
 def test_learned_weights_become_numbers_of_the_trained_model(small, graphs, pairs) -> None:
