@@ -16,7 +16,7 @@ from pyterrier_mathamr.experiments.studies.tables import MAIN
 from pyterrier_mathamr.experiments.tasks import answer_systems
 from pyterrier_mathamr.experiments.tasks.answer_systems import ANSWER_SYSTEMS, chosen_answers
 
-BOTH = "TF-IDF + Tangent answers"
+WORDS = "TF-IDF"
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
 
 
@@ -51,17 +51,18 @@ def test_other_systems_are_rows_and_what_cannot_be_made_says_so(
         "sample",
         tmp_path,
         model="mathamr-plus-mini",
-        systems=["tf-idf + tangent answers", "structural search", "absent", "again"],
+        systems=["tf-idf", "qasim", "structural search", "absent", "again"],
         verbose=False,
     )
     table = report.tables["Task 1, sample"].set_index("name")
-    assert list(table.index) == [BM25, BOTH, "Structural search", "absent: needs the extra answers", "again", FLOOR]
-    assert table.loc[BOTH, MAIN] > 0.6
+    assert list(table.index) == [BM25, WORDS, "Structural search", "absent: needs the extra answers", "again", FLOOR]
+    assert table.loc[WORDS, MAIN] > 0.6
     assert table.loc["again", MAIN] == table.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
     assert table.loc["Structural search", MAIN] > 0.7
+    assert any("QASim. They are fitted on other years" in text for text in report.remarks["Task 1, sample"])
     assert FEW_JUDGED in report.about["Task 1, sample"]
     assert any("**Not measured**: absent" in text for text in report.remarks["Task 1, sample"])
     known = report.tables["Known items, test questions"].set_index("name")
-    assert list(known.index) == [BM25, BOTH, "absent: needs the extra answers", "again", RANDOM_ANSWERS]
+    assert list(known.index) == [BM25, WORDS, "absent: needs the extra answers", "again", RANDOM_ANSWERS]
     assert known.loc["again", "RR@10"] == known.loc[BM25, "RR@10"]
     assert "Fusion weight, validation questions" not in report.tables

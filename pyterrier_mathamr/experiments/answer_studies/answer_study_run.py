@@ -108,16 +108,15 @@ def run_answer_study(
         The report, which is written to ``workdir/studies/<name>`` as ``report.json``, ``report.md`` and CSV files.
 
     Raises:
-        ConfigError: there is no such study or preset, or no year or seed.
+        ConfigError: there is no such study or preset, no year or seed, or a single year for rows that are fitted on
+            others.
         ARQMathError: a file of the release is missing or damaged.
     """
     study = find_answer_study(study) if isinstance(study, str) else study
     rows = study.all_rows(COMMON_ROWS)
     find_preset(preset)  # refuses another name before anything is made
     when, chosen = tuple(map(str, years)), tuple(study.seeds if seeds is None else seeds)
-    for name, given in (("years", when), ("seeds", chosen)):
-        if not given:
-            raise ConfigError(name, given, "at least one")
+    _refuse(rows, when, chosen)
     say = to_stderr if verbose else None
     shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
     preset = find_preset(preset, shared.training_pairs if preset == "auto" else 0).name
@@ -133,6 +132,15 @@ def run_answer_study(
     results = Results(pd.concat(values, ignore_index=True), pd.DataFrame(), pd.DataFrame())
     report = answer_report(Outcome(study, rows, parts, chosen, results, missing))
     return report.write(shared.workdir / "studies" / study.name.replace("/", "-"))
+
+
+def _refuse(rows: Sequence[AnswerRow], years: Sequence[str], seeds: Sequence[int]) -> None:
+    """Refuse what no row, or not every row, can be measured with."""
+    for name, given in (("years", years), ("seeds", seeds)):
+        if not given:
+            raise ConfigError(name, given, "at least one")
+    if len(years) == 1 and (fitted := [row.name for row in rows if row.fitted]):
+        raise ConfigError("years", years, f"several, since rows are fitted on the others: {'; '.join(fitted)}")
 
 
 def _values(row: AnswerRow, parts: AnswerParts, seeds: Sequence[int]) -> list[pd.DataFrame]:

@@ -38,6 +38,7 @@ class AnswerSearch:
         chosen: the systems.
         years: of the topics.
         missing: systems that an extra is missing for.
+        unfitted: systems that are fitted on the judgments of other years, where there is a single year.
     """
 
     made: Prepared
@@ -48,6 +49,8 @@ class AnswerSearch:
     def __post_init__(self) -> None:
         made, strategies = self.made, {name: TASK1[name] for name in self.chosen.strategies}
         self.search = Search(made.model, made.own.answers(made.model), made.shared.bm25, strategies)
+        single = len(self.years) == 1
+        self.unfitted = [row.name for row in self.chosen.rows if row.fitted and single]
         preset = "full" if made.choices.get("preset") == "full" else "mini"
         self.parts = AnswerParts(made.shared, self.years[0], self.years, SEED, preset)
 
@@ -89,7 +92,8 @@ class AnswerSearch:
         parts = self.parts.at(of=of)
         found = self.search.rankings(self.search.encode(parts.found))
         for row in self.chosen.rows:
-            if row.name not in self.missing and (row.known or not parts.known):
+            left_out = row.name in self.missing or row.name in self.unfitted
+            if not left_out and (row.known or not parts.known):
                 try:
                     found[row.name] = parts.ranking(row)
                 except (MissingExtraError, BrokenExtraError) as error:

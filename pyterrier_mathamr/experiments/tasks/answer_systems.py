@@ -9,21 +9,33 @@ from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.answer_studies import SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW, AnswerRow
-from pyterrier_mathamr.experiments.answer_studies.baselines import BASELINES
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW, RERANKED_ROW
 from pyterrier_mathamr.experiments.answer_studies.hybrid import hybrid_row
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
+from pyterrier_mathamr.experiments.answer_studies.two_step.rows import (
+    AMR_SVM,
+    QASIM,
+    RRF,
+    SVM,
+    TANGENT,
+    TF_IDF,
+    TF_IDF_TANGENT,
+)
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 
 ALL = "all"
 
 HYBRID_ROW = replace(hybrid_row(STRUCTURAL_ROW, "structural", 0.5), name="Hybrid")
 """ColBERT and structural search with equal weights, the best published run (``fusion_alpha05``)."""
+QASIM_ROW = replace(QASIM, name="QASim")
 
 ANSWER_SYSTEMS: Mapping[str, AnswerRow] = MappingProxyType(
     {
         row.name: row
-        for row in (SINGLE_ROW, TOKEN_ROW, *BASELINES, STRUCTURAL_ROW, COLBERT_ROW, RERANKED_ROW, HYBRID_ROW, MARF)
+        for row in (
+            *(SINGLE_ROW, TOKEN_ROW, TF_IDF, TANGENT, TF_IDF_TANGENT, STRUCTURAL_ROW),
+            *(COLBERT_ROW, RERANKED_ROW, HYBRID_ROW, QASIM_ROW, RRF, SVM, AMR_SVM, MARF),
+        )
     }
 )
 """The systems beside those of MathAMR+, each a row of a study; what is trained is trained once, by its recipe."""

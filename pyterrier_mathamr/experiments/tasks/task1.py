@@ -107,6 +107,8 @@ def _report(
     made, years, names = found.made, found.years, found.chosen.names
     shared, asked = made.shared, sum(len(made.shared.topics(year).topics) for year in years)
     missing = [f"**Not measured**: {name}. {error}" for name, error in found.missing.items()]
+    if found.unfitted:
+        missing.append(f"**Not measured**: {', '.join(found.unfitted)}. They are fitted on other years: give several.")
     fitted = {WEIGHTS: weights} if len(weights) else {}
     return Report(
         title=f"Task 1 of ARQMath {', '.join(years)} on {shared.collection.path.name}",
