@@ -34,13 +34,13 @@ class FormulaCosines(Protocol):
 class FormulaFeatures(Transformer):
     r"""Computes how similar formulas are to the query's formula, in up to 29 ways, as a column ``features``.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 4.3.3; Mansouri, Zanibbi and Oard, "Learning
-    to rank for mathematical formula retrieval", SIGIR 2021. Of layout trees, operator trees, and both with types in
-    place of symbols: common symbol pairs (4 features), common symbols (4), edit distance as 1 - distance / nodes of
-    both (4), the same with weighted costs (4), and cosines of Tangent-CFT vectors (4, where there are vectors). Of
-    layout and operator trees: MSS of Tangent-S' alignment (2). And seven more: the shares of common variables, numbers
-    and operators, and the differences of sizes, of the operator trees' depths and of how far the layout trees go from
-    their baseline.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3.3; Mansouri,
+    Zanibbi and Oard, "Learning to rank for mathematical formula retrieval", SIGIR 2021. Of layout trees, operator
+    trees, and both with types in place of symbols: common symbol pairs (4 features), common symbols (4), edit distance
+    as 1 - distance / nodes of both (4), the same with weighted costs (4), and cosines of Tangent-CFT vectors (4, where
+    there are vectors). Of layout and operator trees: MSS of Tangent-S' alignment (2). And seven more: the shares of
+    common variables, numbers and operators, and the differences of sizes, of the operator trees' depths and of how far
+    the layout trees go from their baseline.
 
     Each feature is scaled to 0 … 1 among the candidates of a query, and 0 for all where it is the same for all. A
     candidate without the tree that a feature is about has 0.

@@ -18,11 +18,11 @@ _COLUMNS = ("comments", "votes", "accepted", "tag_overlap")
 class TwoStepFeatures(Transformer):
     """Computes six features of each answer of a ranking, as a column ``features``, for ``pt.ltr``.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1, in the order printed there: QQSim,
-    QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1), and the share of the topic's
-    tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags may be 0 to 1 or 0 to 100;
-    the weights that are printed fit both, and here it is a fraction.) What a collection does not say is 0, with one
-    warning.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1, in the
+    order printed there: QQSim, QASim, the number of comments, votes, whether the asker accepted the answer (0 or 1),
+    and the share of the topic's tags that the answer's question has. Nothing is normalised. ("Percentage" of the tags
+    may be 0 to 1 or 0 to 100; the weights that are printed fit both, and here it is a fraction.) What a collection does
+    not say is 0, with one warning.
 
     Args:
         threads: votes, comments, accepted answers and tags.

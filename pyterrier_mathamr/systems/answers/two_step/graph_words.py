@@ -28,9 +28,9 @@ _TREE, _OTHER_TREE = ":opt", ":slt"
 def linearise(graph: MathAMRGraph, *, order: Order = "role", math_word: bool = True) -> str:
     """Write the labels of a graph depth first, without its edges.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), sections 4.4 and 5.3.2. A node that is met twice is
-    written once; constants are written; the labels of operator trees lose their type (``U!plus`` becomes ``plus``).
-    Layout trees are left out.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), sections 4.4 and 5.3.2. A
+    node that is met twice is written once; constants are written; the labels of operator trees lose their type
+    (``U!plus`` becomes ``plus``). Layout trees are left out.
 
     Args:
         graph: a graph built with ``formulas="opt"``.

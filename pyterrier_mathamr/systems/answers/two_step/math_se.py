@@ -18,10 +18,10 @@ from pyterrier_mathamr.systems.answers.threads import ThreadStore
 class MathSEScore(Transformer):
     """Scores answers by QQSim(Q_T, Q_A) · (v - min) / (max - min), v their votes (eqs. 5.1 and 5.2).
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1. Minimum and maximum are those of all
-    answers of the same question, also of those that are not in the ranking. The paper is silent on a question with one
-    answer, or whose answers have the same votes: the second factor is 1 there. So it is where a collection has no
-    votes; one warning says so.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
+    and maximum are those of all answers of the same question, also of those that are not in the ranking. The paper is
+    silent on a question with one answer, or whose answers have the same votes: the second factor is 1 there. So it is
+    where a collection has no votes; one warning says so.
 
     Args:
         threads: the votes, and the answers of questions.

@@ -48,8 +48,8 @@ class Example(NamedTuple):
 class QASim:
     """A model of question and answer whose score, 0 to 1, says how well the answer fits.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1 and eq. 5.3. Title and body of the
-    question and the answer are read together, 128 tokens in all.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1 and eq.
+    5.3. Title and body of the question and the answer are read together, 128 tokens in all.
 
     Args:
         network: a ``CrossEncoder`` with one label or, of ``kind="bi"``, a ``SentenceTransformer``; :meth:`new` and

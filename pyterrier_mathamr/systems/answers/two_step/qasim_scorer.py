@@ -95,7 +95,7 @@ class QASimScorer(Transformer):
 class TimesQQ(Transformer):
     """Multiplies each score by that of the answer's question: QQSim(Q_T, Q_A) · QASim(Q_T, A) (eq. 5.3).
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1.
 
     Example::
 

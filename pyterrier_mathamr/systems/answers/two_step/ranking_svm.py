@@ -25,10 +25,11 @@ _ITERATIONS = 100_000
 class RankingSVM(LinearRanker):
     r"""Learns to order pairs of candidates: SVM-rank with the hinge loss, as a learner of ``pt.ltr``.
 
-    Mansouri, "Making Sense of Math in Text" (dissertation, 2022), section 5.3.1; Joachims, "Training linear SVMs in
-    linear time", KDD 2006. The weights minimise ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i - x_j)) over all pairs of a
-    query's candidates of which i has the higher grade; n is the number of queries, and there is no intercept. It is
-    solved on the differences and their mirror images with C / (2 n), since each mirror image doubles a pair's loss.
+    Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1; Joachims,
+    "Training linear SVMs in linear time", KDD 2006. The weights minimise ½ w · w + (C / n) · Σ max(0, 1 - w · (x_i -
+    x_j)) over all pairs of a query's candidates of which i has the higher grade; n is the number of queries, and there
+    is no intercept. It is solved on the differences and their mirror images with C / (2 n), since each mirror image
+    doubles a pair's loss.
 
     The dissertation prints neither C for this task (.01 is one of the two values that it has for formulas) nor how C
     is scaled; here it is scaled as in SVM-rank. Features are not normalised, as there.
