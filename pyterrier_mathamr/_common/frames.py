@@ -153,6 +153,18 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object]) -> pd.DataFra
     return result
 
 
+def text_column(texts: Sequence[str]) -> pd.Series[str]:
+    """Make a column of texts, also of ids with lone surrogates, which pandas' texts refuse where pyarrow stores them.
+
+    Args:
+        texts: of each row of a frame that is numbered from 0.
+    """
+    try:
+        return pd.Series(texts)
+    except UnicodeEncodeError:
+        return pd.Series(texts, dtype=object)
+
+
 def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], key: str = "qid") -> pd.DataFrame:
     """Add to each row the object of its key.
 

@@ -126,9 +126,10 @@ def _kinds() -> list[Kind]:
         MaRFIndex,
         TangentCFT,
         TangentIndex,
+        ThreadStore,
     )
 
-    stores = (GraphStore, TensorStore, FormulaStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
+    stores = (GraphStore, TensorStore, FormulaStore, ThreadStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
     systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, TangentIndex)
     return [artifact.KIND for artifact in (*stores, *systems)]
 

@@ -8,8 +8,8 @@ from pyterrier_mathamr.systems.bm25.retriever import BM25Retriever
 
 def test_a_method_that_constructs_has_the_parameters_of_the_class_and_says_what_it_returns() -> None:
     shown = inspect.signature(BM25Index("x.bm25").retriever)
-    assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "verbose"]
-    assert shown.parameters["k1"].default == 2.0
+    assert list(shown.parameters) == ["num_results", "k1", "b", "query_weights", "delta", "weighting", "verbose"]
+    assert shown.parameters["num_results"].default == 1000
     assert shown.return_annotation is BM25Retriever
     assert list(inspect.signature(TangentIndex("x.tangent").indexer).parameters)[:3] == ["mode", "pairs", "store"]
 

@@ -180,6 +180,7 @@ def lab(sample: SimpleNamespace) -> Lab:
         "ranking": ranking,
         "encoded ranking": lab.encode(ranking),
         "graph ranking": lab.store.loader()(lab.graphs(ranking)),
+        "text ranking": lab.threads.text_loader()(ranking).groupby("qid").head(3).reset_index(drop=True),
         "html ranking": ranking.merge(lab.answers[["docno", "body"]].rename(columns={"body": "html"}), on="docno"),
         "formula topics": formula_topics,
         "encoded formulas": lab.encode(formula_topics),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, text_column
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import Array, Rows
@@ -93,7 +93,7 @@ def ranking_frame(queries: pd.DataFrame, found: Sequence[Found], **columns: Name
     if not len(numbers):
         return empty_output(repeated, [*columns, "score", "rank"])
     frame: pd.DataFrame = repeated.assign(
-        **{column: texts(numbers) for column, texts in columns.items()},
+        **{column: text_column(texts(numbers)) for column, texts in columns.items()},
         score=np.concatenate([scores for _, scores in found]).astype(np.float64),
         rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
     )

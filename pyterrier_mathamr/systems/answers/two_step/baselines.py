@@ -189,7 +189,7 @@ class TangentAnswers(Retriever):
         if formula is None:
             raise AskedError(self.label, "the topic has no formula", "Explain a document of its ranking.")
         frame = pd.DataFrame({"qid": ["explained"], "latex": [formula.latex], "formula_id": [formula.id]})
-        hits = self._hits(frame)
+        hits = self._search_formulas(frame)
         own = hits[hits["post_id"] == asked.docno]
         if own.empty:
             raise AskedError(
@@ -198,7 +198,7 @@ class TangentAnswers(Retriever):
         told = self.tangent_index.retriever(self.hits, store=self.store).explain(frame, str(own["docno"].iloc[0]))
         return Explanation.of(asked.docno, told.rows, asked.query_reading(), asked.document_reading())
 
-    def _hits(self, formulas: pd.DataFrame) -> pd.DataFrame:
+    def _search_formulas(self, formulas: pd.DataFrame) -> pd.DataFrame:
         retriever = self.tangent_index.retriever(self.hits, store=self.store, verbose=self.verbose)
         found: pd.DataFrame = retriever(formulas)
         return found
@@ -207,7 +207,7 @@ class TangentAnswers(Retriever):
         """Find formulas, and take the best of each answer: ``qid``, ``docno``, ``score``."""
         if formulas.empty:
             return pd.DataFrame({"qid": [], "docno": [], "score": []})
-        hits = self._hits(formulas)
+        hits = self._search_formulas(formulas)
         known = self.threads.known_posts(hits["post_id"].unique())
         answers = {post.id for post in known if post.question_id != post.id}
         best = hits[hits["post_id"].isin(answers)].drop_duplicates(["qid", "post_id"])  # the best comes first
