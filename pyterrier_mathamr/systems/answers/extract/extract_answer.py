@@ -162,12 +162,6 @@ class ExtractAnswer(Transformer):
         for _, pair in zip(range(wanted), with_text, strict=False):
             yield pair
 
-    def _best_answers(self, ranking: pd.DataFrame) -> Iterator[tuple[str, MathPost]]:
-        """Read the best answers of the threads of a ranking."""
-        assert self.threads is not None
-        for docno in self.threads.best_answer()(ranking[["qid", "docno", "score"]])["docno"]:
-            yield docno, post_from_html(self.threads.texts([docno])[0][1])
-
     def _scores(self, ranking: pd.DataFrame, candidates: list[_Candidate]) -> list[float]:
         """Score the snippets against the topic."""
         topic = ranking.iloc[[0] * len(candidates)].drop(columns=_RESULT & {*ranking.columns})

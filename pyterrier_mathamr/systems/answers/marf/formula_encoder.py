@@ -80,6 +80,7 @@ class _Layer(nn.Module):
         self.down = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Tensor, attended: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
+        """Compute the next states: float ``[b, m, f]``."""
         share = self.dropout if self.training else 0.0
         x = x + F.dropout(self._attention(self.before_attention(x), attended, turns), share)
         h = self.before_network(x)
