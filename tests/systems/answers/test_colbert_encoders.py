@@ -182,7 +182,7 @@ def test_an_interrupted_index_is_resumed_without_encoding_what_is_done(model, tm
     (model.doc_encoder(batch_size=10) >> whole.indexer()).index(corpus.to_dict("records"), batch_size=10)
     kept = {row["docno"]: row["doc_embs"] for row in index.get_corpus_iter()}
     for row in whole.get_corpus_iter():
-        np.testing.assert_array_equal(kept.pop(row["docno"]), row["doc_embs"])
+        np.testing.assert_allclose(kept.pop(row["docno"]), row["doc_embs"], rtol=0, atol=2e-3)  # other batches, float16
     assert not kept
 
 
