@@ -16,15 +16,13 @@ from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
+from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, of_documents
 from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import Embeddings, Precision, TextRows
 
 if TYPE_CHECKING:
     from .model import ColBERT
-
-QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
-"""Where the text of a query is, one tuple for each way."""
 
 
 class _TextTransformer(Transformer):
@@ -173,12 +171,12 @@ class ColBERTTextScorer(_TextTransformer):
         """
         with pt.validate.any(inp, context=self) as validation:
             for columns in QUERY_COLUMNS:
-                for name in _TEXTS:
+                for name in TEXT_COLUMNS:
                     validation.result_frame(extra_columns=[*columns, name])
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         with told_once():
-            queries, documents = self._queries(inp), self._encode_documents(_of_documents(inp))
+            queries, documents = self._queries(inp), self._encode_documents(of_documents(inp))
         codes, qids = pd.factorize(inp["qid"])
         scores = np.empty(len(inp), np.float64)
         for code, qid in enumerate(qids):
@@ -197,7 +195,7 @@ class ColBERTTextScorer(_TextTransformer):
             AskedError: a text is missing, or no document is named.
         """
         asked = read_asked(query, docno, self.label)
-        if all(asked.row.get(name) is None for name in _TEXTS):
+        if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
             raise AskedError(self.label, "the row has no text of the document", "Give it `html` or `text`.")
         row = {**asked.row, "qid": "explained"}
         question = self._queries(pd.DataFrame([row]))["explained"]
@@ -221,17 +219,9 @@ class ColBERTTextScorer(_TextTransformer):
         return parts
 
 
-_TEXTS = ("html", "text", "markdown")
-"""Where the text of a ranked document is: ``title`` and ``body`` are the query's."""
-
-
 def _of_document(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Leave out of a row of a ranking what is the query's."""
-    return {name: row[name] for name in ("docno", *_TEXTS) if name in row}
-
-
-def _of_documents(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[[name for name in ("docno", *_TEXTS) if name in frame.columns]]
+    return {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
 
 
 def _scores(query: Embeddings, documents: list[Embeddings]) -> Any:

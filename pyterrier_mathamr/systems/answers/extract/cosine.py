@@ -14,8 +14,7 @@ from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
-
-from .texts import QUERY_COLUMNS, TEXT_COLUMNS, text_row
+from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, text_row
 
 
 class CosineScorer(Transformer):

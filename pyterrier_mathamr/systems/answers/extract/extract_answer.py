@@ -15,10 +15,10 @@ from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, on
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_html
+from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, text_row
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
 
 from .snippets import Snippet, Start, longest_prefix, snippets_of
-from .texts import TEXT_COLUMNS, text_row
 
 Posts = Literal["original", "rerank", "remap"]
 

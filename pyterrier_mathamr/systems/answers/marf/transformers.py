@@ -19,18 +19,13 @@ from pyterrier_mathamr.explanation import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
+from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, of_documents
 from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import View
 
 if TYPE_CHECKING:
     from .model import MaRF
-
-QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))
-"""Where the text of a query is, one tuple for each way."""
-
-TEXTS = ("html", "text", "markdown")
-"""Where the text of a ranked document is: ``title`` and ``body`` are the query's."""
 
 
 class Query(NamedTuple):
@@ -208,13 +203,13 @@ class MaRFTextScorer(_PostTransformer):
         """
         with pt.validate.any(inp, context=self) as validation:
             for columns in QUERY_COLUMNS:
-                for name in TEXTS:
+                for name in TEXT_COLUMNS:
                     validation.result_frame(extra_columns=[*columns, name])
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         with told_once():
             queries = self._queries(inp)
-            keys, documents = self._documents(_of_documents(inp))
+            keys, documents = self._documents(of_documents(inp))
         scores = [
             float(mean_score(view_scores(queries[qid], documents[key][0])))
             for qid, key in zip(inp["qid"], keys, strict=True)
@@ -232,11 +227,11 @@ class MaRFTextScorer(_PostTransformer):
             AskedError: a text is missing, or no document is named.
         """
         asked = read_asked(query, docno, self.label)
-        if all(asked.row.get(name) is None for name in TEXTS):
+        if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
             raise AskedError(self.label, "the row has no text of the document", "Give it `html` or `text`.")
         row = {**asked.row, "qid": "explained"}
         found = self._queries(pd.DataFrame([row]))["explained"]
-        of_document = {name: row[name] for name in ("docno", *TEXTS) if name in row}
+        of_document = {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
         _, documents = self._documents(pd.DataFrame([of_document]))
         views, formulas = documents[asked.docno]
         parts = view_parts(self.label, view_scores(found, views), formulas)
@@ -273,7 +268,3 @@ def view_parts(system: str, scores: Sequence[float] | npt.NDArray[np.float64], f
 def _query(views: Sequence[View]) -> Query:
     rows = np.concatenate(views)
     return Query(rows, np.full(len(rows), 1 / len(views)))
-
-
-def _of_documents(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[[name for name in ("docno", *TEXTS) if name in frame.columns]]
