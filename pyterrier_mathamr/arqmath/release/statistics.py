@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.arqmath.collection import ARQMathCollection
 from pyterrier_mathamr.arqmath.errors import MissingFileError
+from pyterrier_mathamr.arqmath.files.rows import SeenIds
 from pyterrier_mathamr.formula import read_formula_table
 
 from .file_names import Judged, Task
@@ -75,20 +76,14 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
     """Count formulas, visual ids, and posts with a formula."""
     if not collection.latex_tables:
         return None, None, None
-    formulas, visual, posts = 0, set(), set()
+    formulas = visual = posts = 0
+    visual_ids, post_ids = SeenIds(), SeenIds()  # a bit for each, where a set of 28 million would take gigabytes
     for table in progress(collection.latex_tables, "formulas", "tables", verbose=verbose):
         for row in read_formula_table(table):
             formulas += 1
-            if row.visual_id:
-                visual.add(_small(row.visual_id))
-            if row.type != "comment":
-                posts.add(_small(row.post_id))
-    return formulas, len(visual), len(posts)
-
-
-def _small(text: str) -> int | str:
-    """Return an id as a number if it is one, which takes half the memory of a text."""
-    return int(text) if text.isdecimal() and len(text) < 19 else text
+            visual += bool(row.visual_id) and visual_ids.add(row.visual_id)
+            posts += row.type != "comment" and post_ids.add(row.post_id)
+    return formulas, visual, posts
 
 
 def _judgement_counts(
