@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .files import parse_json as parse_json
     from .files import replace_file as replace_file
     from .files import replacing as replacing
+    from .files import scratch_array as scratch_array
     from .files import settled as settled
     from .files import write_arrays as write_arrays
     from .files import write_file as write_file

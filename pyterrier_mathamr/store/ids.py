@@ -61,13 +61,18 @@ class IdTable:
         """
         import npids
 
-        keys = list(map(_key, ids))
-        odd = [row for row, (key, name) in enumerate(zip(keys, ids, strict=True)) if key is not name]
-        texts = [ids[row].encode("utf-8", "surrogatepass") for row in odd]
+        odd: list[int] = []
+        texts: list[bytes] = []
         with npids.Lookup.builder(str(path)) as builder:
             builder.formats = {_FORM: builder.formats[_FORM]}
             builder.seeded_formats = dict(builder.formats)
-            for key in (*keys, *_PADDING):
+            for row, name in enumerate(ids):
+                key = _key(name)
+                if key is not name:
+                    odd.append(row)
+                    texts.append(name.encode("utf-8", "surrogatepass"))
+                builder.add(key)
+            for key in _PADDING:
                 builder.add(key)
         return {
             "odd_ids": np.frombuffer(b"".join(texts), dtype=np.uint8),

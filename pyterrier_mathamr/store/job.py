@@ -27,13 +27,14 @@ from typing import Any
 import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DuplicateIdError, UnfinishedJobError, unreadable
 from .files import move, remove, replace_file, sync_folder, writing
 from .ids import Rows
 from .kind import META, Content, Kind, Mode
 from .lock import writer_lock
-from .manifest import Manifest, PartMeta, signed, write_manifest
+from .manifest import Manifest, PartMeta, is_published, signed, write_manifest
 from .merging import merged, parts_to_merge
 from .part import Part, write_part
 from .snapshot import Parts
@@ -200,9 +201,13 @@ class Job:
     def _merge(self, first: int) -> None:
         """Merge the parts of this job that have accumulated; remove them once the note names the merged one."""
         for old in self._merged(first):
-            self._note()
-            for part in old:
-                remove(part.path)
+            self._forget(old)
+
+    def _forget(self, old: Sequence[Part]) -> None:
+        """Remove parts of this job that others replace, once the note names those."""
+        self._note()
+        for part in old:
+            remove(part.path)
 
     def _merged(self, first: int) -> Iterator[list[Part]]:
         """Replace neighbours among the parts from ``first`` on by merged ones; yield those replaced."""
@@ -210,16 +215,25 @@ class Job:
             sizes = [part.meta.size for part in self.parts[first:]]
             if (run := parts_to_merge(sizes, self.kind.part_bytes)) is None:
                 return
-            where = slice(first + run.start, first + run.stop)
-            old, self.parts[where] = self.parts[where], [self.write(merged(self.parts[where]))]
-            yield old
+            yield self._replace(slice(first + run.start, first + run.stop))
 
-    def commit(self, details: Mapping[str, Any], *, whole: bool = True) -> Manifest:
+    def _replace(self, where: slice) -> list[Part]:
+        """Replace some parts by one that is merged of them, and return them."""
+        old, self.parts[where] = self.parts[where], [self.write(merged(self.parts[where]))]
+        return old
+
+    def _full_runs(self) -> list[range]:
+        """Return the parts to merge into full ones, last first."""
+        sizes = [part.meta.size for part in self.parts] if self.kind.merge else []
+        return [run for run in reversed(runs_within(sizes, self.kind.part_bytes)) if len(run) > 1]
+
+    def commit(self, details: Mapping[str, Any], *, whole: bool = True, compact: bool = False) -> Manifest:
         """Turn the parts into the artifact, in one step.
 
         Args:
             details: of its kind.
             whole: require that all rows of an earlier run came again; otherwise that run was another job.
+            compact: merge the parts of a new artifact into full ones first.
 
         Raises:
             UnfinishedJobError: some did not. WriteError: the artifact is unchanged.
@@ -228,6 +242,8 @@ class Job:
             missing = self.done.ids(np.flatnonzero(~self._again)[:5])
             raise UnfinishedJobError(self.path, {"rows": (f"{missing} and perhaps more", "rows without these")})
         with writing(self.path):
+            for run in self._full_runs() if compact else ():
+                self._forget(self._replace(slice(run.start, run.stop)))
             list(self._merged(0))  # the note names the unmerged parts until the swap
             return self.publish(details)
 
@@ -238,7 +254,7 @@ class Job:
         try:
             self._put_in_place(manifest)
         except OSError as error:
-            if not _is_published(self.path, manifest, self.kind):
+            if not is_published(self.path, manifest, self.kind):
                 raise
             text = f"{self.path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
             warnings.warn(MathAMRWarning(text), stacklevel=2)
@@ -271,14 +287,6 @@ class Job:
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
         else:
             drop_job(self.path)
-
-
-def _is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
-    """Whether a reader finds this manifest."""
-    try:
-        return (path / META).read_bytes() == manifest.to_bytes(kind)
-    except OSError:
-        return False
 
 
 def clean(path: Path, manifest: Manifest) -> None:

@@ -222,3 +222,11 @@ def detail(details: Mapping[str, Any], name: str, kind: type[Value], path: Path)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise DamagedError(path / META, f"its {name} is {value!r:.80}, not a {kind.__name__}")
     return value
+
+
+def is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
+    """Whether a reader finds this manifest."""
+    try:
+        return (path / META).read_bytes() == manifest.to_bytes(kind)
+    except OSError:
+        return False

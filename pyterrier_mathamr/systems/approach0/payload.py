@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import lt
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -99,7 +100,7 @@ class PathLists:
         return cls(sectors, offsets, roots[order], sectors.widths[order])
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several; a number of -1 leaves an expression out."""
         return cls.of_sectors(combined([piece.of for piece in pieces], numbers, size))
 

@@ -29,11 +29,16 @@ from .weighting import Weighting
 def merge_parts(parts: Sequence[Part]) -> Content:
     """Make one part of several, without the documents that were deleted."""
     sources = np.concatenate([part["sources"][part.alive] for part in parts])
-    return Content(live_ids(parts), {**postings_of(parts).arrays(), "sources": sources})
+    return Content(live_ids(parts), {**postings_of(parts, parts[0].path.parent).arrays(), "sources": sources})
 
 
-def postings_of(parts: Sequence[Part]) -> Postings:
-    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined."""
+def postings_of(parts: Sequence[Part], folder: Path | None = None) -> Postings:
+    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined.
+
+    Args:
+        parts: of an index.
+        folder: where combined counts are kept; ``None`` for memory.
+    """
     if len(parts) == 1 and not len(parts[0].deleted):
         return Postings.of_part(parts[0])
     numbers: list[Rows] = []
@@ -41,7 +46,7 @@ def postings_of(parts: Sequence[Part]) -> Postings:
     for part in parts:
         numbers.append(np.where(part.alive, size + np.cumsum(part.alive) - 1, -1))
         size += int(np.count_nonzero(part.alive))
-    return combine([Postings.of_part(part) for part in parts], numbers, size)
+    return combine([Postings.of_part(part) for part in parts], numbers, size, folder)
 
 
 BM25 = Kind(

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.systems.sparse.postings import Postings
+from pyterrier_mathamr.systems.sparse.postings import Postings, term_blocks
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
@@ -72,12 +72,17 @@ class Weighting(NamedTuple):
         lengths = postings.lengths
         mean = lengths.mean() if lengths.any() else 1.0
         length = self.k1 * (1 - self.b + self.b * lengths / mean)  # [m]
-        saturation = postings.counts / (postings.counts + length[postings.documents])  # [p]
-        if self.scheme == "tf-idf":
-            saturation = self.k1 * saturation
-        elif self.delta is not None:
-            saturation = (self.k1 + 1) * saturation + self.delta
-        return (np.repeat(self.rarity(postings), np.diff(postings.offsets)) * saturation).astype(np.float32)
+        rarity, weights = self.rarity(postings), np.empty(len(postings.counts), dtype=np.float32)
+        for first, last in term_blocks(postings.offsets):
+            here = slice(postings.offsets[first], postings.offsets[last])
+            saturation = postings.counts[here] / (postings.counts[here] + length[postings.documents[here]])
+            if self.scheme == "tf-idf":
+                saturation = self.k1 * saturation
+            elif self.delta is not None:
+                saturation = (self.k1 + 1) * saturation + self.delta
+            times = np.diff(postings.offsets[first : last + 1])
+            weights[here] = np.repeat(rarity[first:last], times) * saturation
+        return weights
 
     def rarity(self, postings: Postings) -> npt.NDArray[np.float64]:
         """Compute the logarithm of each term: float64 ``[t]``."""

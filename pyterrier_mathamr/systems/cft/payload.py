@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -70,7 +71,7 @@ class FormulaVectors:
         return cls({name: part[name] for name in KEPT}, part["squares"], encoder)
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several; see :class:`~pyterrier_mathamr.systems.expressions.Payload`."""
         width = pieces[0].rows["slt"].shape[1] if pieces else 0
         rows = {name: np.zeros((size, width), dtype=np.int8) for name in KEPT}

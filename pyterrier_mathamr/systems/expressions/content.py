@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy.typing as npt
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.store import Array, Content, DamagedError, Field, Part, Rows, ranges
 from pyterrier_mathamr.systems.sparse.ranking import Names, best_first
-from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
+from pyterrier_mathamr.systems.sparse.texts import Texts, text_fields, texts_of
 
 KEY_BYTES = 16
 
@@ -38,7 +39,7 @@ class Payload(Protocol):
         """Open what a part has."""
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several payloads.
 
         Args:
@@ -46,6 +47,7 @@ class Payload(Protocol):
             numbers: for each, int64 ``[x]``: the number of each of its expressions in the result, -1 for none; no
                 number occurs twice.
             size: expressions of the result.
+            folder: on whose disk the result may be kept; ``None`` for memory.
         """
 
     def arrays(self) -> dict[str, Array]:
@@ -98,9 +100,9 @@ class Formulas(Generic[P]):
     keys: Array
     payload: P
     expressions: Rows
-    ids: Sequence[str]
-    post_ids: Sequence[str]
-    visual_ids: Sequence[str]
+    ids: Texts
+    post_ids: Texts
+    visual_ids: Texts
     sources: Array
 
     @classmethod
@@ -111,9 +113,9 @@ class Formulas(Generic[P]):
             keys=keys_of(part),
             payload=payload.of_part(part),
             expressions=np.searchsorted(part["owned"], rows, side="right") - 1,
-            ids=part.ids.texts(rows),
-            post_ids=read_texts(part, "post_ids", rows),
-            visual_ids=read_texts(part, "visual_ids", rows),
+            ids=Texts.of(part.ids if len(rows) == len(part) else part.ids.texts(rows)),
+            post_ids=texts_of(part, "post_ids").take(rows),
+            visual_ids=texts_of(part, "visual_ids").take(rows),
             sources=part["sources"][rows],
         )
 
@@ -123,29 +125,46 @@ class Formulas(Generic[P]):
         return Formulas(self.keys, payload, *rest)
 
 
-def content_of(pieces: Sequence[Formulas[P]]) -> Content:
-    """Make one part of some formulas; it does not depend on how they are cut into pieces."""
+def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
+    """Make one part of some formulas; it does not depend on how they are cut into pieces.
+
+    Args:
+        pieces: the formulas.
+        folder: on whose disk the payload may be kept until it is written; ``None`` for memory.
+    """
     owning = [np.bincount(piece.expressions, minlength=len(piece.keys)) > 0 for piece in pieces]
     keys, numbers = _unite([piece.keys for piece in pieces], owning)
     expressions = np.concatenate([number[piece.expressions] for number, piece in zip(numbers, pieces, strict=True)])
-    ids = [name for piece in pieces for name in piece.ids]
-    order = sorted(range(len(ids)), key=list(zip(expressions.tolist(), ids, strict=True)).__getitem__)
-    post_ids = [name for piece in pieces for name in piece.post_ids]
-    visual_ids = [name for piece in pieces for name in piece.visual_ids]
+    ids = Texts.joined([piece.ids for piece in pieces])
+    order = _order(expressions, ids)
     arrays = {
-        **_combined([piece.payload for piece in pieces], numbers, len(keys)).arrays(),
-        **text_arrays("post_ids", map(post_ids.__getitem__, order)),
-        **text_arrays("visual_ids", map(visual_ids.__getitem__, order)),
+        **_combined([piece.payload for piece in pieces], numbers, len(keys), folder).arrays(),
+        **Texts.joined([piece.post_ids for piece in pieces]).take(order).arrays("post_ids"),
+        **Texts.joined([piece.visual_ids for piece in pieces]).take(order).arrays("visual_ids"),
         "keys": keys.view(np.uint8).reshape(-1, KEY_BYTES),
         "owned": _ends(np.bincount(expressions, minlength=len(keys))),
         "sources": np.concatenate([piece.sources for piece in pieces])[order],
     }
-    return Content([ids[row] for row in order], arrays)
+    return Content(ids.take(order), arrays)
+
+
+def _order(expressions: Rows, ids: Texts) -> Rows:
+    """Order formulas by their expression, then by their id: int64 ``[f]``."""
+    words = ids.words()
+    if words is not None:
+        return np.lexsort((*reversed(words), expressions)).astype(np.int64, copy=False)
+    names = list(ids)
+    pairs = list(zip(expressions.tolist(), names, strict=True))
+    return np.array(sorted(range(len(names)), key=pairs.__getitem__), dtype=np.int64)
 
 
 def merging(payload: type[P]) -> Callable[[Sequence[Part]], Content]:
     """Return what makes one part of several, without the formulas that were deleted."""
-    return lambda parts: content_of([Formulas.of_part(part, payload) for part in parts])
+
+    def merge(parts: Sequence[Part]) -> Content:
+        return content_of([Formulas.of_part(part, payload) for part in parts], parts[0].path.parent)
+
+    return merge
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +259,7 @@ def _unite(keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]]) -> tu
     return united, [np.where(own, np.searchsorted(united, of), -1) for of, own in zip(keys, owning, strict=True)]
 
 
-def _combined(pieces: Sequence[P], numbers: Sequence[Rows], size: int) -> P:
+def _combined(pieces: Sequence[P], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> P:
     """Combine several payloads; a common expression is taken from the first."""
     known = np.zeros(size, dtype=np.bool_)
     first: list[Rows] = []
@@ -249,7 +268,7 @@ def _combined(pieces: Sequence[P], numbers: Sequence[Rows], size: int) -> P:
         fresh[fresh] = ~known[number[fresh]]
         known[number[fresh]] = True
         first.append(np.where(fresh, number, -1))
-    return type(pieces[0]).combined(pieces, first, size)
+    return type(pieces[0]).combined(pieces, first, size, folder)
 
 
 def _ends(sizes: Any) -> Rows:

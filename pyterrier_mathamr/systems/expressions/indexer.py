@@ -16,6 +16,7 @@ from pyterrier_mathamr.posts import PostFormula
 from pyterrier_mathamr.store import META, Job, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse.reading import document_post
+from pyterrier_mathamr.systems.sparse.texts import Texts
 
 from .content import KEY_BYTES, Formulas, Payload, content_of, digests, expression_key
 from .trees import formula_trees
@@ -177,9 +178,9 @@ class _Part:
             keys=np.frombuffer(b"".join(map(expression_key, self._numbers)), dtype=f"S{KEY_BYTES}"),
             payload=self._payload.payload(),
             expressions=np.asarray(expressions, dtype=np.int64),
-            ids=list(self._rows),
-            post_ids=post_ids,
-            visual_ids=visual_ids,
+            ids=Texts.of(self._rows),
+            post_ids=Texts.of(post_ids),
+            visual_ids=Texts.of(visual_ids),
             sources=np.asarray(sources, dtype=np.uint64),
         )
         self._job.add(content_of([formulas]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol, Self, get_args
 
 import numpy as np
@@ -70,7 +71,7 @@ class NodeVectors:
         return cls(*(NodeRows(part[f"{kind}_offsets"], part[f"{kind}_rows"]) for kind in get_args(Packed)))
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several; see :class:`~pyterrier_mathamr.systems.expressions.Payload`."""
         kinds = ([getattr(piece, kind) for piece in pieces] for kind in get_args(Packed))
         return cls(*(NodeRows.combined(of_kind, numbers, size) for of_kind in kinds))

@@ -104,9 +104,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
                 if cls.KEEPS_FIRST:
                     part.deleted = np.union1d(part.deleted, np.flatnonzero(job.look_up(list(part.ids)) >= 0))
                 job.add(merged([part]))
-            job.commit(details)
-        if len(job.parts) > 1:
-            target.compact()
+            job.commit(details, compact=True)
         return target
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Self:
@@ -199,7 +197,5 @@ class SparseIndexer(Indexer):
             while batch := list(islice(documents, BATCH)):
                 part.add(batch)
             part.write()
-            job.commit(details)
-        if len(job.parts) > 1 and self.mode != "append":
-            index.compact()
+            job.commit(details, compact=self.mode != "append")
         return part

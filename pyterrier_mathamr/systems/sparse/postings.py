@@ -14,21 +14,24 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from operator import lt
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows
+from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows, scratch_array
 
 from .texts import read_texts, text_arrays, text_fields
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
 _TERM_BYTES, _POSTING_BYTES = 120, 8  # of memory while counting
+BLOCK = 1 << 22
+"""Postings that are sorted or weighed at a time, whatever the size of the collection."""
 
 
 def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]:
@@ -125,44 +128,86 @@ class PostingsBuilder:
         )
 
 
-def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int) -> Postings:
-    """Combine the counts of several collections into one.
+def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Postings:
+    """Combine the counts of several collections into one, a block of terms at a time.
+
+    Beside its terms, the result is all that grows with the collections: 8 bytes for each posting.
 
     Args:
         pieces: the collections.
         numbers: for each, int64 ``[m]``: the number of each of its documents in the result, -1 for none; no number
             occurs twice.
         size: documents of the result.
+        folder: on whose disk the postings of the result are kept; ``None`` for memory.
 
     Returns:
         The counts of the documents of the result, without terms that none of them has.
     """
     names = list(dict.fromkeys(sorted(chain.from_iterable(piece.names for piece in pieces))))
     number_of = dict(zip(names, range(len(names)), strict=True))
-    places, counts = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int32)]
+    terms = [np.fromiter(map(number_of.__getitem__, of.names), np.int64, len(of.names)) for of in pieces]
+    sizes = np.zeros(len(names), dtype=np.int64)
     lengths = np.zeros(size, dtype=np.int32)
-    for piece, number in zip(pieces, numbers, strict=True):
-        kept = number >= 0
-        lengths[number[kept]] = piece.lengths[kept]
-        terms = np.fromiter(map(number_of.__getitem__, piece.names), dtype=np.int64, count=len(piece.names))
-        documents = number[piece.documents]
-        kept = documents >= 0
-        places.append((np.repeat(terms, np.diff(piece.offsets)) * size + documents)[kept])
-        counts.append(piece.counts[kept])
-    place = np.concatenate(places)  # [p], ascending by term, then document
-    order = np.argsort(place, kind="stable")  # fast on runs that are sorted already
-    term, document = np.divmod(place[order], max(1, size))
-    offsets = _offsets(term, len(names))
-    occurs = np.flatnonzero(np.diff(offsets))
+    for piece, of, number in zip(pieces, terms, numbers, strict=True):
+        sizes[of] += np.diff(piece.offsets)
+        lengths[number[number >= 0]] = piece.lengths[number >= 0]
+    documents, counts = (scratch_array(folder, int(sizes.sum()), np.dtype(np.int32)) for _ in range(2))
+    end = 0
+    for first, last in term_blocks(_ends(sizes)):
+        place, count = _block(pieces, terms, numbers, first, last, size)
+        term, document = np.divmod(place, max(1, size))
+        sizes[first:last] = np.bincount(term, minlength=last - first)
+        here = slice(end, end + len(place))
+        documents[here], counts[here], end = document, count, here.stop
+    occurs = np.flatnonzero(sizes)
     return Postings(
         names=[names[term] for term in occurs.tolist()],
-        offsets=np.concatenate([offsets[:1], offsets[occurs + 1]]),
-        documents=document.astype(np.int32),
-        counts=np.concatenate(counts)[order],
+        offsets=_ends(sizes[occurs]),
+        documents=documents[:end],
+        counts=counts[:end],
         lengths=lengths,
     )
 
 
+def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
+    """Cut terms into neighbours with about :data:`BLOCK` postings; yield the first term and the one after the last.
+
+    Args:
+        offsets: int64 ``[t + 1]``; where the postings of each term begin, and where the last ones end.
+    """
+    first = 0
+    while first < len(offsets) - 1:
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
+        yield first, last
+        first = last
+
+
+def _block(
+    pieces: Sequence[Postings], terms: Sequence[Rows], numbers: Sequence[Rows], first: int, last: int, size: int
+) -> tuple[Rows, npt.NDArray[np.int32]]:
+    """Take the postings of some neighbouring terms from all pieces.
+
+    Returns:
+        int64 ``[p]``, ``term · size + document``, ascending, the first term being 0; and int32 ``[p]``, the counts.
+    """
+    places, counts = [], []
+    for piece, of, number in zip(pieces, terms, numbers, strict=True):
+        start, stop = np.searchsorted(of, (first, last)).tolist()
+        here = slice(piece.offsets[start], piece.offsets[stop])
+        documents = number[piece.documents[here]]
+        place = np.repeat(of[start:stop] - first, np.diff(piece.offsets[start : stop + 1])) * size + documents
+        places.append(place[documents >= 0])
+        counts.append(piece.counts[here][documents >= 0])
+    together = np.concatenate(places)
+    order = np.argsort(together, kind="stable")  # fast on runs that are sorted already
+    return together[order], np.concatenate(counts)[order]
+
+
 def _offsets(terms: Array, count: int) -> Rows:
     """Return where the postings of each term begin: int64 ``[t + 1]``."""
-    return np.concatenate([[0], np.bincount(terms, minlength=count).cumsum()]).astype(np.int64)
+    return _ends(np.bincount(terms, minlength=count))
+
+
+def _ends(sizes: Array) -> Rows:
+    """Return where each of neighbours of these sizes begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

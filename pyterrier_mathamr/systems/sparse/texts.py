@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 
 from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, ranges
+
+_AT_ONCE = 1 << 16
+_MOST_WIDTH = 64  # bytes of a text that is sorted by numbers
 
 
 def text_fields(name: str, count: str) -> tuple[Field, Field]:
@@ -28,6 +31,88 @@ def text_arrays(name: str, texts: Iterable[str]) -> dict[str, Array]:
     return {name: data, f"{name}_offsets": offsets}
 
 
+class Texts(Sequence[str]):
+    """Texts in two arrays, decoded when they are read.
+
+    Args:
+        data: uint8, their UTF-8 end to end.
+        offsets: int64 ``[n + 1]``.
+    """
+
+    def __init__(self, data: Array, offsets: Rows) -> None:
+        self.data, self.offsets = data, offsets
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Texts:
+        """Store some texts, a block at a time."""
+        stream, blocks = iter(texts), [np.zeros(0, dtype=np.uint8)]
+        lengths = [np.zeros(1, dtype=np.int64)]
+        while some := list(islice(stream, _AT_ONCE)):
+            found = text_arrays("", some)
+            blocks.append(found[""])
+            lengths.append(np.diff(found["_offsets"]))
+        return cls(np.concatenate(blocks), np.cumsum(np.concatenate(lengths)))
+
+    def take(self, rows: Rows) -> Texts:
+        """Return the texts of some rows, in the order of these."""
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
+        offsets = np.append(0, np.cumsum(lengths))
+        data = np.empty(int(offsets[-1]), dtype=np.uint8)
+        for start in range(0, len(rows), _AT_ONCE):
+            here = slice(start, start + _AT_ONCE)
+            stop = min(start + _AT_ONCE, len(rows))
+            data[offsets[start] : offsets[stop]] = self.data[ranges(self.offsets[rows[here]], lengths[here])]
+        return Texts(data, offsets)
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Texts]) -> Texts:
+        """Put the texts of several one after another."""
+        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(piece.offsets) for piece in pieces)]
+        data = [np.zeros(0, dtype=np.uint8), *(piece.data[piece.offsets[0] : piece.offsets[-1]] for piece in pieces)]
+        return cls(np.concatenate(data), np.cumsum(np.concatenate(lengths)))
+
+    def arrays(self, name: str) -> dict[str, Array]:
+        """Return the arrays that :func:`text_fields` declares."""
+        return {name: self.data, f"{name}_offsets": self.offsets}
+
+    def words(self) -> list[Array] | None:
+        """Return arrays of unsigned integers, by which the texts are in order as by themselves; the first counts most.
+
+        ``None`` where that would take too much memory, or a text has the character 0.
+        """
+        lengths = np.diff(self.offsets)
+        width = -(-int(lengths.max(initial=0)) // 8) * 8
+        if width > _MOST_WIDTH or not np.all(self.data):
+            return None
+        padded = np.zeros((len(self), width), dtype=np.uint8)
+        for start in range(0, len(self), _AT_ONCE):
+            size = lengths[start : start + _AT_ONCE]
+            here = self.data[self.offsets[start] : self.offsets[start + len(size)]]
+            padded.reshape(-1)[ranges(np.arange(start, start + len(size)) * width, size)] = here
+        return [word.astype(np.uint64) for word in padded.view(">u8").T] if width else []
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(len(self))
+            first = int(self.offsets[start])
+            data = np.asarray(self.data[first : self.offsets[max(start, stop)]])
+            return _cut(data, self.offsets[start : max(start, stop) + 1] - first)[::step]
+        return bytes(self.data[self.offsets[place] : self.offsets[place + 1]]).decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self[start : start + _AT_ONCE]
+
+
 class Arrays(Protocol):
     """A part of an artifact, or another file of arrays."""
 
@@ -37,6 +122,11 @@ class Arrays(Protocol):
 
     def __getitem__(self, name: str) -> Array:
         """Return an array by its name."""
+
+
+def texts_of(part: Arrays, name: str) -> Texts:
+    """Return the texts of a part, undecoded."""
+    return Texts(part[name], part[f"{name}_offsets"])
 
 
 def read_texts(part: Arrays, name: str, rows: Rows | None = None) -> list[str]:

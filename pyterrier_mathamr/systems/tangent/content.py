@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -40,11 +41,11 @@ class SymbolPairs:
         return cls(Postings.of_part(part, "slt_"), Postings.of_part(part, "opt_"))
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several; see :func:`~pyterrier_mathamr.systems.sparse.postings.combine`."""
         return cls(
-            combine([piece.slt for piece in pieces], numbers, size),
-            combine([piece.opt for piece in pieces], numbers, size),
+            combine([piece.slt for piece in pieces], numbers, size, folder),
+            combine([piece.opt for piece in pieces], numbers, size, folder),
         )
 
     def arrays(self) -> dict[str, Array]:

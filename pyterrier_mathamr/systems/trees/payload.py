@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from operator import lt
+from pathlib import Path
 from typing import Self, get_args
 
 import numpy as np
@@ -58,7 +59,7 @@ class TreePairs:
         return cls(*(_read(part, kind) for kind in get_args(Packed)))
 
     @classmethod
-    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
         """Combine several; a number of -1 leaves an expression out."""
         return cls(
             _combined([piece.slt for piece in pieces], numbers, size, "slt"),
