@@ -48,7 +48,7 @@ def slt_from_latex(latex: str, *, macros: str = "", lines: Lines = "reference") 
         ConfigError: an option has no such value.
     """
     check(lines=lines)
-    root, repaired = _read(latex, macros)
+    root, repaired, _ = _read(latex, macros)
     atom, partial = _atom(root, rules(False, "first" if lines == "reference" else "layout"), latex, repaired)
     return slt_tree(atom.symbol, latex, partial=partial)
 
@@ -80,7 +80,7 @@ def opt_from_latex(
         FormulaError, ConfigError: as in :func:`slt_from_latex`.
     """
     check(chains=chains, applications=applications, lines=lines)
-    root, repaired = _read(latex, macros)
+    root, repaired, _ = _read(latex, macros)
     kind: LineRules = "first" if lines == "reference" else "operators"
     atom, partial = _atom(root, rules(applications == "function", kind), latex, repaired)
     return _operator_tree(atom, latex, chains, partial)
@@ -112,8 +112,8 @@ def trees_from_latex(
     check(chains=chains, applications=applications, lines=lines)
     functions = applications == "function"
     try:
-        root, repaired = _read(latex, macros)
-        if lines == "reference":
+        root, repaired, has_tables = _read(latex, macros)
+        if lines == "reference" or not has_tables:  # which are all that the two tables of rules read in their own ways
             atom, partial = _atom(root, rules(functions, "first"), latex, repaired)
             layout = atom
         else:
@@ -143,10 +143,10 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
     return opt_tree(atom.node, latex, partial=partial)
 
 
-def _read(latex: str, macros: str) -> tuple[etree._Element, bool]:
-    """Read a formula as Presentation MathML; tell whether part of it is a guess."""
+def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
+    """Read a formula as Presentation MathML; tell whether part of it is a guess, and whether it may have tables."""
     source, repaired = _presentation(macros + latex if macros else latex, latex)
-    return mathml.parse(source), repaired or "merror" in source
+    return mathml.parse(source), repaired or "merror" in source, "mtable" in source or "mtd" in source
 
 
 def _atom(

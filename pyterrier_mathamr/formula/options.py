@@ -19,9 +19,12 @@ Lines = Literal["reference", "all"]
 """How much of a derivation in lines is read: its first cell, or all of it."""
 
 
+_ALLOWED = {"chains": get_args(Chains), "applications": get_args(Applications), "lines": get_args(Lines)}
+
+
 def check(**options: str) -> None:
     """Raise a ConfigError where an option has none of its values."""
     for option, value in options.items():
-        allowed = get_args({"chains": Chains, "applications": Applications, "lines": Lines}[option])
+        allowed = _ALLOWED[option]
         if value not in allowed:
             raise ConfigError(option, value, " or ".join(map(repr, allowed)))

@@ -116,8 +116,9 @@ class FormulaTree:
 
     def unknown_commands(self) -> tuple[str, ...]:
         r"""List the commands of an operator tree from LaTeX that the converter did not know, such as ``\foo``."""
-        prefix = "T!\\"
-        return tuple(label[2:] for label in dict.fromkeys(self.nodes) if self.partial and label.startswith(prefix))
+        if not self.partial:
+            return ()
+        return tuple(label[2:] for label in dict.fromkeys(self.nodes) if label.startswith("T!\\"))
 
     def unified(self) -> FormulaTree:
         """Return the tree with types as labels: ``V!x`` becomes ``V!``, an operator without type stays."""

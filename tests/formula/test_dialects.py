@@ -1,9 +1,12 @@
 r"""Commands that the converter does not know give the trees of those that it does; others are named."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.problems import gathered
 from pyterrier_mathamr.formula import definitions, tell_unknown_commands, trees_from_latex
+from pyterrier_mathamr.formula.tex import dialects
 
 
 @pytest.mark.parametrize(
@@ -39,3 +42,18 @@ def test_unknown_commands_are_named_with_post_and_formula() -> None:
 def test_commands_that_a_post_defines_are_known_in_its_formulas() -> None:
     macros = definitions([r"\DeclareMathOperator{\rk}{rk} x", r"\newcommand{\Q}[1]{#1^2}", "y"])
     assert trees_from_latex(r"\rk A+\Q z", macros=macros) == trees_from_latex(r"\operatorname{rk}A+z^2")
+
+
+WORDS = (
+    r"\root 3\of \bbox [2pt] \\ \ * { } {x} {smallmatrix} \raise 2pt \smash [t] \cr \hbox \alpha \delta x \vspace "
+    r"\intertext \DeclareMathOperator \rk \substack \class \qedhere \eqalign"
+)
+PIECES = st.sampled_from([*WORDS.split(), "\n", "\t", " "])
+
+
+@given(st.lists(PIECES, max_size=8).map("".join))
+def test_a_formula_that_is_passed_over_has_nothing_to_rewrite(latex: str) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(dialects, "_has_foreign", lambda _: True)
+        whole = dialects.known_commands(latex)
+    assert dialects.known_commands(latex) == whole

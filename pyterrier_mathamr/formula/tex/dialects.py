@@ -41,7 +41,7 @@ _OPERATOR = re.compile(r"\\DeclareMathOperator(\*?)\s*\{?\s*(\\[a-zA-Z]+)\s*\}?\
 
 def known_commands(latex: str) -> str:
     """Write the commands of a formula as ones that the converter knows; others stay."""
-    if "\\" not in latex:
+    if "\\" not in latex or not _has_foreign(latex):
         return latex
     latex = _LINE_END.sub(r"\1 ", _BACKSLASH.sub(r"\1 ", latex))
     latex = _LAYOUT.sub(" ", _STARRED.sub(r"\1 *", latex))
@@ -49,6 +49,21 @@ def known_commands(latex: str) -> str:
     latex = _OPERATOR.sub(r"\\def\2{\\operatorname\1\3}", _ROOT.sub(r"\\sqrt[\1]", latex))
     latex = _ENVIRONMENT.sub(_as_environment, latex)
     return _ALIAS.sub(lambda match: _ALIASES[match[1]] + " ", latex).replace("{smallmatrix}", "{matrix}")
+
+
+_LAYOUT_WORDS = (
+    "require class cssId style href enclose ref vspace raise lower multicolumn intertext shortintertext "
+    "DeclareMathOperator"
+)
+_FOREIGN = frozenset([*_LAYOUT_WORDS.split(), *_ALIASES, *_ENVIRONMENTS])
+_FOREIGN_SIGNS = ("*", "\\\\", "\\\n", "\\\r", "\\\t", r"\bbox", r"\root", "{smallmatrix}")
+_COMMAND = re.compile(r"\\([a-zA-Z]+)")
+
+
+def _has_foreign(latex: str) -> bool:
+    """Tell whether a formula may have something to rewrite, which nine of ten have not."""
+    has_signs = latex[-1] == "\\" or any(sign in latex for sign in _FOREIGN_SIGNS)
+    return has_signs or not _FOREIGN.isdisjoint(_COMMAND.findall(latex))
 
 
 def _as_environment(match: re.Match[str]) -> str:
