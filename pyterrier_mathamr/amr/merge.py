@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.posts import PLACEHOLDER, TOKEN
@@ -128,54 +128,53 @@ def merged(parts: Iterable[Part], formulas: Iterable[int], texts: Sequence[str] 
             leaving[source].append((role, target))
             entered[target] += 1
     bare = {node for node in whole.constants if node not in leaving and entered[node] < 2 and node != root}
-    reached = _reached(root, leaving)
-    for number in sorted(set(formulas)):
-        node = place[number] if number in place else whole.add(f"FORMULA_{number}")
-        if node not in reached:
-            leaving[root].append((":math", node))
-            reached |= _reached(node, leaving)
-    graph = _written(root, whole, leaving, bare)
-    return graph if texts is None else replace(graph, texts=tuple(texts[i] for i in owners.values()))
+    placed = [place[number] if number in place else whole.add(f"FORMULA_{number}") for number in sorted(set(formulas))]
+    kept = () if texts is None else tuple(texts[i] for i in owners.values())
+    return _written(root, whole, leaving, bare, placed, kept)
 
 
-def _reached(start: int, leaving: Mapping[int, list[tuple[str, int]]]) -> set[int]:
-    """Collect the nodes that can be reached from one."""
-    reached = {start}
-    stack = [start]
-    while stack:
-        for _, target in leaving.get(stack.pop(), ()):
-            if target not in reached:
-                reached.add(target)
-                stack.append(target)
-    return reached
-
-
-def _written(root: int, whole: Part, leaving: Mapping[int, list[tuple[str, int]]], bare: set[int]) -> AmrGraph:
-    """Number nodes and edges in writing order, depth first, and name the variables."""
+def _written(
+    root: int,
+    whole: Part,
+    leaving: Mapping[int, list[tuple[str, int]]],
+    bare: set[int],
+    formulas: Iterable[int],
+    texts: tuple[str, ...],
+) -> AmrGraph:
+    """Number nodes and edges in writing order, depth first, name the variables, and add the formulas not reached."""
     names = _Names()
     order = {root: 0}
     variables = [names.name(whole.labels[root])]
     written: list[tuple[int, str, int]] = []
-    stack = [(0, iter(leaving.get(root, ())))]
-    while stack:
-        source, edges = stack[-1]
-        for role, node in edges:
-            known = node in order
-            target = order.setdefault(node, len(order))
-            written.append((source, role, target))
-            if not known:
-                variables.append("" if node in bare else names.name(whole.labels[node]))
-                stack.append((target, iter(leaving.get(node, ()))))
-                break
-        else:
-            stack.pop()
+
+    def follow(edges: Iterable[tuple[str, int]]) -> None:
+        """Write some edges of the root with all that is below them."""
+        stack = [(0, iter(edges))]
+        while stack:
+            source, rest = stack[-1]
+            for role, node in rest:
+                known = node in order
+                target = order.setdefault(node, len(order))
+                written.append((source, role, target))
+                if not known:
+                    variables.append("" if node in bare else names.name(whole.labels[node]))
+                    if node in leaving:
+                        stack.append((target, iter(leaving[node])))
+                        break
+            else:
+                stack.pop()
+
+    follow(leaving.get(root, ()))
+    for node in formulas:
+        if node not in order:
+            follow([(":math", node)])
     labels = tuple(whole.labels[node] for node in order)
-    taken = set(variables)
+    taken = set(variables) if whole.spellings else set()
     spellings = tuple(
         sorted((order[node], atom) for node, atom in whole.spellings.items()
                if node in order and atom != spell(whole.labels[node], taken if node in bare else ()))
     )  # fmt: skip
-    return AmrGraph(labels, tuple(variables), tuple(written), spellings=spellings)
+    return AmrGraph(labels, tuple(variables), tuple(written), spellings=spellings, texts=texts)
 
 
 def _joined(parts: Iterable[Part], formulas: set[int]) -> tuple[Part, dict[int, int]]:

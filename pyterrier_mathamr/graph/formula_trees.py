@@ -12,15 +12,16 @@ labels. Where several nodes mention one formula, the first carries its trees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
-from pyterrier_mathamr.amr import AmrGraph
+from pyterrier_mathamr.amr import AmrEdge, AmrGraph
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.posts import placeholder
 
@@ -37,7 +38,7 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
 
     Args:
         amr: the graph of a post, without trees.
-        trees: the trees of ``FORMULA_0``, ``FORMULA_1``, …; a tree may be ``None``.
+        trees: the trees of ``FORMULA_0``, ``FORMULA_1``, …, depth first as all trees; a tree may be ``None``.
         formulas: which of the two trees are attached; with ``none`` each formula still has its placeholder.
 
     Returns:
@@ -49,28 +50,101 @@ def attach_formulas(amr: AmrGraph, trees: Sequence[FormulaPair], formulas: Formu
     """
     if formulas not in FORMULA_MODES:
         raise ConfigError("formulas", formulas, "one of " + ", ".join(map(repr, FORMULA_MODES)))
-    labels, variables, edges = list(amr.labels), list(amr.variables), list(amr.edges)
-    used = {*variables, *labels}
     first: dict[int, int] = {}
-    for node, label in enumerate(labels):
-        first.setdefault(placeholder_number(label), node)
+    for node, label in enumerate(amr.labels):
+        if label[:1] == "F":
+            first.setdefault(placeholder_number(label), node)
+    used = {*amr.variables, *amr.labels}
     fresh_formula, fresh_tree = _fresh("f", used), _fresh("t", used)
+    variables = list(amr.variables)
+    below: dict[int, list[_Formula]] = {}
     for i, both in enumerate(trees):
+        chosen = [(*one, list(islice(fresh_tree, len(one[2].nodes)))) for one in _chosen(both, formulas)]
         node = first.get(i, -1)
         if node < 0:
-            node = len(labels)
-            labels.append(placeholder(i))
-            variables.append(next(fresh_formula))
-            edges.append((0, MATH_ROLE, node))
-        elif not variables[node]:
+            below.setdefault(0, []).append(_Formula(chosen, placeholder(i), next(fresh_formula)))
+            continue
+        if not variables[node]:
             variables[node] = next(fresh_formula)
-        for role, prefix, tree in _chosen(both, formulas):
-            base = len(labels)
-            labels += tree.nodes
-            variables += (next(fresh_tree) for _ in tree.nodes)
-            edges.append((node, role, base))
-            edges += ((base + parent, _role(prefix, label), base + child) for parent, child, label in tree.edges)
-    return replace(amr, labels=tuple(labels), variables=tuple(variables), edges=tuple(edges)).arranged()
+        if chosen:
+            below.setdefault(node, []).append(_Formula(chosen))
+    return _written(replace(amr, variables=tuple(variables)) if "" in amr.variables else amr, below)
+
+
+class _Formula(NamedTuple):
+    """What is written below a node of the AMR: the trees of a formula.
+
+    Attributes:
+        trees: each with its role, the prefix of its edges' roles, and the variables of its nodes.
+        label: of the placeholder that is written above them; empty where the node itself is the placeholder.
+        variable: of this placeholder.
+    """
+
+    trees: list[tuple[str, str, FormulaTree, list[str]]]
+    label: str = ""
+    variable: str = ""
+
+
+def _written(amr: AmrGraph, below: Mapping[int, Sequence[_Formula]]) -> AmrGraph:
+    """Write a graph depth first, with formulas after the edges of some nodes.
+
+    The nodes and edges of a tree are in depth-first order already, so that each tree is written as a whole.
+    """
+    leaving: list[list[int]] = [[] for _ in amr.labels]
+    for edge in range(len(amr.edges) - 1, -1, -1):  # reversed: popped in writing order
+        leaving[amr.edges[edge][0]].append(edge)
+    bare = frozenset(amr.mentions)
+    labels, variables, edges = [amr.labels[0]], [amr.variables[0]], list[AmrEdge]()
+    node_at, edge_at = [0, *[-1] * (len(amr.labels) - 1)], [0] * len(amr.edges)
+    stack = [0]
+    while stack:
+        node = stack[-1]
+        while leaving[node]:
+            edge = leaving[node].pop()
+            _, role, target = amr.edges[edge]
+            edge_at[edge] = len(edges)
+            is_new = node_at[target] < 0 and edge not in bare
+            if is_new:
+                node_at[target] = len(labels)
+                labels.append(amr.labels[target])
+                variables.append(amr.variables[target])
+            edges.append((node_at[node], role, node_at[target]))
+            if is_new:
+                stack.append(target)
+                break
+        else:
+            stack.pop()
+            for formula in below.get(node, ()):
+                _write_formula(formula, node_at[node], labels, variables, edges)
+    if -1 in node_at:
+        amr.arranged()  # raises: it names the nodes that are never reached
+    for edge in amr.mentions:
+        source, role, _ = edges[edge_at[edge]]
+        edges[edge_at[edge]] = (source, role, node_at[amr.edges[edge][2]])
+    return AmrGraph(
+        labels=tuple(labels),
+        variables=tuple(variables),
+        edges=tuple(edges),
+        metadata=amr.metadata,
+        spellings=tuple(sorted((node_at[node], atom) for node, atom in amr.spellings)),
+        mentions=tuple(sorted(edge_at[edge] for edge in amr.mentions)),
+        alignments=tuple(sorted((edge_at[edge], role, target) for edge, role, target in amr.alignments)),
+    )
+
+
+def _write_formula(formula: _Formula, node: int, labels: list[str], variables: list[str], edges: list[AmrEdge]) -> None:
+    """Write the trees of a formula below a node."""
+    if formula.label:
+        edges.append((node, MATH_ROLE, len(labels)))
+        node = len(labels)
+        labels.append(formula.label)
+        variables.append(formula.variable)
+    for role, prefix, tree, names in formula.trees:
+        base = len(labels)
+        labels += tree.nodes
+        variables += names
+        edges.append((node, role, base))
+        edges += [(base + parent, _role(prefix, label), base + child) for parent, child, label in tree.edges]
 
 
 def detach_formulas(amr: AmrGraph, formulas: int) -> tuple[AmrGraph, tuple[FormulaPair, ...]]:

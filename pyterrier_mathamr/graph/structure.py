@@ -103,6 +103,29 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
     )
 
 
+def sentence_numbers(amr: AmrGraph) -> list[int]:
+    """Find the ``numbers`` of :func:`layout_of`, and nothing else of it.
+
+    Args:
+        amr: a graph in writing order, with or without trees.
+    """
+    if amr.labels[0] != SENTENCES:
+        return [1]
+    joints, numbers = {0: 0}, list[int]()  # multi-sentence nodes with their number in the root
+    last, bare = 0, frozenset(amr.mentions)  # nodes are numbered as they are written: a new one is the next
+    for index, (source, role, target) in enumerate(amr.edges):
+        if target <= last or index in bare:
+            continue
+        last = target
+        if source in joints and (match := _SENTENCE_ROLE.fullmatch(role)):
+            number = joints[source] or int(match[1])
+            if amr.labels[target] == SENTENCES:
+                joints[target] = number
+            else:
+                numbers.append(number)
+    return numbers or [1]
+
+
 class _Reader:
     """The state of one pass: each node belongs to the list of its sentence or tree, or to none."""
 

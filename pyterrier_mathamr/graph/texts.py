@@ -21,7 +21,7 @@ from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .errors import GraphError
 from .mathamr import MathAMRGraph
-from .structure import layout_of
+from .structure import sentence_numbers
 from .virtual_nodes import VirtualKind
 
 PASSAGE = 900
@@ -32,7 +32,7 @@ def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str
     """Find the text of each sentence of a graph.
 
     Args:
-        amr: the graph of a post, with or without trees.
+        amr: the graph of a post in writing order, with or without trees.
         texts: the parser's texts: of each ``:snt1``, ``:snt2``, … of the root, or one text for all.
         whole: the text of the post.
 
@@ -40,7 +40,7 @@ def sentence_texts(amr: AmrGraph, texts: Sequence[str], whole: str) -> tuple[str
         One text for each sentence of :func:`layout_of`; nested ones have the text of the ``:snt`` above them. Where the
         parser has none, it is the text of the whole post: too much, but never another sentence's.
     """
-    numbers = layout_of(amr, 0).numbers
+    numbers = sentence_numbers(amr)
     if len(texts) == 1:
         return (texts[0],) * len(numbers)
     return tuple(texts[number - 1] if 0 < number <= len(texts) else whole for number in numbers)

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.amr import decode_penman, encode_penman
+from pyterrier_mathamr.amr import AmrError, AmrGraph, decode_penman, encode_penman
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.graph import MathAMRGraph, attach_formulas, detach_formulas
 from pyterrier_mathamr.graph.errors import MissingPlaceholderError
+from pyterrier_mathamr.graph.structure import placeholder_number
 
 
 def test_each_tree_hangs_below_its_placeholder_by_opt_and_slt():
@@ -132,3 +133,55 @@ def test_attach_write_read_detach_is_the_identity(drawn):
     read = decode_penman(encode_penman(full, None))
     assert read == full
     assert detach_formulas(read, len(pairs)) == (amr, pairs)
+
+
+def edge_by_edge(amr, pairs):
+    """Attach by adding every node and edge at the end and then bringing the whole graph into writing order."""
+    labels, variables, edges = list(amr.labels), list(amr.variables), list(amr.edges)
+    used = {*variables, *labels}
+
+    def fresh(letter):
+        name = next(name for name in (f"{letter}{i}" for i in range(10_000)) if name not in used)
+        used.add(name)
+        return name
+
+    for i, pair in enumerate(pairs):
+        node = next((node for node, label in enumerate(amr.labels) if placeholder_number(label) == i), -1)
+        if node < 0:
+            node = len(labels)
+            labels.append(f"FORMULA_{i}")
+            variables.append(fresh("f"))
+            edges.append((0, ":math", node))
+        elif not variables[node]:
+            variables[node] = fresh("f")
+        for role, prefix, tree in ((":opt", ":op", pair.opt), (":slt", ":slt-", pair.slt)):
+            if tree is not None:
+                base = len(labels)
+                labels += tree.nodes
+                variables += [fresh("t") for _ in tree.nodes]
+                edges += [(node, role, base), *((base + p, prefix + label, base + c) for p, c, label in tree.edges)]
+    return AmrGraph(
+        tuple(labels), tuple(variables), tuple(edges), spellings=amr.spellings, mentions=amr.mentions,
+        alignments=amr.alignments,
+    ).arranged()  # fmt: skip
+
+
+AMRS = [
+    "(f / FORMULA_1)",
+    "(f / FORMULA_0 :mod (t0 / thing :ARG0 (g / FORMULA_1 :ARG1 f)) :ARG1 (h / FORMULA_0))",
+    '(m / multi-sentence~e.1 :snt1 (a / and :op1 b :op2 (f / FORMULA_0) :name "ok"~e.3) :snt2 (b / be :op FORMULA_2))',
+    "(a / and :op1 c :op2 (c / FORMULA_1 :mod (d / dog :quant 2 :ARG0 c)) :op3 d)",
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(AMRS), st.lists(st.tuples(st.none() | trees("anbuow"), st.none() | trees("019")), max_size=4))
+def test_whole_trees_are_attached_as_edge_by_edge(text, drawn):
+    pairs = tuple(FormulaPair(slt=slt, opt=opt) for slt, opt in drawn)
+    assert attach_formulas(decode_penman(text), pairs) == edge_by_edge(decode_penman(text), pairs)
+
+
+def test_a_node_that_is_never_reached_is_named():
+    lost = AmrGraph(("and", "dog", "cat"), ("a", "d", "c"), ((0, ":op1", 1),))
+    with pytest.raises(AmrError, match="cat"):
+        attach_formulas(lost, (BOTH,))

@@ -12,10 +12,12 @@ from pyterrier_mathamr.graph import (
     GraphMetadataError,
     MathAMRGraph,
     Passages,
+    layout_of,
     passages_of,
     row_texts,
     sentence_texts,
 )
+from pyterrier_mathamr.graph.structure import sentence_numbers
 from pyterrier_mathamr.posts import post_from_text
 
 DOCUMENT, SENTENCE, FORMULA = 2, 1, 0
@@ -134,3 +136,18 @@ def test_an_empty_post_has_empty_texts():
 def test_damaged_texts_are_refused_by_name(line):
     with pytest.raises(GraphMetadataError, match=line.split()[0]):
         MathAMRGraph.from_penman(f"# ::{line}\n(f / FORMULA_0)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(a / and)",
+        "(m / multi-sentence)",
+        "(m / multi-sentence :snt1 (a / and :op1 (b / be)) :snt2 b :snt3 (c / cat) :mod (d / dog) :snt12 (e / egg))",
+        "(m / multi-sentence :snt1 (a / and :op1 b) :snt2 (b / be) :snt3 a)",
+        "(m / multi-sentence :snt1 (n / multi-sentence :snt5 (a / and) :snt6 (o / multi-sentence :snt1 (b / be))))",
+        "(m / multi-sentence :snt2 (n / multi-sentence :mod (a / and) :snt1 (b / be :ARG0 n)) :snt1 (c / cat :ARG0 m))",
+    ],
+)
+def test_the_numbers_of_sentences_are_those_of_the_layout(text):
+    assert sentence_numbers(decode_penman(text)) == layout_of(decode_penman(text), 0).numbers
