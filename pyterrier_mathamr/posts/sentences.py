@@ -91,6 +91,9 @@ def _ends_sentence(block: str, start: int, end: re.Match[str]) -> bool:
 
 def _limited(sentence: str) -> Iterator[str]:
     """Split a sentence of more than 120 tokens, if possible at a comma or semicolon of its second half."""
+    if len(sentence) <= MAX_TOKENS:  # characters, of which a token has at least one
+        yield sentence.strip()
+        return
     start = cut = count = 0
     for token in TOKEN.finditer(sentence):
         if count == MAX_TOKENS:

@@ -39,6 +39,7 @@ from .roles import concludes
 _SILENT = frozenset({"punct", "case", "mark", "cc", "aux", "aux:pass", "cop", "expl", "goeswith", "fixed",
                      "compound:prt", "cc:preconj", "reparandum"})  # fmt: skip
 _NAME_PARTS = frozenset({"flat", "compound", "flat:name"})
+_NEGATIONS = frozenset({"not", "n't", "never"})
 _PLACES = ("nsubj", "obj", "nsubj:pass", "advmod", "obl")  # of a relative pronoun in its clause
 _LONGEST_LABEL = 40
 
@@ -48,9 +49,10 @@ def make_nodes(c: Conversion) -> None:
     for token in range(len(c.words)):
         if c.inner[token] < 0 and _has_meaning(c, token):
             c.inner[token] = c.outer[token] = _node(c, token)
-    for token in range(len(c.words)):
-        if c.inner[token] < 0 and _counts_unknown(c, token) and c.anchor(token) >= 0:
-            c.edge(c.inner[c.anchor(token)], ":quant", c.part.add("amr-unknown"))
+    if "how" in c.present:
+        for token in range(len(c.words)):
+            if c.inner[token] < 0 and _counts_unknown(c, token) and c.anchor(token) >= 0:
+                c.edge(c.inner[c.anchor(token)], ":quant", c.part.add("amr-unknown"))
 
 
 def _has_meaning(c: Conversion, token: int) -> bool:
@@ -64,10 +66,10 @@ def _is_silent(c: Conversion, token: int) -> bool:
     if relation in _SILENT:
         return not (relation == "expl" and word not in ("there", "it") and head < 0)
     if head < 0:
-        return word == "please" or (relation == "advmod" and word in ("not", "n't", "never"))
+        return word == "please" or (relation == "advmod" and word in _NEGATIONS)
     if relation in ("det", "det:predet") and (word in DETERMINERS or word in ("no", "such", "what")):
         return word not in ("such", "what") or relation == "det:predet"
-    if relation == "advmod" and (word in ("not", "n't", "never") or _leads(c, token)):
+    if relation == "advmod" and (word in _NEGATIONS or _leads(c, token)):
         return True
     if word == "please" or tag == "TO" or _counts_unknown(c, token) or (word == "how" and _is_many(c, head)):
         return True
@@ -209,6 +211,8 @@ def _quoted(word: str) -> str:
 def make_wrappers(c: Conversion) -> None:
     """Put modals, comparisons, equations, bounds and coordinations around the nodes of their tokens."""
     conjuncts: dict[int, list[int]] = {}
+    negated = {c.heads[token] for token, word in enumerate(c.lower) if word in _NEGATIONS}
+    denied = {c.heads[token] for token, word in enumerate(c.lower) if word == "no" and c.relations[token] == "det"}
     for token in range(len(c.words)):
         if c.inner[token] < 0:
             continue
@@ -216,7 +220,7 @@ def make_wrappers(c: Conversion) -> None:
             head = c.anchor(token)
             if head >= 0:
                 conjuncts.setdefault(head, []).append(token)
-        _wrap(c, token)
+        _wrap(c, token, negated=token in negated, denied=token in denied)
     for head in sorted(conjuncts, key=lambda token: _depth(c, token), reverse=True):  # inner coordinations first
         _coordinate(c, head, conjuncts[head])
 
@@ -229,8 +233,8 @@ def _depth(c: Conversion, token: int) -> int:
     return depth
 
 
-def _wrap(c: Conversion, token: int) -> None:
-    negated = any(c.lower[child] in ("not", "n't", "never") for child in c.children[token])
+def _wrap(c: Conversion, token: int, *, negated: bool, denied: bool) -> None:
+    """Wrap one token, which has a "not", or a "no" before it, where it is negated or denied."""
     tag = c.tags[token]
     if tag in ("JJR", "JJS", "RBR", "RBS") or (tag == "JJ" and _grade(c, token) in ("more", "most", "less", "least")):
         _compare(c, token)
@@ -250,7 +254,7 @@ def _wrap(c: Conversion, token: int) -> None:
             if negated and c.lower[child] in ("can", "ca", "could"):  # "may not" is possible that not
                 c.edge(modal, ":polarity", c.part.constant("-"))
                 negated = False
-    if negated or any(c.lower[child] == "no" and c.relations[child] == "det" for child in c.children[token]):
+    if negated or denied:
         c.edge(c.inner[token], ":polarity", c.part.constant("-"))
 
 

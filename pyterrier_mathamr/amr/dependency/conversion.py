@@ -45,7 +45,7 @@ class Conversion:
         for token, head in enumerate(self.heads):
             if head >= 0:
                 self.children[head].append(token)
-        self.formula = [is_placeholder(word) for word in self.words]
+        self.formula = [word[:8] == "FORMULA_" and is_placeholder(word) for word in self.words]
         self.asks = bool(self.words) and "?" in self.words[-2:]
         self.in_names: frozenset[int] = frozenset()  # words of names of several words, see `repairs`
         self.bounds: dict[int, str] = {}  # "at-least" of a number, see `repairs`

@@ -18,11 +18,14 @@ _BOUNDS = {
     ("less", "than"): "less-than",
     ("fewer", "than"): "less-than",
 }
+_REPAIRED = frozenset({"such", "let", *_DO, *CONCLUSIONS, *(first for first, _ in _BOUNDS)})
 
 
 def repair(c: Conversion) -> None:
     """Correct the tree of a sentence in place."""
     for token, word in enumerate(c.lower[:-1]):
+        if word not in _REPAIRED:
+            continue
         if word == "such" and c.lower[token + 1] == "that":
             c.relations[token] = c.relations[token + 1] = "mark"
         elif word == "let" and (c.heads[token] < 0 or c.relations[token] in ("advcl", "ccomp", "conj")):
@@ -35,7 +38,8 @@ def repair(c: Conversion) -> None:
             _bound(c, token, token + 2)
     if c.lower and c.lower[0] in COMMANDS and c.tags[0][0] in "NJ":
         _command(c)
-    _join_names(c)
+    if "NNP" in c.tags or "NNPS" in c.tags:
+        _join_names(c)
 
 
 def _move(c: Conversion, token: int, head: int, relation: str) -> None:

@@ -34,7 +34,7 @@ DATA = Path(__file__).resolve().parents[2] / "data" / "parser"
 MAX_TOKENS = 160
 """Longest sentence that is analysed at once; the cost of arcs is quadratic."""
 
-_WINDOW = 1500  # tokens at a time, whose activations fit the CPU's cache
+_WINDOW = 1000  # tokens at a time, whose activations fit the CPU's cache
 
 
 class Syntax(NamedTuple):
@@ -55,7 +55,10 @@ class _Linear(NamedTuple):
 
     def __call__(self, x: Floats, low: float | None) -> Floats:
         """Apply the layer; clip to ``[low, 127]`` and round unless ``low`` is None."""
-        value = x @ self.weight
+        return self.scaled(x @ self.weight, low)
+
+    def scaled(self, value: Floats, low: float | None) -> Floats:
+        """Apply the layer to a value that is multiplied already, which is overwritten."""
         value *= self.factor
         value += self.bias
         return value if low is None else _clipped(value, low)
@@ -118,19 +121,21 @@ class SyntaxNet:
 
     def _analyse(self, sentences: Sequence[list[str]]) -> Iterator[Syntax]:
         starts = np.cumsum([0, *map(len, sentences)])
+        places = starts.tolist()
         hidden = self._hidden(sentences, starts)
         tags = self._layers["tag"](hidden, None).argmax(axis=1).tolist()
         dependents = self._layers["dependent"](hidden, -127)
         heads = self._layers["head"](hidden, -127)
+        roots = dependents @ self._root
         trees: list[list[int]] = []
-        for start, end in pairwise(starts):
+        for start, end in pairwise(places):
             n = end - start
             scores = self._distance[:n, : n + 1].copy()
-            scores[:, 0] += dependents[start:end] @ self._root
+            scores[:, 0] += roots[start:end]
             scores[:, 1:] += dependents[start:end] @ heads[start:end].T
             trees.append(tree_heads(scores))
-        relations = self._relations(hidden, trees, starts)
-        for sentence, tree, start in zip(sentences, trees, starts.tolist(), strict=False):
+        relations = self._relations(hidden, trees, places)
+        for sentence, tree, start in zip(sentences, trees, places, strict=False):
             end = start + len(sentence)
             yield Syntax(
                 sentence,
@@ -140,29 +145,49 @@ class SyntaxNet:
             )
 
     def _hidden(self, sentences: Sequence[list[str]], starts: Numbers) -> Floats:
-        """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``."""
-        tokens = [token for sentence in sentences for token in sentence]
-        ids = np.array(feature_ids(tokens, self._vocabulary, self._memory))
-        if len(self._memory) > 200_000:
-            self._memory.clear()
-        state = np.zeros((len(tokens) + 1, self._embedding.shape[1]), np.float32)  # the last row is the padding
-        state[:-1] = _clipped(self._embedding[ids].sum(axis=1, dtype=np.int32).astype(np.float32), -127)
+        """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``.
+
+        Each distinct token is embedded, and multiplied by the weights of the first layer, once.
+        """
+        rows: dict[str, int] = {}
+        row = np.array([rows.setdefault(token, len(rows)) for sentence in sentences for token in sentence])
+        words = self._words([*rows])  # [distinct tokens + 1, width]
+        count, width = len(row), words.shape[1]
+        state = np.zeros((count + 1, width), np.float32)  # the last row is the padding
+        np.take(words, row, axis=0, out=state[:-1])
         lengths = np.diff(starts)
         first, last = np.repeat(starts[:-1], lengths), np.repeat(starts[1:] - 1, lengths)
-        places = np.arange(len(tokens))
+        places = np.arange(count)
         for i, dilation in enumerate(self._dilations):
-            left = np.where(places - dilation >= first, places - dilation, len(tokens))
-            right = np.where(places + dilation <= last, places + dilation, len(tokens))
-            seen = np.concatenate([state[left], state[:-1], state[right]], axis=1)
-            state[:-1] += self._layers[f"back{i}"](self._layers[f"wide{i}"](seen, 0), None)
+            left = np.where(places - dilation >= first, places - dilation, count)
+            right = np.where(places + dilation <= last, places + dilation, count)
+            wide = self._layers[f"wide{i}"]
+            if i == 0:
+                before, own, after = words @ wide.weight.reshape(3, width, -1)
+                row = np.append(row, len(rows))
+                value = before[row[left]]
+                value += own[row[:-1]]
+                value += after[row[right]]
+            else:
+                value = np.concatenate([state[left], state[:-1], state[right]], axis=1) @ wide.weight
+            state[:-1] += self._layers[f"back{i}"](wide.scaled(value, 0), None)
             _clipped(state, -127)
         return state[:-1]
 
-    def _relations(self, hidden: Floats, trees: list[list[int]], starts: Numbers) -> list[int]:
+    def _words(self, tokens: Sequence[str]) -> Floats:
+        """Sum the embeddings of the features of tokens: integers as float32, the last row is the padding."""
+        ids = np.array(feature_ids(tokens, self._vocabulary, self._memory))
+        if len(self._memory) > 200_000:
+            self._memory.clear()
+        words = np.zeros((len(tokens) + 1, self._embedding.shape[1]), np.float32)
+        words[:-1] = _clipped(self._embedding[ids].sum(axis=1, dtype=np.int32).astype(np.float32), -127)
+        return words
+
+    def _relations(self, hidden: Floats, trees: list[list[int]], starts: Sequence[int]) -> list[int]:
         """Choose the relation of each token to its head."""
         shifted = [
             head + start if head >= 0 else len(hidden)
-            for tree, start in zip(trees, starts.tolist(), strict=False)
+            for tree, start in zip(trees, starts, strict=False)
             for head in tree
         ]
         from_head = np.concatenate([self._layers["label_head"](hidden, None), self._root_label[None]])
@@ -187,7 +212,7 @@ def tree_heads(scores: npt.NDArray[np.float32]) -> list[int]:
         The head of each token, -1 for the root: the best heads where they form a tree; otherwise second roots are
         moved, and each cycle is broken at its cheapest arc.
     """
-    heads = [int(head) - 1 for head in scores.argmax(axis=1)]
+    heads: list[int] = (scores.argmax(axis=1) - 1).tolist()
     roots = [token for token, head in enumerate(heads) if head < 0]
     if not roots:
         root = int(scores[:, 0].argmax())
