@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.running.collection import cycles_kept
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError
 from pyterrier_mathamr.formula import (
@@ -51,10 +52,11 @@ def build_graphs(
         One graph for each post, in order, with a node for each of its formulas. A ``MathAMRWarning`` names each
         failure.
     """
-    amrs = parse_posts(ids, posts, parser)
     wanted = {formula.id for post in posts for formula in post.formulas if formula.id}
-    official = store.get_many(sorted(wanted)) if store is not None and formulas != "none" else {}
-    return [_graph(name, post, amr, formulas, official) for name, post, amr in zip(ids, posts, amrs, strict=True)]
+    with cycles_kept():
+        amrs = parse_posts(ids, posts, parser)
+        official = store.get_many(sorted(wanted)) if store is not None and formulas != "none" else {}
+        return [_graph(name, post, amr, formulas, official) for name, post, amr in zip(ids, posts, amrs, strict=True)]
 
 
 def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
