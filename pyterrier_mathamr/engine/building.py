@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any
 
 from pyterrier_mathamr.amr import AmrParser
-from pyterrier_mathamr.graph import GraphBuilder, build_store
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
@@ -107,8 +107,14 @@ def _encode(
         mode, model=vectors_by(model), resume=True, sources=sources, verbose=verbose, total=len(posts)
     )
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
-    graphs = ({"docno": record["docno"], "graph": indexes.graphs[record["docno"]]} for record in pending)
-    (model.doc_encoder() >> indexer).index(graphs)
+    (model.doc_encoder() >> indexer).index(_graphs_of(indexes.graphs, (record["docno"] for record in pending)))
+
+
+def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """Read the graphs of posts, many at a time."""
+    while batch := list(islice(docnos, _BATCH)):
+        for docno, graph in zip(batch, store.get_many(batch), strict=True):
+            yield {"docno": docno, "graph": graph}
 
 
 def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:

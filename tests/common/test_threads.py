@@ -10,6 +10,9 @@ from threadpoolctl import ThreadpoolController
 from pyterrier_mathamr._common.running.threads import one_blas_thread, one_torch_thread
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMR
+from pyterrier_mathamr.posts import post_from_text
 
 
 def blas_threads() -> list[int]:
@@ -67,3 +70,18 @@ def test_the_parser_takes_one_thread_and_gives_the_others_back(monkeypatch):
     DependencyAmrParser().parse_sentences(["FORMULA_0 converges."])
     assert seen == [[1] * len(before)]
     assert blas_threads() == before
+
+
+def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypatch):
+    model, seen = MathAMR.from_pretrained("mathamr-plus-mini"), []
+    encoder = model.encoder("cpu")
+    encoder.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
+    graphs = GraphBuilder().build({str(i): post_from_text("Prove $x^2 > 0$. Is it true?" * 20) for i in range(12)})
+    monkeypatch.setattr("pyterrier_mathamr.model.mathamr._NODE_BUDGET", 4_000)
+    usual = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model.encode(graphs, device="cpu")
+        assert (len(seen) > 1, set(seen), torch.get_num_threads()) == (True, {1}, 2)
+    finally:
+        torch.set_num_threads(usual)
