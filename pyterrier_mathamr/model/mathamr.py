@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -253,6 +254,15 @@ class MathAMR:
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
 
+    @cached_property
+    def _vectors_by(self) -> str:
+        """What :func:`vectors_by` returns; made once, since each query asks for it."""
+        whole = self.identity
+        plain = self.config.replace(kind_weights="none", document_blend="none", kind_means=False)
+        if self._manifest is not None and plain != self.config:
+            whole = Manifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
+        return f"{_name(self._folder)}@{whole[:16]}"
+
     def _build(self) -> nn.Module:
         return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
 
@@ -285,11 +295,7 @@ def vectors_by(model: MathAMR) -> str:
     beginning of a hash of configuration, vocabulary and weights. A saved copy of a model has the same hash, and so has
     one with other score weights, which do not change vectors.
     """
-    whole = model.identity
-    plain = model.config.replace(kind_weights="none", document_blend="none", kind_means=False)
-    if model._manifest is not None and plain != model.config:
-        whole = Manifest(plain, model._manifest.vocabulary, model._manifest.weights).identity
-    return f"{_name(model._folder)}@{whole[:16]}"
+    return model._vectors_by
 
 
 def _name(folder: Path | None) -> str:
