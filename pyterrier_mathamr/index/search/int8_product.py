@@ -37,13 +37,14 @@ def usable(dimensions: int) -> bool:
     try:
         import torch
 
-        if not _right(dimensions, "cpu", (1, 7, BLOCK_ROWS), (16, 32, COLUMNS), _in_memory):
+        rows, columns = (1, 7, BLOCK_ROWS), (16, 32, COLUMNS)
+        if not all(_right(width, "cpu", rows, columns, _in_memory) for width in (dimensions, 2 * dimensions)):
             return False
         codes, query = _example(dimensions)
         left, right = torch.from_numpy(codes), torch.from_numpy(query).T[:, :16]
-        rows, columns = codes.astype(np.float32), query[:16].T.astype(np.float32)
+        numbers, asked = codes.astype(np.float32), query[:16].T.astype(np.float32)
         with exactly():
-            return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: rows @ columns)
+            return _seconds(lambda: torch._int_mm(left, right)) < _seconds(lambda: numbers @ asked)
     except (ImportError, AttributeError, RuntimeError, NotImplementedError, TypeError):
         return False
 

@@ -29,7 +29,7 @@ from pyterrier_mathamr.index.snapshot import Shard
 
 from .int8_coding import CodedQueries, encode_queries
 from .int8_product import exactly, product_into, product_on
-from .maxsim import blocks
+from .maxsim import blocks, run_bounds
 from .queries import QueryBatch
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 PRODUCTS = 1 << 18
 """Products computed before they are reduced: one megabyte, which stays in a cache."""
 
-NARROW_PRODUCTS = 1 << 21
-"""The same for one or two queries: their calls are so short that fewer of them matter more than caches."""
+BEST = 1 << 17
+"""The greatest products of documents that become scores at once, from the same cache."""
 
 ALIGNED = 16
 """An integer product of 117 columns takes longer than one of 128."""
 
-_BEST = 1 << 20  # the best products in memory before they become scores
-_GPU_PRODUCTS = 1 << 25
+_GPU_PRODUCTS, _GPU_BEST = 1 << 25, 1 << 20
+_HALF_TILE = 32  # numbers of a row of which a product of int8 takes two as fast as one
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
 _PIECE_ROWS = 1 << 17
@@ -86,7 +86,8 @@ def scan_codes(
             offsets = shard.field("all")[1]
             codes = shard.coding[0]
             tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
-            scan = CodeScan(tensor, offsets, coded, queries, memory, padded=device is not None)
+            runs = shard.kept("runs", partial(run_bounds, offsets))
+            scan = CodeScan(tensor, offsets, coded, queries, memory, runs=runs, padded=device is not None)
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
             pieces = [(0, len(shard))] if device else blocks(offsets, _PIECE_ROWS)
             waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
@@ -136,6 +137,7 @@ class CodeScan:
         coded: the queries as codes.
         queries: the same queries, for their offsets.
         memory: where products are computed.
+        runs: where the lengths change, as :func:`~.maxsim.run_bounds` finds it; by default found here.
         padded: ``codes`` are those of :func:`on_device`.
     """
 
@@ -147,26 +149,30 @@ class CodeScan:
         queries: QueryBatch,
         memory: Memory,
         *,
+        runs: Numbers | None = None,
         padded: bool = False,
     ) -> None:
         import torch
 
         self.codes, self.offsets, self.memory, self.padded = codes, offsets, memory, padded
-        columns, width = len(coded.codes), codes.shape[1]
-        wide = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
-        asked = np.zeros((wide, width), dtype=np.int8)
+        self.runs = run_bounds(offsets) if runs is None else runs
+        columns, self.width = len(coded.codes), codes.shape[1]
+        self.columns = columns + -columns % (ALIGNED if padded or columns <= ALIGNED else _WIDE)
+        asked = np.zeros((self.columns, self.width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
-        self.factors = torch.from_numpy(_factors(coded, queries, wide)).to(codes.device)
+        narrow = not padded and self.columns <= ALIGNED and self.width <= _HALF_TILE
+        self.asked_twice = torch.block_diag(self.asked, self.asked) if narrow else None  # [2 d, 2 T]
+        self.factors = torch.from_numpy(_factors(coded, queries, self.columns)).to(codes.device)
         self.blend = self.last = None
         if queries.document_weights is not None:
             last = queries.offsets[1:] - 1
             blend = (coded.steps[last] * queries.document_weights).astype(np.float32)
             self.blend = torch.from_numpy(blend[:, None]).to(codes.device)  # [queries, 1]
             self.last = torch.from_numpy(last).to(codes.device)
-        products = _GPU_PRODUCTS if padded else PRODUCTS if wide > _WIDE else NARROW_PRODUCTS
-        self.rows = max(1, products // wide)
-        self.product: Callable[..., Tensor] = product_on(str(codes.device), width) if padded else product_into
+        self.rows = max(1, (_GPU_PRODUCTS if padded else PRODUCTS) // self.columns)
+        self.best = (_GPU_BEST if padded else BEST) // self.columns
+        self.product: Callable[..., Tensor] = product_on(str(codes.device), self.width) if padded else product_into
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
         """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``.
@@ -179,35 +185,33 @@ class CodeScan:
         import torch
 
         out = torch.from_numpy(scores)
-        lengths = np.diff(self.offsets[first : last + 1])
-        runs = first + np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
-        for start, end in pairwise(runs.tolist()):
-            row, length = int(self.offsets[start]), int(lengths[start - first])
+        within = slice(*np.searchsorted(self.runs, (first + 1, last)))
+        for start, end in pairwise([first, *self.runs[within].tolist(), last]):
+            length = int(self.offsets[start + 1] - self.offsets[start])
             block = max(1, self.rows // length)
-            step = max(block, _BEST // len(self.asked.T) // block * block)
+            step = max(block, self.best // block * block)
             for at in range(start, end, step):
                 documents = min(step, end - at)
+                row = int(self.offsets[at])
                 out[:, at : at + documents] = self._scores(row, documents, length, block)
-                row += documents * length
 
     def _scores(self, row: int, documents: int, length: int, block: int) -> Tensor:
         """Score some documents of one length, the first of which begins at ``row``: float32 ``[queries, D]``."""
         import torch
 
-        columns = len(self.asked.T)
-        best = self.memory.take("best", documents, columns)
+        best = self.memory.take("best", documents, self.columns)
         own = None if self.last is None else self.memory.take("own", documents, len(self.last))
-        for first in range(0, documents, block):
-            last = min(first + block, documents)
-            start, end = row + first * length, row + last * length
+        for first, into in zip(range(0, documents, block), best.split(block), strict=True):
+            start, end = row + first * length, row + (first + len(into)) * length
             if length > self.rows:
-                self._long_document(start, end, best[first], None if own is None else own[first])
+                self._long_document(start, end, into[0], None if own is None else own[first])
                 continue
-            products = self._products(start, end).view(last - first, length, columns)
-            greatest(products, best[first:last], self.memory)
+            products = self._products(start, end).view(-1, length, self.columns)
+            greatest(products, into, self.memory)
             if own is not None and self.last is not None:
-                torch.index_select(products[:, -1], 1, self.last, out=own[first:last])
-        scores = self.factors @ best.float().T
+                torch.index_select(products[:, -1], 1, self.last, out=own[first : first + len(into)])
+        numbers = self.memory.take("numbers", documents, self.columns).view(torch.float32).copy_(best)
+        scores = self.factors @ numbers.T
         if self.blend is not None and own is not None:
             scores += own.float().T * self.blend
         return scores
@@ -222,10 +226,14 @@ class CodeScan:
             own[:] = self._products(end - 1, end)[0, self.last]
 
     def _products(self, start: int, end: int) -> Tensor:
+        """Multiply some rows of codes with all columns: ``[end - start, T]``."""
         if self.padded:  # at least 17 rows; those after the last are dropped
             return self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
-        out = self.memory.take("products", end - start, len(self.asked.T))
-        return self.product(self.codes[start:end], self.asked, out)
+        out = self.memory.take("products", end - start, self.columns)
+        if self.asked_twice is None or (end - start) % 2:
+            return self.product(self.codes[start:end], self.asked, out)
+        self.product(self.codes[start:end].view(-1, 2 * self.width), self.asked_twice, out.view(-1, 2 * self.columns))
+        return out
 
 
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:

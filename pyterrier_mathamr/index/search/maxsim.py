@@ -86,6 +86,20 @@ def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int
         first = last
 
 
+def run_bounds(offsets: Numbers) -> Numbers:
+    """Find where the number of rows changes.
+
+    Args:
+        offsets: int64 ``[m + 1]``.
+
+    Returns:
+        int64: 0, each document that has another number of rows than the one before it, and ``m``.
+    """
+    lengths = np.diff(offsets)
+    changes = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
+    return np.concatenate([[0], changes, [len(lengths)]])
+
+
 def _score_block(rows: StoredRows, offsets: Numbers, columns: Rows, queries: QueryBatch) -> Scores:
     """Score the documents of one block: float32 ``[D, queries]``."""
     start, end = int(offsets[0]), int(offsets[-1])
@@ -111,11 +125,9 @@ def _product(rows: StoredRows, start: int, end: int, columns: Rows) -> Rows:
 def _best(products: Rows, offsets: Numbers) -> Rows:
     """Find the greatest product of each document with each query row: ``[rows, T]`` to ``[documents, T]``."""
     starts = offsets - offsets[0]
-    lengths = np.diff(starts)
-    best = np.empty((len(lengths), products.shape[1]), dtype=products.dtype)
-    runs = np.flatnonzero(np.diff(lengths, prepend=-1, append=-1))  # where the length changes
-    for first, last in zip(runs[:-1].tolist(), runs[1:].tolist(), strict=True):
-        run = products[starts[first] : starts[last]].reshape(last - first, int(lengths[first]), -1)
+    best = np.empty((len(starts) - 1, products.shape[1]), dtype=products.dtype)
+    for first, last in pairwise(run_bounds(starts).tolist()):
+        run = products[starts[first] : starts[last]].reshape(last - first, int(starts[first + 1] - starts[first]), -1)
         _greatest(run, best[first:last])
     return best
 

@@ -215,8 +215,7 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch):
     whole = score_codes(as_bytes, offsets, coded, asked)
     for made, best in ((1, 1), (100, 1), (1000, 500), (1000, 1 << 16)):
         monkeypatch.setattr(int8_scoring, "PRODUCTS", made)
-        monkeypatch.setattr(int8_scoring, "NARROW_PRODUCTS", made)
-        monkeypatch.setattr(int8_scoring, "_BEST", best)
+        monkeypatch.setattr(int8_scoring, "BEST", best)
         found = score_codes(as_bytes, offsets, coded, asked)
         assert found == pytest.approx(whole, rel=1e-5, abs=1e-5)
 

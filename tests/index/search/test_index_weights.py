@@ -53,7 +53,6 @@ def test_every_scan_finds_what_brute_force_finds_with_a_document_blend(
     part_rows(60, d=16)
     monkeypatch.setattr(maxsim, "BLOCK_ROWS", block)
     monkeypatch.setattr(int8_scoring, "PRODUCTS", 10 * block)
-    monkeypatch.setattr(int8_scoring, "NARROW_PRODUCTS", 10 * block)
     docs, frame = documents([*LENGTHS, 13], d=16), weigh(topics([3, 1, 5], d=16), [2.5, -1.0, 0.0])
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
     assert_ranked(found, frame, docs, k)
