@@ -18,7 +18,7 @@ from pyterrier_mathamr.graph import (
 )
 from pyterrier_mathamr.graph.virtual_nodes import auxiliary_edges, document_order
 
-VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1)
+VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_number_count=1, min_role_count=1)
 
 
 def named(tensors, inverse=False):
@@ -61,7 +61,7 @@ def test_the_dtypes_are_the_contract():
 
 def test_edges_are_read_from_the_de_inverted_triples():
     graph = MathAMRGraph(decode_penman("(q / quick :ARG1-of (r / run-01))"))
-    vocabulary = Vocabulary.build([graph])
+    vocabulary = Vocabulary.build([graph], min_role_count=1)
     tensors = graph_tensors(graph, vocabulary)
     assert (vocabulary.relations[tensors.relations[0]], tensors.edges[:, 0].tolist()) == (":ARG1", [1, 0])
 

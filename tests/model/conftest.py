@@ -47,7 +47,7 @@ def pairs() -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def vocabulary(graphs) -> Vocabulary:
-    return Vocabulary.build(graphs.values())
+    return Vocabulary.build(graphs.values(), min_role_count=1)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls, graphs: Iterable[MathAMRGraph], *, size: int = 20_000, min_number_count: int = 5, min_role_count: int = 1
+        cls, graphs: Iterable[MathAMRGraph], *, size: int = 20_000, min_number_count: int = 5, min_role_count: int = 5
     ) -> Vocabulary:
         """Count and number the labels and roles of graphs, independently of the order of the graphs.
 
@@ -97,8 +97,8 @@ class Vocabulary:
             graphs: the training graphs, read once.
             size: the most node ids, special tokens included, for the most frequent labels, ties in alphabetical order.
             min_number_count: less frequent numbers share the three UNKNUM ids.
-            min_role_count: less frequent roles are unknown. The paper keeps every role (1); a few long posts and wide
-                matrices add hundreds of rare roles, such as ``:snt200``.
+            min_role_count: less frequent roles are unknown: a few long posts and wide matrices add hundreds of rare
+                roles, such as ``:snt200``, without a gain (docs/ablations.md). The paper keeps every role (1).
         """
         labels, roles = count_labels(graphs)
         counts: Counter[str] = Counter()

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 
 from pyterrier_mathamr.graph import GraphError, Vocabulary, collate, graph_tensors
 
-VOCABULARY = Vocabulary.build([whole(), one_sentence()])
+VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_role_count=1)
 TENSORS = [graph_tensors(whole(), VOCABULARY), graph_tensors(one_sentence(), VOCABULARY)] * 2
 
 

@@ -23,7 +23,7 @@ from pyterrier_mathamr.store import (
 
 DATA = Path(__file__).parents[2] / "data"
 
-VOCABULARY = Vocabulary.build([whole(), one_sentence()])
+VOCABULARY = Vocabulary.build([whole(), one_sentence()], min_role_count=1)
 ITEMS = [
     ("a", graph_tensors(whole(), VOCABULARY)),
     ("b", graph_tensors(one_sentence(), VOCABULARY, auxiliary="full")),
