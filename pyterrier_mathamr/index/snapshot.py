@@ -16,6 +16,7 @@ from pyterrier_mathamr.store import DamagedError, Kind, Part, Parts, detail, ran
 from pyterrier_mathamr.store import Snapshot as StoredSnapshot
 
 from .building.entries import DTYPES, TEXTS, DType, Entry, Layout
+from .float16 import widened
 from .protocols import Codes, Field, Numbers, Rows, StoredRows, Weights
 
 
@@ -181,7 +182,7 @@ class VectorParts(Parts):
             rows, offsets = shard.field(field)
             found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
             if ascending:  # the rows of one shard lie together
-                gathered[ends[places[0]] : ends[places[-1] + 1]] = found
+                widened(found, gathered[ends[places[0]] : ends[places[-1] + 1]])
             else:
                 gathered[ranges(ends[places], lengths[places])] = found
         return gathered, ends

@@ -6,13 +6,39 @@ The limits hold for the whole process: set them for a piece of work, never acros
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from .processes import usable_cores
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 _held = threading.Lock()
+
+
+def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Work on items side by side, a thread for each usable core, of which each multiplies matrices by itself.
+
+    Args:
+        work: most of its time is in numpy, which lets other threads run.
+        items: pieces of at least a millisecond.
+
+    Returns:
+        The results, in the order of the items.
+    """
+    waiting = list(items)
+    threads = min(usable_cores(), len(waiting))
+    with one_blas_thread():
+        if threads < 2:
+            return [work(item) for item in waiting]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(work, waiting))
 
 
 @contextmanager

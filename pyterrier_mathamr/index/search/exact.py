@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyterrier_mathamr._common.running.threads import on_threads
 from pyterrier_mathamr.index.protocols import Field, Numbers, Scores, Weights
 from pyterrier_mathamr.index.snapshot import Shard, Snapshot
 
@@ -16,10 +17,13 @@ from .int8_product import usable
 from .int8_scoring import scan_codes
 from .maxsim import float32_error, scan
 from .queries import QueryBatch
-from .ranking import gathered
+from .ranking import pieces
 
 QUERY_ROWS = 160
 """Query rows scanned at once: with more the products leave the CPU's caches."""
+
+_FEW = 1 << 14
+"""Documents of one query from which those that fell behind are dropped, which bounds the memory."""
 
 CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
@@ -80,7 +84,12 @@ def _narrow(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, most: Weigh
 
 
 def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers) -> Scores:
-    parts = [scan(rows, offsets, query)[0] for _, rows, offsets in gathered(snapshot, numbers, "all")]
+    """Score documents in float32, read and multiplied a few at a time by all cores."""
+
+    def score(some: Numbers) -> Scores:
+        return scan(*snapshot.rows(some), query)[0]
+
+    parts = on_threads(score, pieces(snapshot, numbers, "all"))
     return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
 
@@ -103,6 +112,7 @@ class _Best:
         self._most: list[Weights] = [np.empty(0)]
         self._least: Weights = np.empty(0)  # the best k of them; the rest can no longer become the floor
         self._floor = -np.inf
+        self._full = _FEW
 
     def add(self, shard: Shard, scores: Scores, error: float) -> None:
         """Add the scores of the next shard, float32 ``[m]``, each within ``error`` of the true one."""
@@ -120,6 +130,9 @@ class _Best:
             place = len(self._least) - self.k
             self._least = np.partition(self._least, place)[place:]
             self._floor = float(self._least[0])
+        if sum(map(len, self._numbers)) > self._full:
+            numbers, most = self.left()
+            self._numbers, self._most, self._full = [numbers], [most], 2 * len(numbers) + _FEW
 
     def left(self) -> tuple[Numbers, Weights]:
         """Return the numbers of the remaining documents, ascending, and their upper bounds."""

@@ -48,7 +48,8 @@ _GPU_PRODUCTS, _GPU_BEST = 1 << 25, 1 << 20
 _HALF_TILE = 32  # numbers of a row of which a product of int8 takes two as fast as one
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
-_PIECE_ROWS = 1 << 17
+_PIECES = 16  # that each thread takes, one after the other, so that all end at about the same time
+_PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
 
 
 def scan_codes(
@@ -69,6 +70,8 @@ def scan_codes(
     import torch
 
     memory, cores = Memory(device or "cpu"), usable_cores()
+    least, most = _PIECE_ROWS
+    piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
     waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
 
     def finish() -> None:
@@ -89,7 +92,7 @@ def scan_codes(
             runs = shard.kept("runs", partial(run_bounds, offsets))
             scan = CodeScan(tensor, offsets, coded, queries, memory, runs=runs, padded=device is not None)
             scores = np.empty((len(queries), len(shard)), dtype=np.float32)
-            pieces = [(0, len(shard))] if device else blocks(offsets, _PIECE_ROWS)
+            pieces = [(0, len(shard))] if device else blocks(offsets, piece_rows)
             waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
             if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
                 finish()
@@ -161,8 +164,9 @@ class CodeScan:
         asked = np.zeros((self.columns, self.width), dtype=np.int8)
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
-        narrow = not padded and self.columns <= ALIGNED and self.width <= _HALF_TILE
-        self.asked_twice = torch.block_diag(self.asked, self.asked) if narrow else None  # [2 d, 2 T]
+        self.asked_twice = None
+        if not padded and self.columns <= ALIGNED and self.width <= _HALF_TILE:
+            self.asked_twice = torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), asked)).T  # [2 d, 2 T]
         self.factors = torch.from_numpy(_factors(coded, queries, self.columns)).to(codes.device)
         self.blend = self.last = None
         if queries.document_weights is not None:
@@ -201,7 +205,7 @@ class CodeScan:
 
         best = self.memory.take("best", documents, self.columns)
         own = None if self.last is None else self.memory.take("own", documents, len(self.last))
-        for first, into in zip(range(0, documents, block), best.split(block), strict=True):
+        for first, into in zip(range(0, documents, block), torch.split(best, block), strict=True):
             start, end = row + first * length, row + (first + len(into)) * length
             if length > self.rows:
                 self._long_document(start, end, into[0], None if own is None else own[first])

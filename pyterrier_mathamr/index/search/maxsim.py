@@ -15,23 +15,30 @@ from itertools import pairwise
 
 import numpy as np
 
-from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr._common.running.threads import on_threads
+from pyterrier_mathamr.index.float16 import widened
 from pyterrier_mathamr.index.protocols import Numbers, Rows, Scores, StoredRows, Weights
 
 from .queries import QueryBatch
 
 BLOCK_ROWS = 4096
-"""Rows in one product: with 1,000 query rows its result is 16 MB; larger blocks leave the CPU's caches."""
+"""Rows in one product at most."""
+
+_PRODUCTS = 1 << 17
+"""Numbers in one product from which a block has fewer rows: larger ones leave the CPU's caches."""
+
+_LEAST_ROWS = 512
+
+_PIECES = 16
+_SHARED = 1 << 29
+"""Multiplications from which threads share a scan: below, they wait for each other longer than they compute."""
 
 _WIDE = 64
 """Columns from which numpy finds the greatest over rows at full speed."""
 
 
 def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
-    """Score documents against all queries, within :func:`float32_error`, on one thread.
-
-    More threads save little on rows this short, and beside other programs they wait for each other many times longer
-    than they compute.
+    """Score documents against all queries, within :func:`float32_error`, on one thread or, if it is long, on several.
 
     Args:
         rows: float32 ``[r, d]``, or float16, converted block by block.
@@ -43,9 +50,16 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
     """
     columns = np.ascontiguousarray(queries.rows.T)
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
-    with one_blas_thread():
-        for first, last in blocks(offsets):
-            scores[:, first:last] = _score_block(rows, offsets[first : last + 1], columns, queries).T
+    block = min(max(_PRODUCTS // columns.shape[1], _LEAST_ROWS), BLOCK_ROWS)
+
+    def score(piece: tuple[int, int]) -> None:
+        workspace, base = Workspace(columns), piece[0]
+        for first, last in blocks(offsets[base : piece[1] + 1], block):
+            of = offsets[base + first : base + last + 1]
+            scores[:, base + first : base + last] = _score_block(rows, of, workspace, queries).T
+
+    shared = len(rows) * columns.size >= _SHARED
+    on_threads(score, blocks(offsets, max(len(rows) // _PIECES, BLOCK_ROWS)) if shared else [(0, len(offsets) - 1)])
     return scores
 
 
@@ -100,26 +114,42 @@ def run_bounds(offsets: Numbers) -> Numbers:
     return np.concatenate([[0], changes, [len(lengths)]])
 
 
-def _score_block(rows: StoredRows, offsets: Numbers, columns: Rows, queries: QueryBatch) -> Scores:
+class Workspace:
+    """The memory of one thread for the products of blocks; each product overwrites the one before.
+
+    Args:
+        columns: float32 ``[d, T]``, the rows of all queries.
+    """
+
+    def __init__(self, columns: Rows) -> None:
+        self.columns = columns
+        self._rows, self._products = (np.empty((0, width), dtype=np.float32) for width in columns.shape)
+
+    def product(self, rows: StoredRows) -> Rows:
+        """Multiply some rows with all columns: ``[r, d]`` to float32 ``[r, T]``."""
+        if len(rows) > len(self._products):
+            self._rows, self._products = (np.empty((len(rows), of), dtype=np.float32) for of in self.columns.shape)
+        if rows.dtype != np.float32:
+            rows = widened(rows, self._rows[: len(rows)])
+        product: Rows = np.matmul(rows, self.columns, out=self._products[: len(rows)])
+        return product
+
+
+def _score_block(rows: StoredRows, offsets: Numbers, workspace: Workspace, queries: QueryBatch) -> Scores:
     """Score the documents of one block: float32 ``[D, queries]``."""
     start, end = int(offsets[0]), int(offsets[-1])
     if end - start > 2 * BLOCK_ROWS:  # one document, multiplied in pieces of bounded memory
         cuts = [*range(start, end, BLOCK_ROWS), end]
-        pieces = [_product(rows, *cut, columns).max(axis=0) for cut in pairwise(cuts)]
+        pieces = [workspace.product(rows[slice(*cut)]).max(axis=0) for cut in pairwise(cuts)]
         best = np.max(pieces, axis=0, keepdims=True)
-        own = _product(rows, end - 1, end, columns)
+        own = workspace.product(rows[end - 1 : end])
     else:
-        products = _product(rows, start, end, columns)
+        products = workspace.product(rows[start:end])
         best = _best(products, offsets)
         own = products if queries.document_weights is None else products[offsets[1:] - start - 1]
     if queries.weights is not None:
         best *= queries.weights
     return _sum_rows(best, queries, own)
-
-
-def _product(rows: StoredRows, start: int, end: int, columns: Rows) -> Rows:
-    product: Rows = rows[start:end].astype(np.float32, copy=False) @ columns
-    return product
 
 
 def _best(products: Rows, offsets: Numbers) -> Rows:

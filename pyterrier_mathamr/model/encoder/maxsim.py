@@ -23,6 +23,9 @@ from torch import Tensor
 from pyterrier_mathamr._common.running.threads import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
 
+_PRODUCTS = 1 << 16
+"""Products in float64 from which their greatest are found: half a megabyte, which stays in a cache."""
+
 _CHUNK = 1 << 22
 """Similarities in memory at once: 16 MiB of float32."""
 
@@ -56,12 +59,19 @@ def exact_maxsim(
     filled = offsets[1:] > offsets[:-1]
     if not len(query) or not filled.any():
         return np.where(filled | (len(query) == 0), 0.0, -np.inf)
+    ends, asked = np.concatenate([[0], offsets[1:][filled]]), query.astype(np.float64)
+    sums, first = np.empty(len(ends) - 1), 0
     with one_blas_thread():
-        products = query.astype(np.float64) @ rows.T.astype(np.float64)  # [q, r]
-        best = np.maximum.reduceat(products, offsets[:-1][filled], axis=1)  # [q, documents with rows]
-        sums = best.sum(axis=0) if weights is None else weights @ best
-    if blend is not None:
-        sums += blend * products[-1, offsets[1:][filled] - 1]
+        while first < len(sums):  # as many documents as have few enough products for a cache, or one
+            last = int(np.searchsorted(ends, ends[first] + _PRODUCTS // len(query), side="right")) - 1
+            last = max(last, first + 1)
+            of = ends[first : last + 1]
+            products = asked @ rows[of[0] : of[-1]].T.astype(np.float64)  # [q, r]
+            best = np.maximum.reduceat(products, of[:-1] - of[0], axis=1)  # [q, documents]
+            sums[first:last] = best.sum(axis=0) if weights is None else weights @ best
+            if blend is not None:
+                sums[first:last] += blend * products[-1, of[1:] - of[0] - 1]
+            first = last
     scores = np.full(len(filled), -np.inf)
     scores[filled] = sums.astype(np.float32)
     return scores
