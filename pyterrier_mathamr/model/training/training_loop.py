@@ -10,11 +10,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import math
 import operator
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -33,6 +31,7 @@ from .checkpoint import TrainingState, optimizer_tensors, restore_optimizer
 from .data import PairBatch, TrainingData, generator_of
 from .distributed import ProcessGroup
 from .files import Tensors
+from .heap import Heap
 from .history import EpochRecord, Unfinished, finished
 from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 
@@ -63,7 +62,7 @@ class TrainingLoop:
     ) -> None:
         self.config, self.vocabulary, self.device = config, vocabulary, device
         self.group = group or ProcessGroup(device)
-        self.verbose = verbose and self.group.rank == 0
+        self.verbose, self.heap = verbose and self.group.rank == 0, Heap()
         encoder = random_network(config, vocabulary)
         if weights is not None:
             encoder.load_state_dict(dict(weights))
@@ -117,7 +116,7 @@ class TrainingLoop:
             is_best = all(record.deciding < earlier.deciding for earlier in state.history)
             best = self._weights() if is_best else state.best
             state = self._state(best, (*state.history, record), Unfinished())
-            _return_free_memory()
+            self.heap.trim()
             save(state)
         return state
 
@@ -158,6 +157,7 @@ class TrainingLoop:
                 seconds=before.seconds + time.perf_counter() - start,
                 waited=before.waited + loader.waited,
             )
+            self.heap.after_batch()
             yield done
 
     def _record(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> EpochRecord:
@@ -257,12 +257,3 @@ class TrainingLoop:
         rate = low + (high - low) * (1 + math.cos(math.pi * done)) / 2
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-
-
-def _return_free_memory() -> None:
-    """Return free pages of the heap to the system, if the C library is glibc.
-
-    Batches have all sizes, so the heap is fragmented after an epoch and the process would grow from epoch to epoch.
-    """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
-        trim(0)

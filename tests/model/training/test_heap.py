@@ -1,0 +1,28 @@
+"""When a training process returns free memory to the system."""
+
+from pyterrier_mathamr.model.training import heap
+
+
+def test_memory_is_returned_where_the_process_has_grown_by_a_quarter_since_the_first_batch():
+    held, returned = iter([100, 120, 125, 126, 90, 112, 113]), []
+    of = heap.Heap(lambda: next(held), lambda: returned.append(True))
+    counts = []
+    for _ in range(7):
+        of.after_batch()
+        counts.append(len(returned))
+    assert counts == [0, 0, 0, 1, 1, 1, 2]
+
+
+def test_without_glibc_nothing_is_read_or_returned(monkeypatch):
+    monkeypatch.setattr(heap.sys, "platform", "darwin")
+    monkeypatch.setattr(heap, "_resident", lambda: 1 / 0)
+    of = heap.Heap()
+    of.after_batch()
+    of.trim()
+
+
+def test_on_this_system_a_heap_is_returned_or_left():
+    of = heap.Heap()
+    for _ in range(3):
+        of.after_batch()
+    of.trim()
