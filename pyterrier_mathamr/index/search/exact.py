@@ -87,7 +87,8 @@ def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers) -> Scores
     """Score documents in float32, read and multiplied a few at a time by all cores."""
 
     def score(some: Numbers) -> Scores:
-        return scan(*snapshot.rows(some), query)[0]
+        found: Scores = scan(*snapshot.rows(some), query)[0]
+        return found
 
     parts = on_threads(score, pieces(snapshot, numbers, "all"))
     return np.concatenate([np.empty(0, dtype=np.float32), *parts])
