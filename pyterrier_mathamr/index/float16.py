@@ -25,6 +25,7 @@ def widened(rows: StoredRows, out: Rows) -> Rows:
     import torch
 
     step = max((_AT_ONCE - 1) // max(rows.shape[1], 1), 1)
-    for start in range(0, len(rows), step):
-        torch.from_numpy(out[start : start + step]).copy_(torch.from_numpy(rows[start : start + step]))
+    parts = (torch.split(torch.from_numpy(of), step) for of in (out, rows))
+    for into, some in zip(*parts, strict=True):
+        into.copy_(some)
     return out

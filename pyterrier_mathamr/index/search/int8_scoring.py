@@ -44,7 +44,7 @@ BEST = 1 << 17
 ALIGNED = 16
 """An integer product of 117 columns takes longer than one of 128."""
 
-_GPU_PRODUCTS, _GPU_BEST = 1 << 25, 1 << 20
+_GPU_PRODUCTS = 1 << 25
 _HALF_TILE = 32  # numbers of a row of which a product of int8 takes two as fast as one
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
@@ -175,7 +175,7 @@ class CodeScan:
             self.blend = torch.from_numpy(blend[:, None]).to(codes.device)  # [queries, 1]
             self.last = torch.from_numpy(last).to(codes.device)
         self.rows = max(1, (_GPU_PRODUCTS if padded else PRODUCTS) // self.columns)
-        self.best = (_GPU_BEST if padded else BEST) // self.columns
+        self.best = BEST // self.columns
         self.product: Callable[..., Tensor] = product_on(str(codes.device), self.width) if padded else product_into
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
@@ -193,7 +193,7 @@ class CodeScan:
         for start, end in pairwise([first, *self.runs[within].tolist(), last]):
             length = int(self.offsets[start + 1] - self.offsets[start])
             block = max(1, self.rows // length)
-            step = max(block, self.best // block * block)
+            step = block if self.padded else max(block, self.best // block * block)
             for at in range(start, end, step):
                 documents = min(step, end - at)
                 row = int(self.offsets[at])
@@ -205,20 +205,45 @@ class CodeScan:
 
         best = self.memory.take("best", documents, self.columns)
         own = None if self.last is None else self.memory.take("own", documents, len(self.last))
-        for first, into in zip(range(0, documents, block), torch.split(best, block), strict=True):
-            start, end = row + first * length, row + (first + len(into)) * length
-            if length > self.rows:
-                self._long_document(start, end, into[0], None if own is None else own[first])
-                continue
-            products = self._products(start, end).view(-1, length, self.columns)
-            greatest(products, into, self.memory)
-            if own is not None and self.last is not None:
-                torch.index_select(products[:, -1], 1, self.last, out=own[first : first + len(into)])
+        if length > self.rows:
+            for i in range(documents):
+                start = row + i * length
+                self._long_document(start, start + length, best[i], None if own is None else own[i])
+        elif self.padded:
+            products = self._products(row, row + documents * length).view(documents, length, self.columns)
+            self._reduce(products, best, own)
+        else:
+            self._in_blocks(row, length, block, best, own)
         numbers = self.memory.take("numbers", documents, self.columns).view(torch.float32).copy_(best)
         scores = self.factors @ numbers.T
         if self.blend is not None and own is not None:
             scores += own.float().T * self.blend
         return scores
+
+    def _in_blocks(self, row: int, length: int, block: int, best: Tensor, own: Tensor | None) -> None:
+        """Reduce documents of one length, a block at a time with few calls for each, which are as long as a call."""
+        import torch
+
+        codes, asked, rows = self.codes[row : row + len(best) * length], self.asked, block * length
+        out = self.memory.take("products", min(rows, len(codes)), self.columns)
+        products = out.view(-1, length, self.columns)
+        if self.asked_twice is not None and not rows % 2 and not len(codes) % 2:  # two rows side by side as one
+            codes, asked, rows = codes.view(-1, 2 * self.width), self.asked_twice, rows // 2
+            out = out.view(-1, 2 * self.columns)
+        parts = zip(torch.split(codes, rows), torch.split(best, block), strict=True)
+        for (some, into), at in zip(parts, range(0, len(best), block), strict=True):
+            if len(into) < block:
+                out, products = out[: len(some)], products[: len(into)]
+            self.product(some, asked, out)
+            self._reduce(products, into, None if own is None else own[at : at + block])
+
+    def _reduce(self, products: Tensor, best: Tensor, own: Tensor | None) -> None:
+        """Reduce the products of some documents, ``[D, n, T]``, into ``[D, T]`` and ``[D, queries]``."""
+        import torch
+
+        greatest(products, best, self.memory)
+        if own is not None and self.last is not None:
+            torch.index_select(products[:, -1], 1, self.last, out=own)
 
     def _long_document(self, start: int, end: int, best: Tensor, own: Tensor | None) -> None:
         """Reduce one document of more rows than are multiplied at once, into ``[T]`` and ``[queries]``."""
@@ -233,11 +258,7 @@ class CodeScan:
         """Multiply some rows of codes with all columns: ``[end - start, T]``."""
         if self.padded:  # at least 17 rows; those after the last are dropped
             return self.product(self.codes[start : max(end, start + ALIGNED + 1)], self.asked)[: end - start]
-        out = self.memory.take("products", end - start, self.columns)
-        if self.asked_twice is None or (end - start) % 2:
-            return self.product(self.codes[start:end], self.asked, out)
-        self.product(self.codes[start:end].view(-1, 2 * self.width), self.asked_twice, out.view(-1, 2 * self.columns))
-        return out
+        return self.product(self.codes[start:end], self.asked, self.memory.take("products", end - start, self.columns))
 
 
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
