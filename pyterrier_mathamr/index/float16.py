@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .protocols import Rows, StoredRows
+from .protocols import Array, Rows
 
 _AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
 
 
-def widened(rows: StoredRows, out: Rows) -> Rows:
+def widened(rows: Array, out: Rows) -> Rows:
     """Copy rows into memory of float32.
 
     Args:

@@ -180,7 +180,7 @@ class VectorParts(Parts):
         ascending = bool((numbers[1:] > numbers[:-1]).all())
         for shard, places, local in self._by_shard(numbers):
             rows, offsets = shard.field(field)
-            found: StoredRows = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
+            found = np.take(rows, ranges(offsets[local], lengths[places]), axis=0)
             if ascending:  # the rows of one shard lie together
                 widened(found, gathered[ends[places[0]] : ends[places[-1] + 1]])
             else:
