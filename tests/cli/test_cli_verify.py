@@ -27,7 +27,7 @@ def sound(tmp_path: Path) -> dict[str, Path]:
         "formula_store.mathamr, 1 rows": tmp_path / "formula-store-format-2",
         "training_checkpoint.mathamr, 1 rows": tmp_path / "training-checkpoint-format-2/state",
         "cache, 1 values": tmp_path / "cache",
-        "model a27ba60d": tmp_path / "model",
+        "model 2e15feb1": tmp_path / "model",
     }
 
 

@@ -1,6 +1,7 @@
 """Windows: every piece of a post is read once, and rows are means over their pieces."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from text_encoders import WIDTH, Contextual, Words
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, Segments, segments_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
-from pyterrier_mathamr.model.files import Manifest
+from pyterrier_mathamr.model.files import Manifest, read_manifest
 from pyterrier_mathamr.model.variants.text_windows import PostSegments, window_features
 
+DATA = Path(__file__).parent.parent.parent / "data"
 CONFIG = MathAMRConfig(features="text", layers=0, text_dimension=WIDTH, projection=WIDTH)
 POSTS = {
     "one": "Let $x + 1$ be even. Then $x$ is odd.",
@@ -137,12 +139,15 @@ def test_an_encoder_without_states_says_what_to_choose(graphs):
         encoded(Words(), graphs["one"])
 
 
-def test_a_model_reads_windows_and_a_stored_one_what_it_was_trained_with(graphs):
+def test_a_model_reads_windows_and_a_stored_one_what_it_was_trained_with(graphs, tmp_path):
     text = TextEncoder(Contextual(), precision="float32")
     model = MathAMR.untrained(CONFIG, list(graphs.values()), text=text)
     for graph, rows in zip(graphs.values(), model.encode(list(graphs.values())), strict=True):
         assert rows == pytest.approx(plain(text.model, graph), abs=3e-3)
-    old = MathAMR.from_pretrained("mathamr-plus-text")
+    (tmp_path / "config.json").write_bytes((DATA / "text-model-config-format-1.json").read_bytes())
+    for name in ("vocabulary.json.gz", "weights.safetensors"):
+        (tmp_path / name).touch()
+    old = read_manifest(tmp_path)
     assert old.config.text.text_context == "passages"
     assert old.identity == "a27ba60d183949401969c015db8eea98df29a3c58ea3784efd6699afa6a42245"
     contexts = [CONFIG.replace(text_context=name) for name in ("windows", "passages", "alone")]
