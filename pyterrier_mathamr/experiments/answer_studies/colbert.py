@@ -59,7 +59,7 @@ def train_colbert(parts: AnswerParts, path: Path) -> None:
     own = [pair for pair in read_training_pairs(source).train if pair in set(pairs)]
     known = known_answers(source, {question for question, _ in own})
     negatives = mine_negatives("tags", source, own, known)
-    states: States = parts.once("states of ColBERT", dict)
+    states: States = parts.once(("states of ColBERT", *_set(parts)), dict)
     model = new_colbert(parts)
     model.fit(
         pairs,
@@ -77,7 +77,7 @@ def train_colbert(parts: AnswerParts, path: Path) -> None:
 def colbert_index(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
     """Return the model of a seed and the index of all answers."""
     path = parts.stage("colbert", lambda folder: train_colbert(parts, folder), trained=True)
-    model = parts.once(("ColBERT", parts.seed), lambda: ColBERT.from_pretrained(path))
+    model = parts.once(("ColBERT", parts.seed, *_set(parts)), lambda: ColBERT.from_pretrained(path))
     shared = parts.shared
 
     def build(folder: Path) -> None:
@@ -91,15 +91,30 @@ def colbert_index(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
     return model, MathAMRIndex(parts.stage("colbert-index", build, trained=True))
 
 
+def loaded_colbert(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
+    """Return the same, loaded once for all topics."""
+    return parts.once(("ColBERT and index", parts.seed, *_set(parts)), lambda: colbert_index(parts))
+
+
+def _set(parts: AnswerParts) -> tuple[tuple[str, Any], ...]:
+    """Name the options that were set by hand, for :meth:`AnswerParts.once`."""
+    return tuple(sorted(parts.changes.items()))
+
+
 def _trained(parts: AnswerParts) -> pt.Transformer:
     """Search all answers by MaxSim."""
-    model, index = parts.once(("ColBERT and index", parts.seed), lambda: colbert_index(parts))
+    model, index = loaded_colbert(parts)
     return model.query_encoder(device=parts.device) >> index.colbert(num_results=DEPTH)
+
+
+def _with_math_tokens(parts: AnswerParts) -> pt.Transformer:
+    """Search with a model that reads formulas as tokens of their own."""
+    return _trained(replace(parts, changes={**parts.changes, "math": True}))
 
 
 def _reranked(parts: AnswerParts) -> pt.Transformer:
     """Rank what BM25 finds."""
-    model, index = parts.once(("ColBERT and index", parts.seed), lambda: colbert_index(parts))
+    model, index = loaded_colbert(parts)
     return parts.shared.bm25.retriever(DEPTH) >> model.query_encoder(device=parts.device) >> index.scorer()
 
 
@@ -110,5 +125,6 @@ def _documents(sources: Iterable[Path]) -> Iterable[dict[str, Any]]:
 
 COLBERT_ROW = AnswerRow("ColBERT", _trained, against=(TOKEN_ROW.name, SINGLE_ROW.name), trained=True)
 RERANKED_ROW = replace(COLBERT_ROW, name="BM25, then ColBERT", make=_reranked, against=(COLBERT_ROW.name,))
+MATH_ROW = replace(COLBERT_ROW, name="ColBERT, math tokens", make=_with_math_tokens, against=(COLBERT_ROW.name,))
 
-STUDY = AnswerStudy("answers/colbert", "ColBERT on math text", rows=(COLBERT_ROW, RERANKED_ROW))
+STUDY = AnswerStudy("answers/colbert", "ColBERT on math text", rows=(COLBERT_ROW, RERANKED_ROW, MATH_ROW))

@@ -8,7 +8,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr.systems import ConvexFusion
 
-from .colbert import COLBERT_ROW, colbert_index
+from .colbert import COLBERT_ROW, loaded_colbert
 from .common_rows import BM25_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
@@ -29,7 +29,7 @@ def _fused(other: AnswerRow, alpha: float) -> Callable[[AnswerParts], pt.Transfo
 
 def _reranked(parts: AnswerParts) -> pt.Transformer:
     """Rank what structural search finds by ColBERT."""
-    model, index = parts.once(("ColBERT and index", parts.seed), lambda: colbert_index(parts))
+    model, index = loaded_colbert(parts)
     return STRUCTURAL_ROW.make(parts) >> model.query_encoder(device=parts.device) >> index.scorer()
 
 

@@ -62,14 +62,15 @@ def test_every_training_pair_is_right_where_there_are_neither_votes_nor_accepted
     assert colbert.colbert_pairs(parts) == list(dict.fromkeys(every))
 
 
-def test_a_model_is_trained_on_the_sample_and_saved(backbone, monkeypatch, tmp_path):
+@pytest.mark.parametrize("math", [False, True])
+def test_a_model_is_trained_on_the_sample_and_saved(backbone, monkeypatch, tmp_path, math):
     monkeypatch.setitem(colbert.BACKBONES, "mini", str(backbone))
-    parts = parts_of(changes=SMALL)
+    parts = parts_of(changes={**SMALL, "math": math})
     colbert.train_colbert(parts, tmp_path / "model")
     model = ColBERT.from_pretrained(tmp_path / "model")
     assert model.dimensions == 8
-    assert model.texts.math
-    assert parts.once("states of ColBERT", dict)
+    assert model.texts.math == math
+    assert parts.once(("states of ColBERT", *sorted(parts.changes.items())), dict)
 
 
 def test_the_minilm_that_is_installed_is_the_backbone():
@@ -82,7 +83,7 @@ def test_the_minilm_that_is_installed_is_the_backbone():
 
 def test_the_rows_of_both_studies_have_their_baselines():
     names = [row.name for row in colbert.STUDY.all_rows(COMMON_ROWS)]
-    assert names[-2:] == ["ColBERT", "BM25, then ColBERT"]
+    assert names[-3:] == ["ColBERT", "BM25, then ColBERT", "ColBERT, math tokens"]
     assert "ColBERT + structural, α 0.5" in [row.name for row in hybrid.STUDY.all_rows(COMMON_ROWS)]
     with_question_in_front = [row.name for row in hybrid.STUDY.rows if not row.known]
     assert all("tructural" in name for name in with_question_in_front)

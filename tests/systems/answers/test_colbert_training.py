@@ -26,7 +26,7 @@ PAIRS = [
     for i, word in enumerate(["sum", "limit", "fraction", "prove", "less", "two"])
 ]
 NEGATIVES = {f"q{i}": [f"a{(i + 1) % 6}", f"a{i}"] for i in range(6)}
-OPTIONS = ColBERTOptions(dimensions=8, query_length=16, document_length=20, min_count=1)
+OPTIONS = ColBERTOptions(dimensions=8, query_length=16, document_length=20, min_count=1, math=True)
 
 
 def ragged(*texts: list[tuple[float, float]]) -> Ragged:
