@@ -123,7 +123,7 @@ def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str
         Key to value in order of the keys' first appearance; keys whose every row is empty are absent.
     """
     keys, values = frame[key], frame[column]
-    first = ~keys.duplicated()
+    first = ~keys.duplicated() if len(frame) > 1 else slice(None)
     found = {name: None if is_missing(value) else value for name, value in zip(keys[first], values[first], strict=True)}
     if gaps := [name for name, value in found.items() if value is None]:  # rare: only then are all rows read
         rows = keys.isin(gaps)
@@ -133,18 +133,23 @@ def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str
     return {name: value for name, value in found.items() if value is not None}
 
 
-def with_objects(frame: pd.DataFrame, **columns: Sequence[object]) -> pd.DataFrame:
+def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float) -> pd.DataFrame:
     """Add columns of Python objects, one object a row, arrays included.
+
+    Each copy of a frame takes as long as encoding a formula, so add all columns at once.
 
     Args:
         frame: the frame; it is not changed.
-        columns: name to one object for each row of ``frame``.
+        columns: name to one object for each row of ``frame``, or to a text or number for all rows.
 
     Returns:
-        A new frame with the columns, dtype ``object``.
+        A new frame with the columns, dtype ``object`` but for those of a text or number.
     """
-    added = {}
+    added: dict[str, Any] = {}
     for name, values in columns.items():
+        if isinstance(values, str | float):
+            added[name] = values
+            continue
         cells = np.empty(len(values), dtype=object)
         for row, value in enumerate(values):  # a slice assignment would unpack arrays of one shape
             cells[row] = value
@@ -208,12 +213,20 @@ def encode_distinct(
     Raises:
         MissingValueError: some keys have no value in ``column``; it names them.
     """
+    _, results = encoded_values(frame, column, encode, key)
+    return join_values(frame, name, results, key)
+
+
+def encoded_values(
+    frame: pd.DataFrame, column: str, encode: Callable[[list[Any]], Sequence[object]], key: str = "qid"
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Encode the value of each distinct key once, as :func:`encode_distinct`; return key to value and key to result."""
     values = first_values(frame, column, key)
     missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
     if missing:
         raise MissingValueError(column, key, missing)
     results = encode(list(values.values())) if values else []
-    return join_values(frame, name, dict(zip(values, results, strict=True)), key)
+    return values, dict(zip(values, results, strict=True))
 
 
 def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import empty_output, encode_distinct, first_values, ordered_by_score, with_objects
+from pyterrier_mathamr._common.frames import (
+    empty_output,
+    encode_distinct,
+    encoded_values,
+    first_values,
+    ordered_by_score,
+    with_objects,
+)
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
@@ -93,13 +100,12 @@ class DocEncoder(_GraphEncoder):
         pt.validate.columns(inp, includes=["graph"], context=self)
         if inp.empty:
             return empty_output(inp, ["doc_embs", "formula_ids", "doc_model"])
-        key = "docno" if "docno" in inp.columns else "row"
-        frame = inp if key == "docno" else inp.assign(row=range(len(inp)))
-        frame = encode_distinct(frame, "graph", "doc_embs", self._documents, key)
-        graphs = first_values(frame, "graph", key)
-        frame = with_objects(frame, formula_ids=[self._formula_ids(graphs[name]) for name in frame[key]])
-        encoded: pd.DataFrame = frame.assign(doc_model=vectors_by(self.model))
-        return encoded if key == "docno" else encoded.drop(columns="row")
+        frame = inp if "docno" in inp.columns else inp.assign(docno=range(len(inp)))
+        graphs, vectors = encoded_values(frame, "graph", self._documents, "docno")
+        names = frame["docno"].tolist()
+        ids = [self._formula_ids(graphs[name]) for name in names]
+        rows = [vectors[name] for name in names]
+        return with_objects(inp, doc_embs=rows, formula_ids=ids, doc_model=vectors_by(self.model))
 
 
 class QueryEncoder(_GraphEncoder):
@@ -133,16 +139,17 @@ class QueryEncoder(_GraphEncoder):
         if inp.empty:
             added = [] if weights is None else ["query_weights", "query_document_weight"]
             return empty_output(inp, ["query_embs", "query_formula_ids", "query_model", *added])
-        frame = encode_distinct(inp, "query_graph", "query_embs", self._queries)
-        graphs = first_values(frame, "query_graph")
-        frame = with_objects(frame, query_formula_ids=[self._formula_ids(graphs[qid]) for qid in frame["qid"]])
-        encoded: pd.DataFrame = frame.assign(query_model=vectors_by(self.model))
-        if weights is None:
-            return encoded
-        sized = zip(frame["qid"], frame["query_embs"], strict=True)
-        frame = with_objects(encoded, query_weights=[self._row_weights(graphs[qid], len(rows)) for qid, rows in sized])
-        weighted: pd.DataFrame = frame.assign(query_document_weight=weights.blend)
-        return weighted
+        graphs, vectors = encoded_values(inp, "query_graph", self._queries)
+        qids = inp["qid"].tolist()
+        ids = [self._formula_ids(graphs[qid]) for qid in qids]
+        rows = [vectors[qid] for qid in qids]
+        weighing: dict[str, Any] = {}
+        if weights is not None:
+            sized = zip(qids, rows, strict=True)
+            weighing["query_weights"] = [self._row_weights(graphs[qid], len(own)) for qid, own in sized]
+            weighing["query_document_weight"] = float(weights.blend)
+        by = vectors_by(self.model)
+        return with_objects(inp, query_embs=rows, query_formula_ids=ids, query_model=by, **weighing)
 
 
 class TextScorer(_GraphTransformer):

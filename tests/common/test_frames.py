@@ -170,3 +170,11 @@ def test_each_query_has_one_row_of_its_first_values() -> None:
 def test_ids_of_an_empty_result_have_the_dtype_of_ids() -> None:
     result = empty_output(pd.DataFrame(columns=["qid"]), ["docno", "post_id", "visual_id"])
     assert {str(dtype) for dtype in result.dtypes[1:]} == {str(pd.Series(["a"]).dtype)}
+
+
+def test_a_text_or_number_for_all_rows_is_added_with_the_objects_of_each():
+    frame = pd.DataFrame({"qid": ["1", "2"]}, index=[7, 9])
+    result = with_objects(frame, a=[np.ones(2), None], by="model", weight=0.5)
+    assert list(result.columns) == ["qid", "a", "by", "weight"]
+    assert (result["by"].tolist(), result["weight"].tolist()) == (["model"] * 2, [0.5, 0.5])
+    assert list(result.index) == [7, 9]

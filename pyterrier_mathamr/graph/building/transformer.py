@@ -129,7 +129,8 @@ class GraphBuilder(Transformer):
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
         if queries:
-            rows = _rows(inp[["qid", *_query_columns(inp.columns)]].drop_duplicates())
+            texts = inp[["qid", *_query_columns(inp.columns)]]
+            rows = _rows(texts.drop_duplicates() if len(texts) > 1 else texts)
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         return self._with_documents(inp) if documents else inp
