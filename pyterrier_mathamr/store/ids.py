@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -82,15 +83,12 @@ class IdTable:
 
     def rows(self, keys: Keys) -> Rows:
         """Look up the rows of ids: int64 ``[len(keys)]``, -1 for one that is not in it."""
-        found = np.full(len(keys), -1, dtype=np.int64)
         if not len(keys) or not self.count:
-            return found
-        left: Rows = np.arange(len(keys))
+            return np.full(len(keys), -1, dtype=np.int64)
         if unpacked := self._unpacked(len(keys)):
-            found, left = unpacked.rows(keys)
-        if len(keys[left]):
-            found[left] = self._lookup.inv.lookup(keys[left])
-            found[found >= self.count] = -1
+            return unpacked.rows(keys)
+        found = np.array(self._lookup.inv.lookup(keys), dtype=np.int64)
+        found[found >= self.count] = -1
         return found
 
     def texts(self, rows: Rows) -> list[str]:
@@ -106,10 +104,11 @@ class IdTable:
         return names
 
     def _unpacked(self, asked: int) -> _Unpacked | None:
-        """Return the table in memory, once more ids were asked for than it has."""
+        """Return the table in memory, once more ids were asked for than it has; npids' own copy of the file goes."""
         self._asked += asked
         if self._table is None and self._asked > self.count:
             self._table = _Unpacked(self._lookup.fwd.lookup(np.arange(self.count), as_bytes=True))
+            self._lookup = None
         return self._table
 
     def __len__(self) -> int:
@@ -123,26 +122,33 @@ class IdTable:
 class _Unpacked:
     """All keys of a table in memory, by row and by hash: several times as fast as the file.
 
-    A build looks up the ids of each part in every other, a ranking reads a thousand of them. An id costs its key and a
-    dozen bytes.
+    A build looks up the ids of each part in every other, a ranking reads a thousand of them. An id costs its key, and a
+    dozen bytes once rows are looked up.
     """
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
-        hashes = _hashes(keys)
-        self._order = np.argsort(hashes, kind="stable").astype(np.int32)
-        self._hashes = hashes[self._order]
 
-    def rows(self, keys: Keys) -> tuple[Rows, Rows]:
-        """Return the row of each key, -1 for none, and those of these that another key of the same hash may hide."""
+    @cached_property
+    def _by_hash(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
+        """The hashes of the keys, ascending, and their rows."""
+        hashes = _hashes(self.keys)
+        order = np.argsort(hashes, kind="stable").astype(np.int32)
+        return hashes[order], order
+
+    def rows(self, keys: Keys) -> Rows:
+        """Look up the row of each key: int64 ``[len(keys)]``, -1 for none."""
+        known, order = self._by_hash
         hashes = _hashes(keys)
-        places = np.minimum(np.searchsorted(self._hashes, hashes), len(self.keys) - 1)
-        there = np.flatnonzero(self._hashes[places] == hashes)
-        rows = self._order[places[there]]
+        places = np.minimum(np.searchsorted(known, hashes), len(self.keys) - 1)
+        there = np.flatnonzero(known[places] == hashes)
+        rows = order[places[there]]
         same = self.keys[rows] == keys[there]
         found = np.full(len(keys), -1, dtype=np.int64)
         found[there[same]] = rows[same]
-        return found, there[~same]
+        for place in there[~same].tolist():  # another key has the same hash
+            found[place] = next(iter(np.flatnonzero(self.keys == keys[place])), -1)
+        return found
 
 
 class _Odd:

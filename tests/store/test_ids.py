@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyterrier_mathamr.store import ids as ids_module
 from pyterrier_mathamr.store.ids import IdTable, id_keys
 
 ODD = ["é", "è", "007", "7", "", "A" * 300, "\0", "a\0", "\ud800", "100%", "9" * 30, "\x1f-", " ", "a\n"]
@@ -72,3 +73,12 @@ def test_a_long_id_costs_its_length(tmp_path) -> None:
     tracemalloc.stop()
     assert peak < 10_000_000  # padded to the longest they would take 400 MB
     assert (tmp_path / "ids").stat().st_size < 400_000
+
+
+def test_ids_of_one_hash_are_told_apart(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ids_module, "_hashes", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    names = ["a", "b", "é", "c" * 40]
+    table = IdTable(tmp_path / "ids.npids", 4, IdTable.write(tmp_path / "ids.npids", names))
+    for _ in range(3):  # from the file, and from memory once more were asked for than there are
+        assert table.rows(id_keys(["c" * 40, "d", "b", "é", "a"])).tolist() == [3, -1, 1, 2, 0]
+        assert table.texts(np.arange(4)) == names

@@ -11,7 +11,7 @@ from index_scans import score_codes, search_exact
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.building import builder
-from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scoring, maxsim
+from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scoring, maxsim, ranking
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
 
@@ -63,9 +63,13 @@ def test_a_dimension_that_is_always_zero_is_no_trouble():
 
 
 @pytest.mark.parametrize("faster", [True, False])
-@pytest.mark.parametrize("k", [1, 7, 1000])
-def test_both_scans_find_what_brute_force_finds(part_rows, monkeypatch, tmp_path, documents, topics, judge, faster, k):
+@pytest.mark.parametrize(("k", "few"), [(1, 0), (7, 0), (7, 1 << 14), (1000, 1 << 14)])
+def test_both_scans_find_what_brute_force_finds(
+    part_rows, monkeypatch, tmp_path, documents, topics, judge, faster, k, few
+):
     monkeypatch.setattr(exact, "_codes_pay", lambda *of: faster)
+    monkeypatch.setattr(exact, "_FEW", few)
+    monkeypatch.setattr(ranking, "_ROWS", 20)
     part_rows(60, d=16)
     docs, frame = documents([1, 4, 2, 7, 3] * 12, d=16), topics([3, 1, 5], d=16)
     found = MathAMRIndex(tmp_path / "x").index(docs).colbert(num_results=k)(frame)
