@@ -158,10 +158,11 @@ Children = list[list[tuple[str, int]]]
 class _Place:
     """The path from the root to one node, run-length encoded as it grows: ``nnnnna`` is ``5n1a``."""
 
-    __slots__ = ("closed", "label", "length", "run")
+    __slots__ = ("closed", "label", "length", "run", "written")
 
     def __init__(self, closed: str | None = "", label: str = "", run: int = 0, length: int = 0) -> None:
         self.closed, self.label, self.run, self.length = closed, label, run, length
+        self.written: str | None = None  # several pairs have the same place
 
     def below(self, label: str) -> _Place:
         """Return the place of a child."""
@@ -174,10 +175,10 @@ class _Place:
         return _Place(closed, label, 1, self.length + 1)
 
     def __str__(self) -> str:
-        if not self.length:
-            return "-"
-        code = f"{self.closed}{self.run}{self.label}"
-        return code if self.length > _SPELLED else _spell(code)
+        if self.written is None:
+            code = f"{self.closed}{self.run}{self.label}" if self.length else "-"
+            self.written = _spell(code) if 0 < self.length <= _SPELLED else code
+        return self.written
 
 
 def _spell(code: str) -> str:
