@@ -155,8 +155,8 @@ def _drawn(place: Place) -> Iterator[dict[str, Any]]:
         yield {"docno": post.id, "doc_embs": _unit(rng, ROWS)}
 
 
-def _unit(rng: np.random.Generator, rows: int) -> np.ndarray:
-    drawn = rng.standard_normal((rows, DIMENSIONS), dtype=np.float32)
+def _unit(rng: np.random.Generator, rows: int, dimensions: int = DIMENSIONS) -> np.ndarray:
+    drawn = rng.standard_normal((rows, dimensions), dtype=np.float32)
     unit: np.ndarray = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
     return unit
 
@@ -174,25 +174,33 @@ def _vector_queries(name: str) -> Callable[[Place], list[Query]]:
     def queries(place: Place) -> list[Query]:
         from pyterrier_mathamr.index import MathAMRIndex
 
-        rng, search = np.random.default_rng(1), MathAMRIndex(place.folder / name).colbert(num_results=1000)
-        rows = [_unit(rng, QUERY_ROWS) for _ in range(QUERIES)]
+        index, rng = MathAMRIndex(place.folder / name), np.random.default_rng(1)
+        search, width = index.colbert(num_results=1000), index.snapshot().meta.dimensions
+        rows = [_unit(rng, QUERY_ROWS, width) for _ in range(QUERIES)]
         frames = [pd.DataFrame({"qid": ["1"], "query_embs": [asked]}) for asked in rows]
         return [lambda frame=frame: search(frame) for frame in frames]
 
     return queries
 
 
+def _share(place: Place) -> int:
+    """Write the first posts once more, as a collection of their own, unless graphs are built of all."""
+    from .release import multiply
+
+    wanted = round(place.share * place.posts)
+    if place.share < 1:
+        multiply(place.source, place.folder / "share", wanted)
+    return wanted
+
+
 def _graphs(place: Place) -> int:
-    """Build the graphs of the first posts, as ``mathamr graphs`` does."""
+    """Build graphs as ``mathamr graphs`` does."""
     from pyterrier_mathamr.experiments.jobs import complete_store
     from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 
-    from .release import multiply
-
-    path, wanted = place.folder / "graphs", round(place.share * place.posts)
-    part = multiply(place.source, place.folder / "graphs-of", wanted) if place.share < 1 else place.folder / "release"
+    source = place.folder / ("share" if place.share < 1 else "release")
     builder = GraphBuilder("dependency", "both", _formula_store(place))
-    return len(complete_store([part], builder, GraphStore(path), workers=1))
+    return len(complete_store([source], builder, GraphStore(place.folder / "graphs"), workers=1))
 
 
 def _graph_queries(place: Place) -> list[Query]:
@@ -205,8 +213,12 @@ def _graph_queries(place: Place) -> list[Query]:
 
 def _encoding(place: Place) -> int:
     from pyterrier_mathamr.experiments import index_graph_store
+    from pyterrier_mathamr.index import MathAMRIndex
 
-    return len(index_graph_store(place.folder / "graphs", MODEL, place.folder / "encoding"))
+    index = MathAMRIndex(place.folder / "encoding")
+    if not index.built():
+        index_graph_store(place.folder / "graphs", MODEL, index.path)
+    return len(index)
 
 
 PARTS = {
@@ -217,6 +229,7 @@ PARTS = {
     "bm25": Part("posts", _bm25, _bm25_queries, files="bm25"),
     "tangent": Part("formulas", _tangent, _tangent_queries, ("release", "formulas"), "tangent"),
     "vectors": Part("answers", _vectors, _vector_queries("vectors"), files="vectors"),
-    "graphs": Part("posts", _graphs, _graph_queries, ("release", "formulas"), "graphs"),
+    "share": Part("posts", _share, files="share"),
+    "graphs": Part("posts", _graphs, _graph_queries, ("share", "formulas"), "graphs"),
     "encoding": Part("posts", _encoding, _vector_queries("encoding"), ("graphs",), "encoding"),
 }

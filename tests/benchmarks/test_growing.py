@@ -162,7 +162,7 @@ def test_a_part_is_expected_to_grow_as_it_did(tmp_path: Path) -> None:
     rows = [{"posts": n, "part": "bm25", "seconds": float(n**2)} for n in (10, 20)]
     assert series.expected(rows, "bm25", 40) == pytest.approx(1600)
     assert series.expected([], "bm25", 40) == 0
-    assert series.with_needs(["encoding"]) == ["release", "formulas", "graphs", "encoding"]
+    assert series.with_needs(["encoding"]) == ["release", "formulas", "share", "graphs", "encoding"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at processes as Linux shows them")
