@@ -19,6 +19,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.heap import return_free_memory
 from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.approximate import document_candidates, token_candidates
@@ -30,6 +31,10 @@ from .options import IndexTransformer, Search, check_device, search_of
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.index.snapshot import Snapshot
+
+
+_MANY = 32
+"""Queries in one call after which free memory goes back to the system; for few it takes longer than they leave."""
 
 
 class IndexRetriever(Explaining, IndexTransformer):
@@ -89,7 +94,10 @@ class IndexRetriever(Explaining, IndexTransformer):
         hits: dict[str, Hits] = {}
         for batch in progress(batches, self.label, "batches", verbose=self.verbose):
             hits.update(zip(batch.qids, self.find(batch, snapshot), strict=True))
-        return ranking(queries, hits, snapshot, self.gives)
+        found = ranking(queries, hits, snapshot, self.gives)
+        if len(queries) >= _MANY:
+            return_free_memory()
+        return found
 
     def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
         """Read the vectors of all distinct queries."""

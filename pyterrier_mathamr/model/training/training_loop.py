@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.heap import Heap
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 from pyterrier_mathamr.model.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import TrainingError
@@ -31,7 +32,6 @@ from .checkpoint import TrainingState, optimizer_tensors, restore_optimizer
 from .data import PairBatch, TrainingData, generator_of
 from .distributed import ProcessGroup
 from .files import Tensors
-from .heap import Heap
 from .history import EpochRecord, Unfinished, finished
 from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 

@@ -13,6 +13,7 @@ from pyterrier_mathamr._common.running import threads
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.search import maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.index.transformers import retrievers
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
 
@@ -160,3 +161,12 @@ def test_the_more_rows_are_taken_the_more_of_the_best_an_approximate_search_find
     assert shares[0] < 0.3 < shares[1] < 0.95 < shares[2]
     single = [index.single_vector(search=how, num_results=10)(frame)[["qid", "docno"]] for how in ("exact", "hnsw")]
     assert len(single[0].merge(single[1])) > 0.95 * len(single[0])
+
+
+def test_a_batch_of_queries_returns_what_it_freed_and_a_single_one_does_not(monkeypatch, index, topics):
+    returned = []
+    monkeypatch.setattr(retrievers, "return_free_memory", lambda: returned.append(True))
+    monkeypatch.setattr(retrievers, "_MANY", 3)
+    for count, times in ((1, 0), (3, 1)):
+        index.colbert()(topics([2] * count))
+        assert len(returned) == times

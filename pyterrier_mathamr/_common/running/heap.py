@@ -1,7 +1,7 @@
-"""The heap of a training process: free memory goes back to the system before the process has grown much.
+"""The heap of a process that works on batches: free memory goes back to the system before it has grown much.
 
 Batches have all sizes, and glibc keeps what they free in pieces between those in use. A larger batch finds none that is
-large enough, so the process grows from batch to batch: in five minutes to three times what it uses.
+large enough, so the process grows from batch to batch: in training, within minutes to several times what it uses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Heap:
 
     def __init__(self, resident: Callable[[], int] | None = None, trim: Callable[[], object] | None = None) -> None:
         self._resident = resident or _resident
-        self._trim = trim or _malloc_trim()
+        self._trim = trim or malloc_trim()
         self._first = 0
 
     def after_batch(self) -> None:
@@ -47,11 +47,17 @@ class Heap:
         self._first = 0
 
 
+def return_free_memory() -> None:
+    """Return free pages to the system, where the C library is glibc."""
+    if (trim := malloc_trim()) is not None:
+        trim()
+
+
 def _resident() -> int:
     return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def _malloc_trim() -> Callable[[], object] | None:
+def malloc_trim() -> Callable[[], object] | None:
     """Return glibc's ``malloc_trim``, which other C libraries lack."""
     if sys.platform != "linux" or not _STATM.exists():
         return None

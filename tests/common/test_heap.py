@@ -1,6 +1,6 @@
-"""When a training process returns free memory to the system."""
+"""When a process returns free memory to the system."""
 
-from pyterrier_mathamr.model.training import heap
+from pyterrier_mathamr._common.running import heap
 
 
 def test_memory_is_returned_where_the_process_has_grown_by_a_quarter_since_the_first_batch():
