@@ -7,7 +7,7 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from pyterrier_mathamr._common.running import threads
+from pyterrier_mathamr._common.running import processes, threads
 from pyterrier_mathamr._common.running.threads import on_threads, one_blas_thread, one_torch_thread
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
@@ -98,3 +98,12 @@ def test_graphs_are_encoded_on_one_thread_and_the_others_are_given_back(monkeypa
         assert (len(seen) > 1, set(seen), torch.get_num_threads()) == (True, {1}, 2)
     finally:
         torch.set_num_threads(usual)
+
+
+def test_a_process_with_a_limit_counts_on_so_many_cores_at_most(monkeypatch):
+    found = processes.usable_cores()
+    monkeypatch.setattr(processes, "_cores_left", None)
+    processes.limit_cores(found + 1)
+    assert processes.usable_cores() == found
+    processes.limit_cores(1)
+    assert processes.usable_cores() == 1

@@ -33,6 +33,7 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _FEW = 8  # items; fewer are done before a process has started
 _AHEAD = 3  # items for each process that are handed out or waiting, so that it is busy while the slowest is waited for
 _work: Any = None  # in a worker process: the function that it maps
+_cores_left: int | None = None  # the limit of this process, where one was set
 
 
 class WorkerDiedError(MathAMRError):
@@ -47,8 +48,15 @@ class WorkerDiedError(MathAMRError):
 
 
 def usable_cores() -> int:
-    """Count the CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Count the CPU cores that this process may use, at most as many as :func:`limit_cores` left it."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(found, _cores_left or found)
+
+
+def limit_cores(cores: int) -> None:
+    """Let this process share its work out to so many cores at most, one of several processes of a machine."""
+    global _cores_left
+    _cores_left = cores
 
 
 def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
@@ -107,7 +115,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
     )
     waiting: deque[Future[Result]] = deque()
     try:
-        with _one_thread_each(), _without_interrupts():  # a process is started with each of the first items
+        with one_thread_each(), without_interrupts():  # a process is started with each of the first items
             waiting.extend(pool.submit(_do, item) for item in islice(items, workers))
         while waiting:
             waiting.extend(pool.submit(_do, item) for item in islice(items, _AHEAD * workers - len(waiting)))
@@ -123,7 +131,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
+def one_thread_each() -> Iterator[None]:
     """Let the processes that are started here compute with one thread each, unless the user set another number."""
     added = [name for name in _ONE_THREAD if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
@@ -135,11 +143,11 @@ def _one_thread_each() -> Iterator[None]:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in the processes that are started here, even before :func:`_begin`, and postpone it in this one.
+def without_interrupts() -> Iterator[None]:
+    """Block Ctrl-C in the processes started here, even before :func:`begin_worker`, and postpone it in this one.
 
-    SIGTERM is blocked, too, or it would leave a process half started; :func:`_begin` unblocks it. The processes inherit
-    the mask. In this process the mask is not enough: its other threads take signals and hand them to the main one.
+    SIGTERM is blocked, too, or it would leave a process half started; :func:`begin_worker` unblocks it. The processes
+    inherit the mask. In this process the mask is not enough: its other threads take signals and hand them on.
     """
     with postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
@@ -149,12 +157,16 @@ def _without_interrupts() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(work: bytes) -> None:
-    """Prepare a worker process."""
-    global _work
+def begin_worker() -> None:
+    """Prepare a process started under :func:`without_interrupts`; it leaves Ctrl-C to its parent, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _begin(work: bytes) -> None:
+    global _work
+    begin_worker()
     _work = pickle.loads(work)
 
 
