@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .index import MathAMRIndex as MathAMRIndex
     from .index import QdrantFormulaIndex as QdrantFormulaIndex
     from .index import QdrantIndex as QdrantIndex
+    from .index import ShardedIndex as ShardedIndex
     from .model import MathAMR as MathAMR
     from .model import MathAMRConfig as MathAMRConfig
     from .model import TextEncoder as TextEncoder

@@ -13,6 +13,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from .options import quiet_option
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr.index import ShardedIndex
     from pyterrier_mathamr.store import Kind
 
 
@@ -51,6 +52,9 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
         yield from Cache(path).faults(verbose=verbose)
     elif (path / META).exists():
         try:
+            if (parts := _in_parts(path)) is not None:
+                yield from parts.faults(verbose=verbose)
+                return
             for place, kind in _artifacts(path):
                 yield from faults(place, kind, verbose=verbose)
         except StoreError as error:
@@ -70,6 +74,14 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
         yield OtherArtifactError(path, "it is no artifact, model or cache of this package")
     else:
         yield NotBuiltError(path, "there is nothing at this path")
+
+
+def _in_parts(path: Path) -> ShardedIndex | None:
+    """Return the index in parts at a path, if it is one."""
+    from pyterrier_mathamr.index import ShardedIndex
+
+    name = f"{ShardedIndex.ARTIFACT_TYPE}.{ShardedIndex.ARTIFACT_FORMAT}"
+    return ShardedIndex(path) if _type_of(path) == name else None
 
 
 def _artifacts(path: Path) -> Iterator[tuple[Path, Kind]]:
@@ -146,6 +158,9 @@ def _described(path: Path) -> str:
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
+        if (parts := _in_parts(path)) is not None:
+            sizes = [len(part) for part in parts.parts()]
+            return f"{_type_of(path)}, {sum(sizes):,} rows in {len(sizes)} parts"
         (place, kind), *_ = _artifacts(path)
         return f"{_type_of(path)}, {read_manifest(place, kind).count:,} rows"
     if (path / IN_OUT).exists():

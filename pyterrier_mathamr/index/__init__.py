@@ -7,6 +7,7 @@
                                                 │ snapshot             the state of an index as opened
     MathAMR.query_encoder() ──▶ transformers/ ──┤                      retrievers, scorer, loaders
                                   └─▶ search/ ──┘                      candidates, exact scores, ranking
+    sharded/      several indexes searched as one, each in a process
     text_search   a typed query to a ranking, in one call
     explain       which virtual nodes met, and what each contributes to the score
     base          the methods that all indexes share
@@ -23,6 +24,19 @@ from .errors import (
     QueryError,
 )
 from .qdrant import CollectionOptions, QdrantCollectionError, QdrantError, QdrantFormulaIndex, QdrantIndex
+from .sharded import (
+    PartChangedError,
+    PartDiedError,
+    PartFailedError,
+    PartsError,
+    PartTimeoutError,
+    ShardedColBERTRetriever,
+    ShardedDocVNRetriever,
+    ShardedIndex,
+    ShardedMaxSimScorer,
+    ShardedRetriever,
+    ShardedSingleVectorRetriever,
+)
 from .transformers import (
     ColBERTRetriever,
     DocVNRetriever,
@@ -49,11 +63,22 @@ __all__ = [
     "MathAMRIndexError",
     "MaxSimScorer",
     "ModelMismatchError",
+    "PartChangedError",
+    "PartDiedError",
+    "PartFailedError",
+    "PartTimeoutError",
+    "PartsError",
     "QdrantCollectionError",
     "QdrantError",
     "QdrantFormulaIndex",
     "QdrantIndex",
     "QueryError",
+    "ShardedColBERTRetriever",
+    "ShardedDocVNRetriever",
+    "ShardedIndex",
+    "ShardedMaxSimScorer",
+    "ShardedRetriever",
+    "ShardedSingleVectorRetriever",
     "SingleVectorRetriever",
     "TextLoader",
     "VectorLoader",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,16 +37,32 @@ def rank(snapshot: SearchableSnapshot, query: QueryBatch, numbers: Numbers, k: i
         field: the vectors that are compared.
     """
     scores = exact_scores(snapshot, query, numbers, field)
+    best = best_places(scores, k, lambda places: snapshot.texts("docno", numbers[places]))
+    return Hits(numbers[best], scores[best])
+
+
+def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[str]]) -> Numbers:
+    """Find the best ``k`` of some documents: score descending, then docno ascending.
+
+    Args:
+        scores: float64 ``[m]``.
+        k: how many at most.
+        docnos: returns the docnos of some places, int64; called only where there are ties.
+
+    Returns:
+        Their places in ``scores``, int64, best first.
+    """
+    places = np.arange(len(scores))
     if len(scores) > k:
-        place = len(scores) - k
-        keep = scores >= np.partition(scores, place)[place]
-        numbers, scores = numbers[keep], scores[keep]
+        least = len(scores) - k
+        places = np.flatnonzero(scores >= np.partition(scores, least)[least])
+    scores = scores[places]
     order = np.argsort(-scores, kind="stable")
-    if (scores[order[1:]] == scores[order[:-1]]).any():  # docnos are read only where there are ties
-        docnos = [docno.encode("utf-8", "surrogatepass") for docno in snapshot.texts("docno", numbers)]
-        by_docno = np.array(sorted(range(len(docnos)), key=docnos.__getitem__), dtype=np.int64)
+    if (scores[order[1:]] == scores[order[:-1]]).any():
+        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(places)]
+        by_docno = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
         order = by_docno[np.argsort(-scores[by_docno], kind="stable")]
-    return Hits(numbers[order[:k]], scores[order[:k]])
+    return places[order[:k]]
 
 
 def exact_scores(

@@ -20,6 +20,7 @@ from pyterrier_mathamr.index.qdrant import connection
 from pyterrier_mathamr.store import LockedError, UnknownIdError
 
 KEY = "the-right-key"
+models = qdrant_client.models
 
 
 FAULTS = [("query", kind) for kind in ("unreachable", "slow", "lost", "late", "garbled", 429, 503)]
@@ -99,11 +100,12 @@ def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server,
     with pytest.raises(QdrantCollectionError, match="no such collection"):
         index.colbert()(topics([2]))
     assert not index.built()
-    server.create("some", {"vectors": {"doc": {"size": 8, "distance": "Cosine"}}})
+    vectors = {"doc": models.VectorParams(size=8, distance=models.Distance.COSINE)}
+    server.store.create_collection("some", vectors)
     for wrong in (lambda: index.built(), lambda: index.indexer("overwrite").index(posts), lambda: len(index)):
         with pytest.raises(QdrantCollectionError, match="not made by this package"):
             wrong()
-    assert "some" in server.collections
+    assert server.store.collection_exists("some")
     other = remote().__class__("https://qdrant.test", "posts").index(posts)
     with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
         len(QdrantFormulaIndex(other.location, "posts"))
@@ -114,10 +116,10 @@ def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server,
 
 def test_a_collection_of_another_dimension_or_format_is_named(server, remote, posts):
     index = remote().index(posts)
-    server.collections["some--a"].metadata.update({"dimensions": 9})
+    server.store.update_collection("some--a", metadata={"dimensions": 9})
     with pytest.raises(QdrantCollectionError, match="has 8 dimensions where 9 were written"):
         len(index)
-    server.collections["some--a"].metadata.update({"dimensions": 8, "format_version": 99})
+    server.store.update_collection("some--a", metadata={"dimensions": 8, "format_version": 99})
     with pytest.raises(QdrantCollectionError, match="format 99"):
         len(index)
 
@@ -127,7 +129,7 @@ def test_points_that_vanish_between_the_search_and_their_vectors_are_named(serve
 
     def fault(name):
         if name == "retrieve":
-            server.collections["some--a"].delete(where={})
+            server.store.delete("some--a", models.FilterSelector(filter=models.Filter()))
 
     server.fault = fault
     with pytest.raises(QdrantCollectionError, match="vanished"):

@@ -1,0 +1,217 @@
+"""``ShardedIndex``: several indexes of documents searched as one."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.counts import Counted, counted, size_of
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import COUNT, between
+from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr.index.artifacts import MathAMRIndex
+from pyterrier_mathamr.index.base import DocumentVectorIndex, example_documents, example_folder
+from pyterrier_mathamr.index.building.entries import DType
+from pyterrier_mathamr.index.errors import MathAMRIndexError
+from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
+
+from .errors import PartChangedError
+from .joining import join_parts
+from .manifest import FORMAT, TYPE, read_parts
+from .places import Places
+from .processes import ProcessPlace
+from .snapshot import ShardedSnapshot
+from .transformers import (
+    ShardedColBERTRetriever,
+    ShardedDocVNRetriever,
+    ShardedMaxSimScorer,
+    ShardedSingleVectorRetriever,
+)
+
+
+class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
+    """Several indexes of documents searched as one, each part in a process of its own.
+
+    Its rankings and scores are those of one :class:`~pyterrier_mathamr.MathAMRIndex` of all documents, ties included::
+
+        index = ShardedIndex("arqmath.mathamr")                     # mathamr index … -o arqmath.mathamr --parts 16
+        index = ShardedIndex(["2021.mathamr", "2022.mathamr"])      # or any indexes of different documents
+        pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
+
+    The processes are started by the first search and stay until :meth:`close` or the end of the object; a script
+    therefore keeps its work under ``if __name__ == "__main__":``. One that dies is started again, and its share of the
+    query repeated. A part that is missing, was changed, keeps failing or does not answer in time is a named error:
+    there is no ranking without it.
+
+    Args:
+        paths: the folder of an index in parts, or the parts, each document in one of them. Constructing the object
+            reads nothing.
+        threads: of each process.
+        time_limit: seconds that a request may take: a batch of queries, with the starts of processes.
+    """
+
+    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, PACKAGE
+    path: Path
+
+    single_vector = method(ShardedSingleVectorRetriever)
+    doc_vn = method(ShardedDocVNRetriever)
+    colbert = retriever = method(ShardedColBERTRetriever)
+    scorer = method(ShardedMaxSimScorer)
+
+    def __init__(
+        self, paths: str | Path | Sequence[str | Path], *, threads: int = 1, time_limit: float = 300.0
+    ) -> None:
+        COUNT.check("threads", threads)
+        between(0.001).check("time_limit", time_limit)
+        self.paths = Path(paths) if isinstance(paths, str | Path) else tuple(map(Path, paths))
+        self.threads, self.time_limit = threads, time_limit
+        if isinstance(self.paths, Path):
+            super().__init__(self.paths)
+        else:
+            absolute = {path.absolute() for path in self.paths}
+            if not absolute or len(absolute) < len(self.paths):
+                raise ConfigError("paths", list(map(str, self.paths)), "one part or more, each of them once")
+            super().__init__(Path(os.path.commonpath(absolute)))
+        self._places: Places | None = None
+        self._searched: list[Path] = []
+        self._opening = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"paths": self.paths, "threads": self.threads, "time_limit": self.time_limit}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        paths = str(self.paths) if isinstance(self.paths, Path) else list(map(str, self.paths))
+        return f"{type(self).__name__}({paths!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and isinstance(other, ShardedIndex) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Path, ...]:
+        return tuple(path.absolute() for path in ([self.paths] if isinstance(self.paths, Path) else self.paths))
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return a small index of random vectors in a temporary folder that is removed when Python ends."""
+        folder = example_folder() / "example.mathamr"
+        for number, document in enumerate(example_documents()):
+            MathAMRIndex(folder / f"part-{number:06d}").index([document])
+        return cls.join(folder)
+
+    @classmethod
+    def join(cls, path: str | Path, **options: Any) -> Self:
+        """Write the manifest of finished parts, ``part-000000`` and so on, in a folder.
+
+        Args:
+            path: the folder of the parts.
+            options: of the object that is returned.
+
+        Raises:
+            NotBuiltError: there is no part. DuplicateIdError: a document is in two parts.
+            EmbeddingError: the rows of two have different widths. ModelMismatchError: their models differ.
+        """
+        join_parts(Path(path))
+        return cls(path, **options)
+
+    def parts(self) -> list[MathAMRIndex]:
+        """Return the parts, in order."""
+        return [MathAMRIndex(path) for path in self._part_paths()[0]]
+
+    def merge(self, path: str | Path, *, dtype: DType | None = None) -> MathAMRIndex:
+        """Build one index of all parts, which must be on this machine; see :meth:`MathAMRIndex.merge`."""
+        return MathAMRIndex.merge(path, *self.parts(), dtype=dtype)
+
+    def snapshot(self) -> ShardedSnapshot:
+        """Return all parts as they are now.
+
+        Raises:
+            StoreError: a part is missing, damaged or something else.
+            PartsError: a part was changed since the manifest was written, or does not answer.
+        """
+        paths, identities = self._part_paths()
+        with self._opening:
+            if self._places is None or self._searched != paths:
+                self.close()
+                self._searched, self._places = paths, Places(self._spread(paths), self.time_limit)
+                weakref.finalize(self, self._places.end)
+            places = self._places
+        snapshot = ShardedSnapshot(self.path, paths, places)
+        known = zip(identities, snapshot.states, paths, strict=True)
+        if changed := [path for identity, state, path in known if identity not in (None, state.identity)]:
+            raise PartChangedError(changed)
+        return snapshot
+
+    def close(self) -> None:
+        """End the processes; the next search starts others."""
+        if self._places is not None:
+            self._places.close()
+
+    def built(self) -> bool:
+        """Whether there is a finished index in parts at the path, or each of the given parts is finished."""
+        if isinstance(self.paths, Path):
+            return (self.path / META).is_file()
+        return all(MathAMRIndex(path).built() for path in self.paths)
+
+    def counts(self) -> list[str]:
+        """List the number of documents and parts, and the bytes; ``print`` shows them."""
+        states = self.snapshot().states
+        documents = counted(sum(state.documents for state in states), "document")
+        return [f"{documents} in {counted(len(states), 'part')}", size_of(sum(state.size for state in states))]
+
+    def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
+        """Read all parts, which must be on this machine, compare every checksum, and yield the faults."""
+        try:
+            paths, identities = self._part_paths()
+        except StoreError as error:
+            yield error
+            return
+        for path, identity in zip(paths, identities, strict=True):
+            found = list(faults(path, MathAMRIndex.KIND, verbose=verbose))
+            yield from found
+            if not found and identity is not None:
+                snapshot = MathAMRIndex(path).snapshot()
+                if snapshot.manifest.checksum(snapshot.kind) != identity:
+                    yield StoreError(path, f"it is not the part that {self.path / META} names")
+
+    def verify(self) -> None:
+        """Read all parts, which must be on this machine, and compare every checksum.
+
+        Raises:
+            StoreError: the first fault; ``mathamr verify`` lists all of them.
+        """
+        for fault in self.faults():
+            raise fault
+
+    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
+        """Refuse documents: each part is an index that is built by itself."""
+        raise MathAMRIndexError(
+            f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
+            "ShardedIndex.join(folder); or by `mathamr index --parts N`."
+        )
+
+    def index_inputs(self) -> list[list[str]]:
+        """Return the fields of the records of a part."""
+        return [["docno", "doc_embs"]]
+
+    def _part_paths(self) -> tuple[list[Path], list[str | None]]:
+        """Return the paths of the parts, and the checksums of their manifests, where those are known."""
+        if not isinstance(self.paths, Path):
+            return list(self.paths), [None] * len(self.paths)
+        parts = read_parts(self.path)
+        return [self.path / part.name for part in parts], [part.identity for part in parts]
+
+    def _spread(self, paths: Sequence[Path]) -> list[ProcessPlace]:
+        """Return where the parts are searched."""
+        return [ProcessPlace({number: path.absolute()}, self.threads) for number, path in enumerate(paths)]

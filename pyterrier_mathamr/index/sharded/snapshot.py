@@ -1,0 +1,213 @@
+"""The state of all parts as they were opened: documents are numbered from 0 through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyterrier_mathamr.index.building.entries import TEXTS, DType, Entry
+from pyterrier_mathamr.index.errors import EmbeddingError, check_model
+from pyterrier_mathamr.index.protocols import ExactScores, Field, Numbers, Rows
+from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.index.search.ranking import Hits, best_places
+from pyterrier_mathamr.index.snapshot import IndexMeta
+from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError, ranges
+
+from .places import Places
+from .reader import Found, PartState
+
+_READ = 1024
+
+
+class ShardedSnapshot:
+    """A :class:`~..protocols.SearchableSnapshot` whose parts are elsewhere.
+
+    Args:
+        path: names the index in errors.
+        paths: of the parts.
+        places: where they are searched.
+
+    Raises:
+        EmbeddingError: their rows have different widths. ModelMismatchError: their models differ.
+        PartsError: a part does not answer.
+        StoreError: one is missing, damaged or something else.
+    """
+
+    def __init__(self, path: Path, paths: Sequence[Path], places: Places) -> None:
+        self.path, self.paths, self._places = path, tuple(paths), places
+        states = places.ask("state", dict.fromkeys(range(len(paths)), ()))
+        self.states: list[PartState] = [states[number] for number in range(len(paths))]
+        self.bases: Numbers = np.cumsum([0, *(state.numbers for state in self.states)], dtype=np.int64)
+        self.meta = _meta(self.paths, self.states)
+        self.max_norm = max((state.max_norm for state in self.states), default=0.0)
+        self._docnos: dict[int, str] = {}  # of the documents that were found
+
+    def __len__(self) -> int:
+        """The number of documents that are not deleted."""
+        return sum(state.documents for state in self.states)
+
+    def best(self, queries: QueryBatch, k: int, field: Field, device: str | None = None) -> list[Hits]:
+        """Find the best ``k`` documents of each query: the best of each part, merged."""
+        asked = queries.last_rows() if field == "doc" else queries
+        return self._merged(self._ask_all("best", asked, k, field, device), len(queries), k)
+
+    def best_of(self, queries: QueryBatch, candidates: Sequence[Hits], k: int, field: Field = "all") -> list[Hits]:
+        """Rank some documents of each query by exact scores.
+
+        Args:
+            queries: the queries.
+            candidates: distinct documents for each.
+            k: how many at most.
+            field: the vectors that are compared.
+        """
+        numbers = [np.sort(hits.numbers) for hits in candidates]
+        cuts = [np.searchsorted(of, self.bases) for of in numbers]
+        arguments = {}
+        for part, base in enumerate(self.bases[:-1].tolist()):
+            own = [of[cut[part] : cut[part + 1]] - base for of, cut in zip(numbers, cuts, strict=True)]
+            if any(map(len, own)):
+                arguments[part] = (self.states[part].identity, queries, own, k, field)
+        return self._merged(self._places.ask("ranked", arguments), len(queries), k)
+
+    def scores(self, queries: QueryBatch, candidates: Sequence[Numbers], field: Field) -> list[ExactScores]:
+        """Score some documents of each query, int64 numbers in any order: float64 for each."""
+        found = [np.empty(len(numbers)) for numbers in candidates]
+        split = [self._by_part(numbers) for numbers in candidates]
+        arguments = {}
+        for part, state in enumerate(self.states):
+            own = [of[part][1] for of in split]
+            if any(map(len, own)):
+                arguments[part] = (state.identity, queries, own, field)
+        for part, of_queries in self._places.ask("scores", arguments).items():
+            for scores, of, own in zip(found, split, of_queries, strict=True):
+                scores[of[part][0]] = own
+        return found
+
+    def look_up(self, docnos: Sequence[str]) -> Numbers:
+        """Look up the number of each document: -1 for one that is in no part.
+
+        Raises:
+            DuplicateIdError: one is in two parts.
+        """
+        numbers = np.full(len(docnos), -1, dtype=np.int64)
+        for part, local in self._ask_all("look_up", list(docnos)).items():
+            there = local >= 0
+            if (twice := np.flatnonzero(there & (numbers >= 0))).size:
+                raise DuplicateIdError(self.path, [docnos[place] for place in twice.tolist()])
+            numbers[there] = local[there] + self.bases[part]
+        return numbers
+
+    def find(self, docnos: Sequence[str]) -> Numbers:
+        """Return the number of each document.
+
+        Raises:
+            UnknownIdError: some are in no part; it names them. DuplicateIdError: one is in two.
+        """
+        numbers = self.look_up(docnos)
+        if (unknown := np.flatnonzero(numbers < 0)).size:
+            raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
+        return numbers
+
+    def texts(self, name: str, numbers: Numbers) -> list[str]:
+        """Return one text (``docno`` or ``formula_ids``) of each document."""
+        wanted = numbers.tolist()
+        if name == "docno" and all(number in self._docnos for number in wanted):
+            return [self._docnos[number] for number in wanted]
+        found = np.empty(len(numbers), dtype=object)
+        for places, texts in self._of_parts("texts", numbers, lambda local: (name, local)):
+            found[places] = texts
+        return list(found)
+
+    def lengths(self, numbers: Numbers, field: Field = "all") -> Numbers:
+        """Return the number of rows of each document in one field: int64 ``[m]``."""
+        found = np.empty(len(numbers), dtype=np.int64)
+        for places, lengths in self._of_parts("lengths", numbers, lambda local: (local, field)):
+            found[places] = lengths
+        return found
+
+    def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
+        """Return the vectors of some documents end to end, float32 ``[r, d]``, and their offsets, int64 ``[m + 1]``."""
+        parts = list(self._of_parts("rows", numbers, lambda local: (local, field)))
+        lengths = np.zeros(len(numbers), dtype=np.int64)
+        for places, (_, offsets) in parts:
+            lengths[places] = np.diff(offsets)
+        ends = np.cumsum([0, *lengths.tolist()], dtype=np.int64)
+        gathered = np.empty((int(ends[-1]), self.meta.dimensions), dtype=np.float32)
+        for places, (rows, _) in parts:
+            gathered[ranges(ends[places], lengths[places])] = rows
+        return gathered, ends
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every document in the order of indexing, part after part, read a few at a time."""
+        orders = self._ask_all("in_order")
+        for part, base in enumerate(self.bases[:-1].tolist()):
+            numbers = orders[part] + base
+            for start in range(0, len(numbers), _READ):
+                some = numbers[start : start + _READ]
+                rows, offsets = self.rows(some)
+                texts = zip(*(self.texts(name, some) for name in TEXTS["documents"]), strict=True)
+                for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
+                    yield Entry(of, rows[first:last])
+
+    def _ask_all(self, method: str, *arguments: Any) -> dict[int, Any]:
+        """Ask every part the same."""
+        return self._places.ask(method, {part: (of.identity, *arguments) for part, of in enumerate(self.states)})
+
+    def _by_part(self, numbers: Numbers) -> list[tuple[Numbers, Numbers]]:
+        """Return for each part the places in ``numbers`` of its documents, and their numbers in it, ascending."""
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], self.bases).tolist()
+        places = [order[first:last] for first, last in pairwise(cuts)]
+        return [(of, numbers[of] - base) for of, base in zip(places, self.bases[:-1], strict=True)]
+
+    def _of_parts(self, method: str, numbers: Numbers, arguments: Any) -> Iterator[tuple[Numbers, Any]]:
+        """Ask the parts of some documents about these; yield the places in ``numbers`` with each answer."""
+        split = self._by_part(numbers)
+        wanted = {
+            part: (self.states[part].identity, *arguments(local)) for part, (_, local) in enumerate(split) if len(local)
+        }
+        for part, answer in self._places.ask(method, wanted).items():
+            yield split[part][0], answer
+
+    def _merged(self, found: Mapping[int, Sequence[Found]], queries: int, k: int) -> list[Hits]:
+        """Merge the best of each part into the best of all, ties by docno.
+
+        Raises:
+            DuplicateIdError: a document is in two parts.
+        """
+        return [self._merge({part: of_part[query] for part, of_part in found.items()}, k) for query in range(queries)]
+
+    def _merge(self, found: Mapping[int, Found], k: int) -> Hits:
+        numbers = np.concatenate(
+            [np.empty(0, np.int64), *(of.numbers + self.bases[part] for part, of in found.items())]
+        )
+        scores = np.concatenate([np.empty(0), *(of.scores for of in found.values())])
+        docnos = [docno for of in found.values() for docno in of.docnos]
+        places = best_places(scores, k, lambda places: [docnos[place] for place in places.tolist()])
+        best = dict(zip(numbers[places].tolist(), [docnos[place] for place in places.tolist()], strict=True))
+        if len(set(best.values())) < len(best):
+            names = sorted(best.values())
+            raise DuplicateIdError(self.path, [one for one, other in pairwise(names) if one == other])
+        self._docnos |= best
+        return Hits(numbers[places], scores[places])
+
+
+def _meta(paths: Sequence[Path], states: Sequence[PartState]) -> IndexMeta:
+    """Return what the parts say together; an empty one says nothing.
+
+    Raises:
+        EmbeddingError: their rows have different widths. ModelMismatchError: their models differ.
+    """
+    widths = {state.dimensions: path for path, state in zip(paths, states, strict=True) if state.dimensions}
+    if len(widths) > 1:
+        (one, path), (other, there) = list(widths.items())[:2]
+        raise EmbeddingError(str(there), f"its rows have {other} dimensions, those of {path} {one}")
+    known = [(path, state.model) for path, state in zip(paths, states, strict=True) if state.model]
+    for path, model in known[1:]:
+        check_model(path, model, known[0][1])
+    dtype: DType = next((state.dtype for state in states if state.dimensions), "float32")
+    return IndexMeta(next(iter(widths), 0), known[0][1] if known else None, dtype)

@@ -1,0 +1,85 @@
+"""An index of all documents, and the same documents cut into parts in any way."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyterrier_mathamr.index import MathAMRIndex, ShardedIndex
+from pyterrier_mathamr.index.sharded.reader import Readers, Request
+
+D = 8
+LIMIT = 120.0  # seconds for what takes one: a busy machine starts a process in ten
+
+
+def drawn(seed: int, documents: int, copies: int) -> list[dict[str, Any]]:
+    """Draw documents of one to five rows; the last ones have the rows of earlier ones under docnos before theirs."""
+    rng = np.random.default_rng(seed)
+    drawn = [{"docno": f"m{i:04d}", "doc_embs": unit(rng, 1 + i % 5)} for i in range(documents)]
+    chosen = rng.choice(documents, copies)
+    return drawn + [{**drawn[of], "docno": f"{'az'[i % 2]}{i:04d}"} for i, of in enumerate(chosen)]
+
+
+def unit(rng: np.random.Generator, rows: int) -> np.ndarray:
+    """Draw unit rows."""
+    found = rng.standard_normal((rows, D))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+def asked(seed: int, queries: int) -> pd.DataFrame:
+    """Draw queries of one to six rows, with weights."""
+    rng = np.random.default_rng(seed)
+    rows = [unit(rng, 1 + i % 6) for i in range(queries)]
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(queries)], "query": "text"})
+    weights = [rng.uniform(-0.5, 2, len(of)) for of in rows]
+    objects = {"query_embs": rows, "query_weights": weights}
+    columns = {name: pd.Series(of, dtype=object) for name, of in objects.items()}
+    return frame.assign(**columns, query_document_weight=rng.uniform(0, 1, queries))
+
+
+def cut(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[int], seed: int = 0) -> list[Path]:
+    """Index documents in parts, shuffled and cut at some places; two equal places make an empty part."""
+    order = np.random.default_rng(seed).permutation(len(documents))
+    paths = []
+    for part, places in enumerate(np.split(order, cuts)):
+        paths.append(folder / f"part-{part:06d}")
+        MathAMRIndex(paths[-1]).index([documents[place] for place in places])
+    return paths
+
+
+STRATEGIES: dict[str, Callable[[Any], Any]] = {
+    "ColBERT": lambda index: index.colbert(num_results=40),
+    "all documents": lambda index: index.colbert(num_results=10_000, batch_size=7),
+    "normalised": lambda index: index.retriever(num_results=25, normalise=True),
+    "single vector": lambda index: index.single_vector(num_results=40),
+    "doc-VN": lambda index: index.doc_vn(candidates=60, num_results=20),
+    "doc-VN, one candidate": lambda index: index.doc_vn(candidates=1),
+    "cut": lambda index: index.colbert() % 5,
+}
+
+
+def of_parts(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[int], **options: Any) -> ShardedIndex:
+    """Index documents in parts and open them as one."""
+    return ShardedIndex(cut(folder, documents, cuts), time_limit=LIMIT, **options)
+
+
+class Here:
+    """Some parts in this process."""
+
+    def __init__(self, paths: Mapping[int, Path]) -> None:
+        self.paths, self._readers = dict(paths), Readers(paths)
+
+    def call(self, request: Request) -> Any:
+        return self._readers.answer(request)
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+class IndexHere(ShardedIndex):
+    """An index in parts that are searched in this process."""
+
+    def _spread(self, paths: Any) -> Any:
+        return [Here({number: path}) for number, path in enumerate(paths)]

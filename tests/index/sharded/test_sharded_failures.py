@@ -1,0 +1,171 @@
+"""A part that dies is searched again; one that is missing, hangs or was changed is named, and there is no ranking."""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sharded_parts import LIMIT, IndexHere, asked, cut, drawn
+
+from pyterrier_mathamr.index import (
+    MathAMRIndex,
+    PartChangedError,
+    PartDiedError,
+    PartFailedError,
+    PartTimeoutError,
+    ShardedIndex,
+)
+from pyterrier_mathamr.index.sharded import places as of_places
+from pyterrier_mathamr.index.sharded.processes import ProcessPlace
+from pyterrier_mathamr.store import NotBuiltError
+
+DOCUMENTS = drawn(seed=6, documents=120, copies=60)
+QUERIES = asked(seed=7, queries=12)
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """The ranking of one index."""
+    whole = MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(DOCUMENTS)
+    return whole.colbert(num_results=30)(QUERIES)
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShardedIndex]:
+    """Two parts in a process each, which have answered once."""
+    paths = cut(tmp_path_factory.mktemp("parts"), DOCUMENTS, [40])
+    index = ShardedIndex(paths, time_limit=LIMIT)
+    index.colbert()(QUERIES)
+    yield index
+    index.close()
+
+
+def processes(index: ShardedIndex) -> list[ProcessPlace]:
+    assert index._places is not None
+    return [place for place in index._places.places if isinstance(place, ProcessPlace)]
+
+
+def search(index: ShardedIndex) -> pd.DataFrame:
+    return index.colbert(num_results=30)(QUERIES)
+
+
+def test_a_killed_process_is_started_again_and_the_ranking_is_whole(
+    sharded: ShardedIndex, expected: pd.DataFrame
+) -> None:
+    before = [place.pid for place in processes(sharded)]
+    os.kill(before[1], signal.SIGKILL)
+    pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
+    after = [place.pid for place in processes(sharded)]
+    assert after[0] == before[0]
+    assert after[1] != before[1]
+
+
+def test_a_process_that_is_killed_while_it_searches_is_asked_again(
+    sharded: ShardedIndex, expected: pd.DataFrame
+) -> None:
+    victim = processes(sharded)[0].pid
+    os.kill(victim, signal.SIGSTOP)  # it has been asked, and cannot answer
+    done: list[pd.DataFrame] = []
+    searching = threading.Thread(target=lambda: done.append(search(sharded)))
+    searching.start()
+    os.kill(victim, signal.SIGKILL)
+    searching.join(LIMIT)
+    pd.testing.assert_frame_equal(done[0], expected, check_exact=True)
+    assert processes(sharded)[0].pid != victim
+
+
+def test_a_part_that_does_not_answer_in_time_is_named_and_the_next_search_is_whole(
+    sharded: ShardedIndex, expected: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(sharded)
+    hanging = processes(sharded)[1]
+    os.kill(hanging.pid, signal.SIGSTOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded._places, "seconds", 2.0)
+        with pytest.raises(PartTimeoutError, match="no answer within 2 s") as refused:
+            search(sharded)
+    assert hanging.paths[1] in refused.value.paths
+    assert hanging.pid is None
+    pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
+
+
+def test_a_process_that_dies_each_time_is_a_named_error(sharded: ShardedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying(ProcessPlace):
+        started = 0
+
+        def _start(self):
+            running = super()._start()
+            Dying.started += 1
+            running[0].kill()
+            return running
+
+    index = ShardedIndex([path.path for path in sharded.parts()], time_limit=LIMIT)
+    monkeypatch.setattr(index, "_spread", lambda paths: [Dying({n: path}, 1) for n, path in enumerate(paths)])
+    with pytest.raises(PartDiedError, match=r"part-000000: .* ended 3 times .*exit code -9"):
+        search(index)
+    assert Dying.started == 2 * of_places.TRIES
+    index.close()
+
+
+def test_an_interrupt_ends_the_search_and_no_late_answer_is_taken_for_another(
+    sharded: ShardedIndex, expected: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(sharded)
+    before = [place.pid for place in processes(sharded)]
+
+    def interrupted(*given: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(of_places, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search(sharded)
+    assert [place.pid for place in processes(sharded)] == [None, None]
+    pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
+    assert not set(before) & {place.pid for place in processes(sharded)}
+
+
+def test_the_processes_end_with_the_index_and_another_of_it_starts_its_own(
+    sharded: ShardedIndex, expected: pd.DataFrame
+) -> None:
+    again = pickle.loads(pickle.dumps(sharded))
+    assert again == sharded
+    assert hash(again) == hash(sharded)
+    assert again._places is None
+    assert again.time_limit == LIMIT
+    again.snapshot()
+    running = [place._running[0] for place in processes(again)]
+    assert all(process.is_alive() for process in running)
+    del again
+    for process in running:
+        process.join(LIMIT)
+        assert not process.is_alive()
+    pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
+
+
+def test_a_missing_part_is_named(tmp_path: Path) -> None:
+    paths = cut(tmp_path, DOCUMENTS[:20], [10])
+    with pytest.raises(NotBuiltError, match="part-000009"):
+        search(IndexHere([*paths, tmp_path / "part-000009"]))
+
+
+def test_a_part_that_changes_during_a_query_is_named(tmp_path: Path) -> None:
+    index = IndexHere(cut(tmp_path, DOCUMENTS[:20], [10]))
+    snapshot = index.snapshot()
+    part = index.parts()[1]
+    part.delete([next(part.get_corpus_iter())["docno"]])
+    retriever = index.colbert()
+    with pytest.raises(PartChangedError, match="part-000001"):
+        retriever.find(retriever.read(QUERIES, snapshot), snapshot)
+    assert len(search(index))
+
+
+def test_an_error_of_a_part_that_is_none_of_the_package_names_the_part(tmp_path: Path) -> None:
+    index = IndexHere(cut(tmp_path, DOCUMENTS[:20], [10]))
+    places = index.snapshot()._places
+    with pytest.raises(PartFailedError, match=r"part-000001: TypeError: "):
+        places.ask("texts", {1: ()})
