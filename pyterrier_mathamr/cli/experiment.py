@@ -17,6 +17,11 @@ from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option,
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
 @click.option("--systems", help="all, or names as in the table, such as Tangent-S,MathAMR+; of task 2 also variants.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["crossed"]),
+    help="Of task 1, crossed: choose everything on other topics than those that are measured.",
+)
 @click.option("--known-items", is_flag=True, help="Of task 2: also search altered formulas of the collection.")
 @click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
 @click.option("--pairs", multiple=True, type=FILE, help="File of further pairs that a study trains on.")
@@ -42,6 +47,9 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
     is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2, those named
     answers/… compare other systems of Task 1.
 
+    With --protocol crossed, k1 and b of BM25, the weights of fusions and everything else is chosen on other topics than
+    those that are measured: on the other year, and in ten folds. Its --systems may be joined by +, which is a fusion.
+
     Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
     if listed:
@@ -50,6 +58,8 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
         raise click.UsageError("Give an ARQMath folder, or a study and --collection; --list shows the studies.")
     elif collection is not None:
         _run_study(what, collection, **options)
+    elif options["protocol"]:
+        _run_protocol(Path(what), **options)
     elif Path(what).is_dir():
         _run_folder(Path(what), **options)
     else:
@@ -66,7 +76,7 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
         raise click.UsageError("--known-items is for --task 2; Task 1 always has known items.")
     chosen: dict[str, Any] = {"known_items": True} if options["known_items"] else {}
     if options["systems"]:
-        chosen["systems"] = [name.strip() for name in options["systems"].split(",")]
+        chosen["systems"] = _names(options["systems"])
     run: Any = run_task2 if task == "2" else run_arqmath
     report = run(
         folder,
@@ -82,14 +92,38 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
     click.echo(report.to_markdown())
 
 
+def _run_protocol(
+    folder: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
+) -> None:
+    """Measure systems on topics that chose nothing."""
+    from pyterrier_mathamr.experiments import run_protocol
+
+    file, changes = options["file"], options["changes"]
+    if options["task"] != "1" or options["known_items"]:
+        raise click.UsageError("--protocol is for Task 1, which always has known items.")
+    report = run_protocol(
+        folder,
+        workdir,
+        years=years or "2020,2022",
+        systems=_names(options["systems"]),
+        config=config_of(file, changes) if file else None,
+        model=options["model"],
+        preset=options["preset"],
+        changes=None if file else values_of(changes),
+        verbose=not quiet,
+        **({"seeds": _numbers(seeds)} if seeds else {}),
+    )
+    click.echo(report.to_markdown())
+
+
 def _run_study(
     name: str, collection: Path, years: str | None, workdir: Path, seeds: str | None, quiet: bool, **options: Any
 ) -> None:
     """Run a study on a folder."""
     from pyterrier_mathamr.experiments import run_answer_study, run_formula_study, run_study
 
-    if options["systems"] or options["known_items"]:
-        raise click.UsageError("A study has its own systems: it takes neither --systems nor --known-items.")
+    if options["systems"] or options["known_items"] or options["protocol"]:
+        raise click.UsageError("A study has its own systems: it takes no --systems, --known-items or --protocol.")
     if options["model"] or options["file"]:
         raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
     kind = name.partition("/")[0]
@@ -107,6 +141,10 @@ def _run_study(
         **more,
     )
     click.echo(report.to_markdown())
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 def _numbers(text: str) -> list[int]:

@@ -10,7 +10,9 @@
                                    ┌──────────────────┴─────────┐
                                    ▼                            ▼
                                  tasks/: one model          studies/, formula_studies/, answer_studies/: many models
-                                   └──────────────┬─────────────┘
+                                   └──────────────┼─────────────┘
+                                              protocol/: everything chosen on other topics than those that are measured
+                                                  │
     published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
 """
 
@@ -33,6 +35,7 @@ from .measuring import (
     run_systems,
 )
 from .negatives import MINERS, Miner, mine_negatives
+from .protocol import run_protocol
 from .published import published, published_answers
 from .report import Report, environment, markdown_table
 from .search import search_systems
@@ -102,6 +105,7 @@ __all__ = [
     "run_arqmath",
     "run_demo",
     "run_formula_study",
+    "run_protocol",
     "run_study",
     "run_systems",
     "run_task2",

@@ -18,7 +18,7 @@ import pandas as pd
 from .measuring import SHORT_NAMES
 from .stages import StageRecord, write_atomically
 
-_MARK = re.compile(r"(.+) (?:std|reject)")
+_MARK = re.compile(r"(.+) (?:std|error|reject)")
 _SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0
 _GROUPED = 10_000  # whole numbers from here on have commas; years and seeds have none
 
@@ -87,7 +87,7 @@ def _in_order(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
-    """Merge standard deviations and significance tests into the value: ``0.5123 ± 0.0012*``."""
+    """Merge standard deviations or errors and significance tests into the value: ``0.5123 ± 0.0012*``."""
     marked = list(dict.fromkeys(match[1] for name in table.columns if (match := _MARK.fullmatch(str(name)))))
     others = [name for name in table.columns if not any(str(name).startswith(f"{measure} ") for measure in marked)]
     nothing: list[object] = [None] * len(table)
@@ -99,7 +99,7 @@ def _with_stars(table: pd.DataFrame) -> pd.DataFrame:
                 + "*" * (reject in (True, 1))
                 for value, spread, reject in zip(
                     table[measure],
-                    table.get(f"{measure} std", nothing),
+                    table.get(f"{measure} error", table.get(f"{measure} std", nothing)),
                     table.get(f"{measure} reject", nothing),
                     strict=True,
                 )

@@ -1,9 +1,10 @@
 """The best documents by Qdrant, equal to those of ``MathAMRIndex`` in exact mode, provably.
 
 Qdrant sums in float32 in an order of its own and breaks ties arbitrarily, so its lists only select candidates, which
-are rescored exactly and ordered by score, then docno. In exact mode each of Qdrant's scores is within
-:func:`float32_error` of the true one, so a document outside a list scores at most the list's last score and that error.
-A list is made longer until this is below the score of rank ``k``; then no other document can be among the best ``k``.
+are rescored exactly and ordered by score, then docno. In exact mode each of Qdrant's scores, which a server prints as
+float32, is within :func:`float32_error` of the true one, so a document outside a list scores at most the list's last
+score and that error. A list is made longer until this is below the score of rank ``k``; then no other document can be
+among the best ``k``.
 
 Qdrant computes S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ, and a weight wᵢ >= 0 of a row is a longer row, for wᵢ maxⱼ qᵢ · dⱼ = maxⱼ
 (wᵢ qᵢ) · dⱼ. The product of the document vectors that ``query_document_weight`` adds is a second list, over ``doc``; a

@@ -25,14 +25,13 @@ from pyterrier_mathamr.store import DuplicateIdError, ExistsError, Mode
 from .collection import BUILD, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 from .errors import QdrantError
 
-BATCH_ROWS = 8192
-"""Rows sent in one request: about 5 MB as JSON at 32 dimensions."""
+BATCH_NUMBERS = 1 << 18
+"""Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
 
 BATCH_POINTS = 512
 
-MOST_NUMBERS = 1 << 20
-"""The greatest number of values in the rows of one point that Qdrant accepts."""
-
+MOST_NUMBERS = (1 << 20) - 1
+"""The greatest number of values in the rows of one point that a server accepts: about 23 MB as JSON."""
 
 _UNIT = 1.0001
 """The greatest length of unit rows; a longer one is recorded before it is stored."""
@@ -192,15 +191,15 @@ class Call:
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Gather entries into batches of at most so many rows and points, at least one entry each."""
+    """Gather entries into batches of at most so many numbers and points, at least one entry each."""
     batch: list[Entry] = []
-    rows = 0
+    numbers = 0
     for entry in entries:
-        if batch and (rows + len(entry.rows) > BATCH_ROWS or len(batch) == BATCH_POINTS):
+        if batch and (numbers + entry.rows.size > BATCH_NUMBERS or len(batch) == BATCH_POINTS):
             yield batch
-            batch, rows = [], 0
+            batch, numbers = [], 0
         batch.append(entry)
-        rows += len(entry.rows)
+        numbers += entry.rows.size
     if batch:
         yield batch
 

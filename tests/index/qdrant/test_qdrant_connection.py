@@ -20,7 +20,6 @@ from pyterrier_mathamr.index.qdrant import connection
 from pyterrier_mathamr.store import LockedError, UnknownIdError
 
 KEY = "the-right-key"
-models = qdrant_client.models
 
 
 FAULTS = [("query", kind) for kind in ("unreachable", "slow", "lost", "late", "garbled", 429, 503)]
@@ -100,12 +99,11 @@ def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server,
     with pytest.raises(QdrantCollectionError, match="no such collection"):
         index.colbert()(topics([2]))
     assert not index.built()
-    vectors = {"doc": models.VectorParams(size=8, distance=models.Distance.COSINE)}
-    server.store.create_collection("some", vectors)
+    server.create("some", {"vectors": {"doc": {"size": 8, "distance": "Cosine"}}})
     for wrong in (lambda: index.built(), lambda: index.indexer("overwrite").index(posts), lambda: len(index)):
         with pytest.raises(QdrantCollectionError, match="not made by this package"):
             wrong()
-    assert server.store.collection_exists("some")
+    assert "some" in server.collections
     other = remote().__class__("https://qdrant.test", "posts").index(posts)
     with pytest.raises(QdrantCollectionError, match="of documents, not of formulas"):
         len(QdrantFormulaIndex(other.location, "posts"))
@@ -116,10 +114,10 @@ def test_a_collection_that_is_absent_foreign_or_of_another_kind_is_named(server,
 
 def test_a_collection_of_another_dimension_or_format_is_named(server, remote, posts):
     index = remote().index(posts)
-    server.store.update_collection("some--a", metadata={"dimensions": 9})
+    server.collections["some--a"].metadata.update({"dimensions": 9})
     with pytest.raises(QdrantCollectionError, match="has 8 dimensions where 9 were written"):
         len(index)
-    server.store.update_collection("some--a", metadata={"dimensions": 8, "format_version": 99})
+    server.collections["some--a"].metadata.update({"dimensions": 8, "format_version": 99})
     with pytest.raises(QdrantCollectionError, match="format 99"):
         len(index)
 
@@ -129,7 +127,7 @@ def test_points_that_vanish_between_the_search_and_their_vectors_are_named(serve
 
     def fault(name):
         if name == "retrieve":
-            server.store.delete("some--a", models.FilterSelector(filter=models.Filter()))
+            server.collections["some--a"].delete(where={})
 
     server.fault = fault
     with pytest.raises(QdrantCollectionError, match="vanished"):

@@ -1,0 +1,36 @@
+"""Figures that cannot flatter: whatever is chosen is chosen on other topics than those that are measured.
+
+::
+
+    definition ─┬─▶ fused ──────────┐    a system: its settings, or how it is fitted
+                │                   ▼
+    material ───┴────────────▶ catalogue     systems by their names, from the artifacts of a work folder
+                                    │
+    folds ──▶ nested ───────────────┴─▶ protocol_run ◀── tables
+    who is chosen on, who is measured
+"""
+
+from __future__ import annotations
+
+from .catalogue import LEARNED
+from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions, Training
+from .folds import Fold, crossed_years, pooled_folds
+from .fused import Fused
+from .nested import Nested
+from .protocol_run import run_protocol
+
+__all__ = [
+    "LEARNED",
+    "Choice",
+    "Fitted",
+    "Fold",
+    "Fused",
+    "Learned",
+    "Nested",
+    "ProtocolSystem",
+    "Questions",
+    "Training",
+    "crossed_years",
+    "pooled_folds",
+    "run_protocol",
+]

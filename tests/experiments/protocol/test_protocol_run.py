@@ -1,0 +1,112 @@
+"""The protocol on the bundled sample, its topics given out as two years."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pyterrier_mathamr
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+from pyterrier_mathamr.experiments import Report, run_protocol
+from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training
+from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, chosen_systems
+from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
+from pyterrier_mathamr.experiments.studies.tables import MAIN
+
+SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
+SHORT = "nDCG'"
+
+
+def learn(training: Training) -> Fitted:
+    best = max((BM25, SINGLE), key=lambda name: training.mean(training.part(name)))
+    return Fitted({"best": best}, training.part(best).rank)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    folder = tmp_path_factory.mktemp("protocol")
+    collection = Path(shutil.copytree(SAMPLE, folder / "sample"))
+    for file in collection.glob("*/*sample*"):
+        for year in ("2020", "2022"):
+            shutil.copy(file, file.with_name(file.name.replace("sample", year)))
+        file.unlink()
+    questions = [post.id for post in ARQMathCollection(collection).questions()]
+    test = next(name for name in questions if known_item_split(name) == "test")
+    other = next(name for name in questions if name != test)
+    links = f"question_id\trelated_question_id\ttype\trelated_title\n{other}\t{test}\tduplicate\tx\n"
+    (collection / "links.tsv").write_text(links, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(LEARNED, "Best of two", Learned("Best of two", (BM25, SINGLE), learn))
+        names = ["single VECTOR", "bm25 + tf-idf", "best of two", "tangent", "doc-vn + maxsim (k = 1000)"]
+        return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
+
+
+def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
+    names = [BM25, SHIPPED, SINGLE, "TF-IDF", f"{BM25} + TF-IDF", "Best of two", "Tangent", DOC_VN]
+    for caption in (CROSSED, FOLDS):
+        assert report.tables[caption]["name"].tolist() == names
+        values = report.values[f"{caption.lower().replace(' ', '-')}-by-topic"]
+        counts = values[values["measure"] == MAIN].groupby("name")["qid"].agg(["size", "nunique"])
+        assert counts.to_numpy().tolist() == [[report.settings["topics"]] * 2] * len(names)
+    table = report.tables[CROSSED].set_index("name")
+    assert table.loc[SHIPPED, MAIN] == pytest.approx(0.7945, abs=0.01)
+    assert table.loc[SHIPPED, f"{SHORT} 2020"] == table.loc[SHIPPED, f"{SHORT} 2022"]
+
+
+def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
+    values = report.values["years-crossed-by-topic"]
+    own = values[(values["name"] == SHIPPED) & (values["measure"] == MAIN)]["value"]
+    row = report.tables[CROSSED].set_index("name").loc[SHIPPED]
+    assert row[MAIN] == pytest.approx(own.mean())
+    assert row[f"{MAIN} error"] == pytest.approx(own.sem())
+    assert f"{row[MAIN]:.4f} ± {row[f'{MAIN} error']:.4f}" in report.to_markdown()
+
+
+def test_equal_years_choose_the_same(report: Report) -> None:
+    chosen = report.tables[CHOSEN]
+    crossed = chosen[chosen["folds"].str.contains("→")]
+    assert set(crossed["system"]) == {BM25, f"{BM25} + TF-IDF", "Best of two", DOC_VN}
+    assert crossed["folds"].str.startswith("2022 → 2020; 2020 → 2022").all()
+
+
+def test_known_items_and_duplicates_leave_out_what_reads_questions(report: Report) -> None:
+    assert "Tangent" not in report.tables[KNOWN]["name"].tolist()
+    known = report.tables[KNOWN].set_index("name")
+    assert known.loc[SHIPPED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
+    assert "1 test questions have a duplicate" in report.about[LINKED]
+    assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()
+
+
+def test_fusions_are_tested_against_their_parts(report: Report) -> None:
+    tests = report.tables[TESTS]
+    own = tests[(tests["table"] == CROSSED) & (tests["system"] == f"{BM25} + TF-IDF")]
+    assert own["against"].tolist() == [BM25, "TF-IDF"]
+
+
+def test_systems_are_chosen_by_name_with_their_parts_before_them() -> None:
+    assert list(chosen_systems(None)) == [BM25, SHIPPED, *[name for name in TASK1 if name != BM25]]
+    found = chosen_systems([f"mathamr-plus-text+bm25 + {DOC_VN}", FUSION])
+    assert list(found) == [
+        *(BM25, SHIPPED, "mathamr-plus-text", DOC_VN, f"mathamr-plus-text + {BM25} + {DOC_VN}", COLBERT, FUSION)
+    ]
+    assert found[FUSION] == (BM25, COLBERT)
+    assert found[DOC_VN] == ()
+    assert {"MaRF", "mathamr-plus-text", FUSION} <= set(chosen_systems(["all"]))
+    with pytest.raises(ConfigError, match="nothing"):
+        chosen_systems(["nothing"])
+    with pytest.raises(ConfigError, match="nothing"):
+        chosen_systems(["BM25+nothing"])
+
+
+def test_what_is_fitted_on_the_other_years_is_no_part_of_a_fusion() -> None:
+    assert "SVM-rank" in chosen_systems(["SVM-rank"])
+    with pytest.raises(ConfigError, match="judgments of the other years"):
+        chosen_systems(["BM25 + SVM-rank"])
+
+
+def test_a_single_year_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--years 2020,2022"):
+        run_protocol(SAMPLE, tmp_path / "work", years="2022", verbose=False)
+    assert not (tmp_path / "work").exists()
