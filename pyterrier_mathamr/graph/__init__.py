@@ -15,56 +15,45 @@
 
 from __future__ import annotations
 
-from .building.from_posts import build_graphs
-from .building.parallel import build_store
-from .building.transformer import GraphBuilder
-from .errors import GraphError, GraphMetadataError, MissingPlaceholderError
-from .formula_trees import attach_formulas, detach_formulas
-from .mathamr import EMPTY_AMR, MathAMRGraph
-from .store.graph_store import GraphStore
-from .store.import_penman import ImportReport, Refusal, import_penman
-from .structure import GraphLayout, NodeKind, layout_of
-from .tensors.batch import GraphBatch, collate
-from .tensors.graph_tensors import GraphTensors, graph_tensors
-from .tensors.tensor_store import TensorStore
-from .tensors.vocabulary import FIRST_VIRTUAL_ID, MASK_ID, UNK_ID, Vocabulary
-from .texts import Passages, Segments, passages_of, row_texts, segments_of, sentence_texts
-from .virtual_nodes import Auxiliary, VirtualKind, VirtualNodes
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "EMPTY_AMR",
-    "FIRST_VIRTUAL_ID",
-    "MASK_ID",
-    "UNK_ID",
-    "Auxiliary",
-    "GraphBatch",
-    "GraphBuilder",
-    "GraphError",
-    "GraphLayout",
-    "GraphMetadataError",
-    "GraphStore",
-    "GraphTensors",
-    "ImportReport",
-    "MathAMRGraph",
-    "MissingPlaceholderError",
-    "NodeKind",
-    "Passages",
-    "Refusal",
-    "Segments",
-    "TensorStore",
-    "VirtualKind",
-    "VirtualNodes",
-    "Vocabulary",
-    "attach_formulas",
-    "build_graphs",
-    "build_store",
-    "collate",
-    "detach_formulas",
-    "graph_tensors",
-    "import_penman",
-    "layout_of",
-    "passages_of",
-    "row_texts",
-    "segments_of",
-    "sentence_texts",
-]
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from .building.from_posts import build_graphs as build_graphs
+    from .building.parallel import build_store as build_store
+    from .building.transformer import GraphBuilder as GraphBuilder
+    from .errors import GraphError as GraphError
+    from .errors import GraphMetadataError as GraphMetadataError
+    from .errors import MissingPlaceholderError as MissingPlaceholderError
+    from .formula_trees import attach_formulas as attach_formulas
+    from .formula_trees import detach_formulas as detach_formulas
+    from .mathamr import EMPTY_AMR as EMPTY_AMR
+    from .mathamr import MathAMRGraph as MathAMRGraph
+    from .store.graph_store import GraphStore as GraphStore
+    from .store.import_penman import ImportReport as ImportReport
+    from .store.import_penman import Refusal as Refusal
+    from .store.import_penman import import_penman as import_penman
+    from .structure import GraphLayout as GraphLayout
+    from .structure import NodeKind as NodeKind
+    from .structure import layout_of as layout_of
+    from .tensors.batch import GraphBatch as GraphBatch
+    from .tensors.batch import collate as collate
+    from .tensors.graph_tensors import GraphTensors as GraphTensors
+    from .tensors.graph_tensors import graph_tensors as graph_tensors
+    from .tensors.tensor_store import TensorStore as TensorStore
+    from .tensors.vocabulary import FIRST_VIRTUAL_ID as FIRST_VIRTUAL_ID
+    from .tensors.vocabulary import MASK_ID as MASK_ID
+    from .tensors.vocabulary import UNK_ID as UNK_ID
+    from .tensors.vocabulary import Vocabulary as Vocabulary
+    from .texts import Passages as Passages
+    from .texts import Segments as Segments
+    from .texts import passages_of as passages_of
+    from .texts import row_texts as row_texts
+    from .texts import segments_of as segments_of
+    from .texts import sentence_texts as sentence_texts
+    from .virtual_nodes import Auxiliary as Auxiliary
+    from .virtual_nodes import VirtualKind as VirtualKind
+    from .virtual_nodes import VirtualNodes as VirtualNodes
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)
