@@ -85,7 +85,7 @@ def told_once() -> Iterator[None]:
 
 @contextmanager
 def gathered() -> Iterator[dict[Problem, None]]:
-    """Gather what is told within, without a warning: in a worker process, for the one that asked it."""
+    """Gather what is told within, without a warning."""
     found: dict[Problem, None] = {}
     token = _OPEN.set(found)
     try:
@@ -94,17 +94,35 @@ def gathered() -> Iterator[dict[Problem, None]]:
         _OPEN.reset(token)
 
 
+class Overheard(NamedTuple):
+    """What a worker process warned of, for the process that asked it: texts with their categories, and problems."""
+
+    warnings: list[tuple[str, type[Warning]]]
+    problems: dict[Problem, None]
+
+    def repeat(self) -> None:
+        """Warn and tell of it here."""
+        for text, category in self.warnings:
+            warnings.warn(text, category, stacklevel=3)
+        for problem in self.problems:
+            tell(*problem)
+
+
+@contextmanager
+def overheard() -> Iterator[Overheard]:
+    """Keep what is warned of and told within, in place of warning; complete when the block has ended."""
+    with warnings.catch_warnings(record=True) as caught, gathered() as problems:
+        warnings.simplefilter("always")
+        heard = Overheard([], problems)
+        yield heard
+    heard.warnings.extend((str(warning.message), warning.category) for warning in caught)
+
+
 def tell(post: str, what: str, where: str) -> None:
     """Tell of a problem of a post; without a :func:`told_once` around it nothing happens."""
     found = _OPEN.get()
     if found is not None:
         found[Problem(post, what, where[:_EXCERPT])] = None
-
-
-def tell_all(problems: dict[Problem, None]) -> None:
-    """Tell of the problems that another process has gathered."""
-    for problem in problems:
-        tell(*problem)
 
 
 def _warn(found: dict[Problem, None]) -> None:

@@ -4,7 +4,7 @@
 
     source ──read──▶ posts ──parse──▶ graphs ──encode──▶ vectors ──▶ formulas
                        ├──▶ bm25
-                       └──▶ tangent
+                       └──▶ tangent      by a process of its own, while vectors are made
 
 Each is an artifact of its own and resumes where it was stopped, so the same call continues a build that was killed. The
 posts define what an engine holds: an index that is ahead of them or behind after a kill is brought into line by the
@@ -13,19 +13,27 @@ next change, and until then only posts that are in all of them are found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from pyterrier_mathamr._common.problems import Overheard, overheard
+from pyterrier_mathamr._common.running.aside import aside
+from pyterrier_mathamr._common.running.processes import usable_cores
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.posts import document_post
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes
 from .posts import PostStore
 
 _BATCH = 64
+_BESIDE = 500  # posts; the formulas of fewer are read before a process has started
 
 
 def build_indexes(
@@ -44,23 +52,21 @@ def build_indexes(
     if mode == "append":
         remove_strays(indexes)
     sources = {"posts": len(indexes.posts)}
-    steps: list[tuple[StoredArtifact, Any]] = [
-        (indexes.graphs, lambda posts: _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)),
-        (indexes.bm25, lambda posts: indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)),
-        (indexes.vectors, lambda posts: _encode(indexes, model, posts, sources, mode, verbose)),
-    ]
-    for index, build in steps:
-        missing = _missing(index, indexes.posts)
-        if missing:
-            build(_Records(indexes.posts, missing))
+    if posts := _missing(indexes.graphs, indexes.posts):
+        _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)
+    with _symbol_pairs(indexes, mode, workers, verbose):
+        if posts := _missing(indexes.bm25, indexes.posts):
+            indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
+        if posts := _missing(indexes.vectors, indexes.posts):
+            _encode(indexes, model, posts, sources, mode, verbose)
     _build_formulas(indexes, mode, verbose)
 
 
 class _Records:
-    """Posts as records, with their number."""
+    """Posts as records, with their number; ``tick`` is called with each."""
 
-    def __init__(self, posts: PostStore, docnos: Sequence[str]) -> None:
-        self.posts, self.docnos = posts, docnos
+    def __init__(self, posts: PostStore, docnos: Sequence[str], tick: Callable[[], None] = lambda: None) -> None:
+        self.posts, self.docnos, self.tick = posts, docnos, tick
 
     def __len__(self) -> int:
         return len(self.docnos)
@@ -70,11 +76,12 @@ class _Records:
         while batch := list(islice(names, _BATCH)):
             for document in self.posts.get_many(batch):
                 yield document.record()
+                self.tick()
 
 
-def _missing(index: StoredArtifact, posts: PostStore) -> list[str]:
+def _missing(index: StoredArtifact, posts: PostStore) -> _Records:
     """The posts that an index does not have, in order."""
-    return _absent(posts, index) if index.built() else list(posts.snapshot())
+    return _Records(posts, _absent(posts, index) if index.built() else list(posts.snapshot()))
 
 
 def _absent(some: StoredArtifact, other: StoredArtifact) -> list[str]:
@@ -117,14 +124,43 @@ def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, A
             yield {"docno": docno, "graph": graph}
 
 
+@contextmanager
+def _symbol_pairs(indexes: Indexes, mode: Mode, workers: int | None, verbose: bool) -> Iterator[None]:
+    """Index the symbol pairs of a new engine's formulas beside the body, on a second core where it may be used."""
+    beside = (workers or usable_cores()) > 1 and len(indexes.posts) >= _BESIDE
+    if mode != "create" or indexes.tangent.built():
+        yield
+    elif not beside:
+        yield
+        _index_symbol_pairs(indexes, verbose)
+    else:
+        with aside(partial(_symbol_pairs_of, indexes.posts.path.parent)) as work:
+            yield
+            work.result("indexing formulas", "posts", total=len(indexes.posts), verbose=verbose).repeat()
+
+
+def _symbol_pairs_of(folder: Path, tick: Callable[[], None]) -> Overheard:
+    with overheard() as heard:
+        _index_symbol_pairs(Indexes.of(folder), False, tick)
+    return heard
+
+
+def _index_symbol_pairs(indexes: Indexes, verbose: bool, tick: Callable[[], None] = lambda: None) -> None:
+    """Index the symbol pairs of all posts, if one of them has a formula."""
+    posts = _Records(indexes.posts, list(indexes.posts.snapshot()))
+    if any(document_post(post).formulas for post in posts):
+        posts.tick = tick
+        indexes.tangent.indexer("create", resume=True, verbose=verbose).index(posts)
+
+
 def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
-    """Index the formulas of posts: their symbol pairs, and their vectors, which the index of vectors holds already."""
+    """Index formulas by their vectors, which the index of vectors holds already; added ones by symbol pairs, too."""
     pending = _unindexed_formulas(indexes)
     if not pending:
         return
-    records = _Records(indexes.posts, pending)
-    tangent_mode: Mode = "append" if indexes.tangent.built() else mode
-    indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(records)
+    if mode == "append":
+        tangent_mode: Mode = "append" if indexes.tangent.built() else "create"
+        indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(_Records(indexes.posts, pending))
     wanted = set(pending)
     entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in wanted)
     vector_mode: Mode = "append" if indexes.formulas.built() else mode

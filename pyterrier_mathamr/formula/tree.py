@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -73,29 +72,21 @@ class FormulaTree:
         Returns:
             The symbol pairs in the order of Tangent-S; one of more than 200 characters is dropped, as there.
         """
-        slt, children, nodes = self.is_slt, self.children(), self.nodes
+        slt, children = self.is_slt, self.children()
+        order = [sorted(below, key=_by_rank) if len(below) > 1 else below for below in children] if slt else children
         found: list[SymbolPair] = []
-
-        def add(ancestor: int, descendant: str, path: str, place: _Place) -> None:
-            if place.closed is not None:
-                pair = (nodes[ancestor], descendant, path, str(place))
-                if sum(map(len, pair)) + 3 <= _LONGEST:
-                    found.append(pair)
-
-        stack = [(0, _Place(), iter(children[0]))] if nodes else []
+        stack = [(0, _Place(), iter(children[0]))] if self.nodes else []
         while stack:
             node, place, rest = stack[-1]
             edge = next(rest, None)
             if edge is None:
                 stack.pop()
-                if eob and slt and all(label != "n" for label, _ in children[node]):
-                    add(node, "0!", "n", place)
-                elif eob and not slt and not children[node]:
-                    add(node, "0!", "0", place)
+                last = "n" if slt else "0"
+                if eob and (all(label != "n" for label, _ in children[node]) if slt else not children[node]):
+                    _add(found, self.nodes[node], place, [("0!", last)])
                 continue
             label, child = edge
-            for below, path in _descendants(children, child, label, window, slt):
-                add(node, nodes[below], _encode(path), place)
+            _add(found, self.nodes[node], place, _descendants(self.nodes, order, child, label, window))
             stack.append((child, place.below(label), iter(children[child])))
         return tuple(found)
 
@@ -155,6 +146,10 @@ _PUSHED = {label: rank for rank, label in enumerate("naboucdwe")}  # order in wh
 Children = list[list[tuple[str, int]]]
 
 
+def _by_rank(edge: tuple[str, int]) -> int:
+    return _PUSHED[edge[0]]
+
+
 class _Place:
     """The path from the root to one node, run-length encoded as it grows: ``nnnnna`` is ``5n1a``."""
 
@@ -196,12 +191,24 @@ def _encode(path: str) -> str:
     return str(place)
 
 
-def _descendants(children: Children, start: int, label: str, window: int, slt: bool) -> Iterator[tuple[int, str]]:
-    """List the nodes of a subtree with the path to them, down to a distance, in the order of a stack."""
+def _descendants(
+    nodes: tuple[str, ...], children: Children, start: int, label: str, window: int
+) -> list[tuple[str, str]]:
+    """List the labels of a subtree with the path to them, down to a distance, in the order of a stack."""
+    found: list[tuple[str, str]] = []
     stack = [(start, label)]
     while stack:
         node, path = stack.pop()
-        yield node, path
-        if children[node] and (not window or len(path) < window):
-            below = sorted(children[node], key=lambda edge: _PUSHED[edge[0]]) if slt else children[node]
-            stack.extend((child, path + edge) for edge, child in below)
+        found.append((nodes[node], path if len(path) <= _SPELLED else _encode(path)))
+        if not window or len(path) < window:
+            stack += [(child, path + edge) for edge, child in children[node]]
+    return found
+
+
+def _add(found: list[SymbolPair], ancestor: str, place: _Place, descendants: list[tuple[str, str]]) -> None:
+    """Add the symbol pairs of one node that are not too long."""
+    if place.closed is None:
+        return
+    where = str(place)
+    room = _LONGEST - 3 - len(ancestor) - len(where)
+    found += [(ancestor, below, path, where) for below, path in descendants if len(below) + len(path) <= room]

@@ -148,6 +148,22 @@ def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path
     pd.testing.assert_frame_equal(again.search(QUERY), engine.search(QUERY))
 
 
+def test_another_process_indexes_the_same_symbol_pairs_also_after_a_stop(engine, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(building, "_BESIDE", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "_encode", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            built(tmp_path / "e", workers=2)
+    again = built(tmp_path / "e", workers=2)
+    files = {
+        path: {file.name: file.read_bytes() for file in (path / "part-000000").iterdir()}
+        for path in (each._indexes.tangent.path for each in (engine, again))
+    }
+    ours, theirs = files.values()
+    assert ours
+    assert ours == theirs
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_posts_that_are_half_added_or_half_deleted_are_not_found_until_it_is_completed(
     tmp_path, monkeypatch, step

@@ -6,7 +6,6 @@ documents ──batches by position──▶ process: read, parse, attach, pack 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import closing
 from functools import partial
@@ -18,7 +17,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
-from pyterrier_mathamr._common.problems import Problem, gathered, tell_all, told_once
+from pyterrier_mathamr._common.problems import Overheard, overheard, told_once
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.processes import map_in_processes, usable_cores
 from pyterrier_mathamr._version import __version__
@@ -34,11 +33,10 @@ Batch = list[dict[str, Any]]
 
 
 class Built(NamedTuple):
-    """The packed graphs of a batch, the warnings (text and category) about its posts, and the problems of these."""
+    """The packed graphs of a batch, and the warnings about its posts."""
 
     records: list[Record]
-    warnings: list[tuple[str, type[Warning]]]
-    problems: dict[Problem, None]
+    heard: Overheard
 
 
 def build_store(
@@ -129,11 +127,10 @@ def _trees(builder: GraphBuilder) -> object:
 
 def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
     """Build and pack the graphs of a batch in a worker process; warnings are collected for the caller."""
-    with warnings.catch_warnings(record=True) as caught, gathered() as problems:
-        warnings.simplefilter("always")
+    with overheard() as heard:
         rows = zip(builder.build_rows(batch), batch, strict=True)
         records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
-    return Built(records, [(str(warning.message), warning.category) for warning in caught], problems)
+    return Built(records, heard)
 
 
 def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
@@ -164,7 +161,5 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
 def _unpacked(batches: Iterable[Built]) -> Iterator[Record]:
     """Repeat the warnings of the processes, and yield their records."""
     for built in batches:
-        for text, category in built.warnings:
-            warnings.warn(text, category, stacklevel=2)
-        tell_all(built.problems)
+        built.heard.repeat()
         yield from built.records

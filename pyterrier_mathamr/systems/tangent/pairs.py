@@ -69,4 +69,5 @@ def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
         return []
     small = all(parent == 0 for parent, _, _ in tree.edges)
     pairs = tree.tuples(options.window, small if options.ends == "small" else bool(options.ends))
-    return ["\t".join((above, path, below)).replace("\n", " ") for above, below, path, _ in pairs]
+    terms = [f"{above}\t{path}\t{below}" for above, below, path, _ in pairs]
+    return [term.replace("\n", " ") for term in terms] if any("\n" in node for node in tree.nodes) else terms
