@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
@@ -29,7 +30,9 @@ from .interrupts import postponed
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables of the environment that say how many threads numerical libraries start."""
+
 _FEW = 8  # items; fewer are done before a process has started
 _AHEAD = 3  # items for each process that are handed out or waiting, so that it is busy while the slowest is waited for
 _work: Any = None  # in a worker process: the function that it maps
@@ -81,32 +84,43 @@ def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
     return runs
 
 
-def map_in_processes(
-    work: Callable[[Item], Result], items: Iterable[Item], workers: int
-) -> Generator[Result, None, None]:
-    """Map a function over items in several processes.
+@dataclass(frozen=True)
+class Processes:
+    """An executor: work spread over processes of this machine.
 
-    Items are read only a few ahead of the results, so memory is bounded.
-
-    Args:
-        work: the function; with several workers it is pickled once for each.
-        items: its arguments.
-        workers: number of processes. With 1, or for few items, this process does the work itself.
-
-    Returns:
-        The results in the order of the items; an exception of the work is raised in its place. Closing the generator
-        ends the processes.
+    Attributes:
+        workers: number of processes, ``None`` for all usable cores. With 1, or for few items, this process does the
+            work itself.
 
     Raises:
         ConfigError: ``workers`` is no positive integer.
-        WorkerDiedError: a process was killed.
     """
-    COUNT.check("workers", workers)
-    rest = iter(items)
-    first = list(islice(rest, _FEW))
-    if workers == 1 or len(first) < _FEW:
-        return (work(item) for item in chain(first, rest))
-    return _mapped(work, chain(first, rest), workers)
+
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        COUNT.or_none().check("workers", self.workers)
+
+    @property
+    def slots(self) -> int:
+        """How many items are worked on at a time."""
+        return self.workers or usable_cores()
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Map a function over items, in their order, as an ``Executor`` does.
+
+        Args:
+            work: the function; with several workers it is pickled once for each.
+            items: its arguments.
+
+        Raises:
+            WorkerDiedError: a process was killed.
+        """
+        rest = iter(items)
+        first = list(islice(rest, _FEW))
+        if self.slots == 1 or len(first) < _FEW:
+            return (work(item) for item in chain(first, rest))
+        return _mapped(work, chain(first, rest), self.slots)
 
 
 def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int) -> Generator[Result, None, None]:
@@ -133,7 +147,7 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
 @contextmanager
 def one_thread_each() -> Iterator[None]:
     """Let the processes that are started here compute with one thread each, unless the user set another number."""
-    added = [name for name in _ONE_THREAD if name not in os.environ]
+    added = [name for name in ONE_THREAD if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:
         yield

@@ -1,6 +1,6 @@
-"""Documents to a :class:`GraphStore` in several processes: the same bytes for any number of processes.
+"""Documents to a :class:`GraphStore` in several processes or on a cluster: the same bytes for any number of processes.
 
-documents ──batches by position──▶ process: read, parse, attach, pack ──records in order──▶ this process: parts on disk
+documents ──batches by position──▶ worker: read, parse, attach, pack ──records in order──▶ this process: parts on disk
                 └── batches that an earlier run has completed: their documents are only compared
 """
 
@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.problems import Overheard, overheard, told_once
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr._common.running.processes import map_in_processes, usable_cores
+from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore
@@ -47,6 +47,7 @@ def build_store(
     sources: Mapping[str, Any] | None = None,
     mode: Mode = "create",
     workers: int | None = 1,
+    executor: Executor | None = None,
     shard_size: int = 1000,
     verbose: bool = False,
     total: int | None = None,
@@ -71,6 +72,8 @@ def build_store(
         mode: see :meth:`GraphStore.indexer`.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
             may have its own processes or devices.
+        executor: where graphs are built instead, such as a :class:`~pyterrier_mathamr.RayCluster`; a store that was
+            begun by one is completed by another.
         shard_size: the most finished graphs that a killed job loses.
         verbose: show progress.
         total: the number of documents, for the progress bar; by default that of ``documents`` where it has one.
@@ -81,14 +84,14 @@ def build_store(
     Raises:
         ConfigError: ``workers`` is no positive number, or more than one with a parser that has its own processes.
         UnfinishedJobError: an interrupted job had other documents, sources, parser or trees.
-        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError: a process was killed. Stored graphs are kept
-            and the next run resumes.
+        StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError, ClusterError: a process was killed, or the
+            cluster cannot do the work. Stored graphs are kept and the next run resumes.
     """
     parser = get_parser(builder.parser)
-    if workers is None:
-        workers = usable_cores() if isinstance(parser, DependencyAmrParser) else 1
-    if workers > 1 and isinstance(parser, WorkerParser):
-        raise ConfigError("workers", workers, f"1: the parser {parser.name} has processes of its own")
+    if executor is None:
+        executor = Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
+    if isinstance(executor, Processes) and executor.slots > 1 and isinstance(parser, WorkerParser):
+        raise ConfigError("workers", executor.slots, f"1: the parser {parser.name} has processes of its own")
     if total is None and isinstance(documents, Sized):
         total = len(documents)
     if sources is None:
@@ -97,7 +100,7 @@ def build_store(
     with told_once(), store.job(mode, {**_made_by(builder, parser), **sources}) as job:
         batches = _batches(iter(rows_of(documents)), builder.batch_size)
         rest = None if total is None else max(total - sum(map(len, job.done.parts)), 0)
-        with closing(map_in_processes(partial(_build_batch, builder), _pending(job, batches), workers)) as built:
+        with closing(executor.map(partial(_build_batch, builder), _pending(job, batches))) as built:
             records = progress(_unpacked(built), "building graphs", "graphs", verbose=verbose, total=rest)
             indexer.write(job, records)
         job.commit({})

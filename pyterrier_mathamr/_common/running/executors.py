@@ -1,0 +1,38 @@
+"""Where long builds run: processes of this machine, or a cluster. The results come in the order of one process.
+
+::
+
+    items, read a few ahead ──▶ worker: work(item) ──▶ results in the order of the items ──▶ the caller writes them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Protocol, TypeVar
+
+from .processes import Processes
+from .ray_cluster import RayCluster
+
+__all__ = ["Executor", "Processes", "RayCluster"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Executor(Protocol):
+    """Does pieces of work at the same time: :class:`Processes` or :class:`RayCluster`."""
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Map a function over items.
+
+        Items are read only a few ahead of the results, so memory is bounded.
+
+        Args:
+            work: the function; it is sent to each worker once.
+            items: its arguments.
+
+        Returns:
+            The results in the order of the items; an exception of the work is raised in its place. Closing the
+            generator ends what is being worked on.
+        """
+        ...

@@ -1,0 +1,183 @@
+"""Work spread over a Ray cluster, its results in the order of one process.
+
+::
+
+    items ──a few ahead──▶ tasks of the cluster ──▶ results in order
+                             │ a node dies: Ray does its tasks again elsewhere
+                             │ the caller stops: the tasks are cancelled
+
+Results that wait for their turn lie in the shared memory of the nodes, at most as many as :data:`_AHEAD` says. The
+package must be installed on all nodes, in the same release.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr._version import __version__
+
+from .processes import ONE_THREAD
+from .ray_connection import ADDRESS, ClusterError, connect
+from .ray_worker import do
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_RETRIES = 8  # of an item whose worker or node died
+_QUEUED = 2  # items for each worker that are handed out, so that it has the next one when it has finished one
+_AHEAD = 4  # items for each worker that are handed out or finished and waiting for an earlier one
+_COUNTED = 5.0  # seconds after which the workers are counted again, since nodes come and go
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class RayCluster:
+    """An executor: work spread over a Ray cluster (extra ``ray``).
+
+    The process that uses it runs on a node of the cluster, and everything that it reads by path (stores, models,
+    official trees) is at the same path on all nodes. A node that dies costs the work that it was doing, which is done
+    again elsewhere; while no node can do it, the work waits for one.
+
+    Attributes:
+        address: of the cluster: ``auto`` for the one that this machine is a node of, ``HOST:PORT`` of its head, or
+            ``local`` to start Ray on this machine.
+        workers: the most items worked on at a time; by default as many as the cluster has room for.
+        resources: what each item takes, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
+
+    On a cluster::
+
+        cluster = mathamr.RayCluster("10.0.0.1:6379")
+        mathamr.graph.build_store(dataset.get_corpus_iter(), mathamr.GraphBuilder(), store, executor=cluster)
+
+    Raises:
+        ConfigError: ``address`` or ``workers`` is no such value.
+    """
+
+    address: str = "auto"
+    workers: int | None = None
+    resources: Mapping[str, float] | None = None
+    _done: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ADDRESS.check("address", self.address)
+        COUNT.or_none().check("workers", self.workers)
+
+    def __hash__(self) -> int:
+        return hash((self.address, self.workers))
+
+    def connect(self) -> Any:
+        """Connect to the cluster and return the module ``ray``.
+
+        Raises:
+            MissingExtraError: it is not installed. ClusterError: there is no such cluster.
+        """
+        return connect(self.address)
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Map a function over items, in their order, as an ``Executor`` does.
+
+        Raises:
+            MissingExtraError: Ray is not installed.
+            ClusterError: the cluster cannot be reached, has no node with the resources, or repeatedly lost an item.
+            OtherReleaseError: a node has another release of this package.
+        """
+        ray = self.connect()
+        slots = _Slots(ray, self)
+        slots.check()
+        box, key = [ray.put(work)], uuid.uuid4().hex
+        task = ray.remote(**self._options())(do)
+        submitted = (task.remote(key, box, __version__, item) for item in items)
+        for done in self._in_order(ray, slots, submitted):
+            self._done[done.node] += 1
+            yield done.result
+
+    def _in_order(self, ray: Any, slots: _Slots, submitted: Iterator[Any]) -> Iterator[Any]:
+        """Yield what tasks return, in order; a task begins when it is taken from ``submitted``."""
+        waiting: deque[Any] = deque()
+        running: list[Any] = []
+        try:
+            while True:
+                room = slots.count()
+                while len(running) < room and len(waiting) < _AHEAD * room:
+                    if (task := next(submitted, _NOTHING)) is _NOTHING:
+                        break
+                    waiting.append(task)
+                    running.append(task)
+                if not waiting:
+                    return
+                if waiting[0] in running:
+                    _, running = ray.wait(running, fetch_local=False, timeout=_COUNTED)
+                else:
+                    yield self._result(ray, waiting.popleft())
+        finally:
+            for task in waiting:
+                ray.cancel(task, force=True)
+
+    def _result(self, ray: Any, task: Any) -> Any:
+        try:
+            return ray.get(task)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+        except ray.exceptions.RayError as error:
+            reason = f"an item was lost {_RETRIES + 1} times, perhaps for lack of memory ({_first_line(error)})"
+            raise ClusterError(self.address, reason) from error
+
+    def needs(self) -> dict[str, float]:
+        """Return what an item takes, in Ray's names."""
+        return {"CPU": 1.0, **(self.resources or {})}
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options of a task."""
+        needs = self.needs()
+        named = {"num_cpus": needs.pop("CPU"), "num_gpus": needs.pop("GPU", 0), "memory": needs.pop("memory", None)}
+        threads = {name: os.environ.get(name, "1") for name in ONE_THREAD}
+        return {
+            **named,
+            "resources": needs,
+            "max_retries": _RETRIES,
+            "max_calls": 0,  # a worker with a GPU is kept, too
+            "runtime_env": {"env_vars": threads},
+        }
+
+
+class _Slots:
+    """How many tasks may be handed out: counted from the cluster's nodes, and again from time to time."""
+
+    def __init__(self, ray: Any, cluster: RayCluster) -> None:
+        self._ray, self._cluster = ray, cluster
+        self._at, self._count = -_COUNTED, 0
+
+    def count(self) -> int:
+        """Return the number of tasks; at least one, which waits for a node."""
+        if self._cluster.workers:
+            return self._cluster.workers
+        if time.monotonic() - self._at >= _COUNTED:
+            self._count = _QUEUED * self._room()
+            self._at = time.monotonic()
+        return max(1, self._count)
+
+    def check(self) -> None:
+        """Refuse a cluster none of whose nodes can do an item.
+
+        Raises:
+            ClusterError: it would wait for ever.
+        """
+        if not self._room():
+            asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._cluster.needs().items())
+            raise ClusterError(self._cluster.address, f"none of its nodes has {asked}")
+
+    def _room(self) -> int:
+        needs = [(name, amount) for name, amount in self._cluster.needs().items() if amount > 0]
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        return sum(min((int(node.get(name, 0) / amount) for name, amount in needs), default=0) for node in nodes)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,62 @@
+"""What runs in the workers of a Ray cluster; Ray starts them, on any node.
+
+A worker keeps the function that it maps, which may hold a parser or a model, from item to item.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._version import __version__
+
+_kept: tuple[str, Callable[[Any], Any]] | None = None
+
+
+class Done(NamedTuple):
+    """A result, and the node that it comes from."""
+
+    node: str
+    result: Any
+
+
+class OtherReleaseError(MathAMRError):
+    """A node of a cluster has another release of this package."""
+
+    node: str
+    found: str
+    wanted: str
+    template = "node {node} has pyterrier-mathamr {found}, and the command runs with {wanted}."
+    advice = "Install the same release on all nodes."
+
+
+def do(key: str, work: list[Any], release: str, item: Any) -> Done:
+    """Work on an item.
+
+    Args:
+        key: names the work.
+        work: one reference to the function, which is fetched only if the worker does not have it.
+        release: the release of the package that the work comes from.
+        item: the argument.
+
+    Raises:
+        OtherReleaseError: this node has another one.
+    """
+    global _kept
+    import ray
+
+    node = node_name()
+    if release != __version__:
+        raise OtherReleaseError(node, __version__, release)
+    if _kept is None or _kept[0] != key:
+        _kept = (key, ray.get(work[0]))
+    return Done(node, _kept[1](item))
+
+
+def node_name() -> str:
+    """Return the name of this node: that of the machine, and the beginning of Ray's own."""
+    import ray
+
+    return f"{socket.gethostname()}/{ray.get_runtime_context().get_node_id()[:6]}"
