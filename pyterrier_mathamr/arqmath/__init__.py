@@ -25,6 +25,8 @@ from .datasets.autoregister import register_when_needed
 if TYPE_CHECKING:
     from .collection import ARQMathCollection as ARQMathCollection
     from .collection import TopicTables as TopicTables
+    from .datasets.beir import BeirDataset as BeirDataset
+    from .datasets.beir import BeirProvider as BeirProvider
     from .datasets.definitions import DATASETS as DATASETS
     from .datasets.definitions import register as register
     from .datasets.home import locate as locate

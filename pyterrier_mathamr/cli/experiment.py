@@ -43,6 +43,9 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
     A whole experiment makes graphs, a model, an index and tables. Its model depends on the number of training pairs:
     from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
 
+    A folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv) is searched with a trained model, the bundled
+    mathamr-plus-mini by default.
+
     A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
     is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2, those named
     answers/… compare other systems of Task 1.
@@ -60,6 +63,8 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
         _run_study(what, collection, **options)
     elif options["protocol"]:
         _run_protocol(Path(what), **options)
+    elif _is_beir(Path(what)):
+        _run_beir(Path(what), **options)
     elif Path(what).is_dir():
         _run_folder(Path(what), **options)
     else:
@@ -89,6 +94,25 @@ def _run_folder(folder: Path, years: str | None, workdir: Path, task: str, quiet
         verbose=not quiet,
         **chosen,
     )
+    click.echo(report.to_markdown())
+
+
+def _is_beir(folder: Path) -> bool:
+    from pyterrier_mathamr.posts import BeirFolder
+
+    return BeirFolder.found(folder)
+
+
+def _run_beir(folder: Path, workdir: Path, quiet: bool, **options: Any) -> None:
+    """Run an experiment on a folder in BEIR's layout."""
+    from pyterrier_mathamr.experiments import run_beir
+
+    refused = ("years", "file", "changes", "known_items", "pairs", "seeds", "protocol")
+    given = [name for name in refused if options[name]]
+    if given or options["task"] != "1" or options["preset"] != "auto":
+        raise click.UsageError("A folder in BEIR's layout takes --systems, --model and --workdir; nothing is trained.")
+    model = {"model": options["model"]} if options["model"] else {}
+    report = run_beir(folder, workdir, systems=_names(options["systems"]), verbose=not quiet, **model)
     click.echo(report.to_markdown())
 
 

@@ -35,7 +35,7 @@ from .measuring import (
     run_systems,
 )
 from .negatives import MINERS, Miner, mine_negatives
-from .protocol import run_protocol
+from .protocol import run_beir, run_protocol
 from .published import published, published_answers
 from .report import Report, environment, markdown_table
 from .search import search_systems
@@ -103,6 +103,7 @@ __all__ = [
     "read_training_pairs",
     "run_answer_study",
     "run_arqmath",
+    "run_beir",
     "run_demo",
     "run_formula_study",
     "run_protocol",

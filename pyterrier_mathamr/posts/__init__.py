@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # needs pandas, which reading a single post does not
     from .documents.accepting import accepted_posts as accepted_posts
     from .documents.accepting import read_posts as read_posts
     from .documents.accepting import readable as readable
+    from .documents.beir import BeirFolder as BeirFolder
     from .documents.document import Document as Document
     from .documents.document import in_latex as in_latex
     from .documents.sources import DocumentError as DocumentError

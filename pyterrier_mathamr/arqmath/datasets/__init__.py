@@ -8,4 +8,6 @@ handlers       documents, queries, judgments and pairs as records; docstore: doc
 │
 home           the local copy: register_arqmath, ARQMATH_HOME, or ir_datasets' home
 provider       PyTerrier's ``pt.get_dataset('arqmath:2022/task1')``
+
+beir           other collections, from folders in BEIR's layout: ``pt.get_dataset('mathamr-beir:FOLDER')``
 """

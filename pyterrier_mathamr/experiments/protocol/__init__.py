@@ -7,11 +7,14 @@
     material ───┴────────────▶ catalogue     systems by their names, from the artifacts of a work folder
                                     │
     folds ──▶ nested ───────────────┴─▶ protocol_run ◀── tables
-    who is chosen on, who is measured
+    who is chosen on, who is measured  ▲
+                                       │
+    beyond/: other collections than ARQMath, by the same means
 """
 
 from __future__ import annotations
 
+from .beyond.beir_run import run_beir
 from .catalogue import LEARNED
 from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions, Training
 from .folds import Fold, crossed_years, pooled_folds
@@ -32,5 +35,6 @@ __all__ = [
     "Training",
     "crossed_years",
     "pooled_folds",
+    "run_beir",
     "run_protocol",
 ]

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-
-import pandas as pd
-import pyterrier as pt
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW
-from pyterrier_mathamr.experiments.search import BM25, DOC_VN, FUSION, SCORER, SINGLE, TASK1, Search, Strategy
+from pyterrier_mathamr.experiments.search import BM25, FUSION, TASK1
 from pyterrier_mathamr.experiments.tasks.answer_systems import ALL, ANSWER_SYSTEMS
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared
 
 from .definition import Choice, Fitted, Learned, ProtocolSystem
-from .fused import DEPTH, Fused
+from .fused import Fused
 from .material import Material
+from .strategies import SHIPPED, ModelSystems
 
-K1 = (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)
-B = (0.0, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
-DEPTHS = (50, 100, 200, 500, 1000)
-"""Candidates of a first stage."""
 PLUS = " + "
-SHIPPED = "BM25 as shipped"
-"""With the defaults of the package, which were chosen on validation questions that look for their own answers."""
 
 ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, MATHAMR_ROW.name: MATHAMR_ROW}
 LEARNED: dict[str, Learned] = {}
@@ -93,8 +85,6 @@ class Catalogue:
     made: Prepared
     material: Material
     seeds: tuple[int, ...]
-    _encoded: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
-    _rankings: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ProtocolSystem]:
         """Make systems.
@@ -109,71 +99,33 @@ class Catalogue:
             elif parts:
                 made[name] = Fused(parts, known=all(made[part].known for part in parts))
             else:
-                made[name] = self._system(name)
+                made[name] = self._row(ROWS[name]) if name in ROWS else self._own.system(name)
         return list(made.values())
 
-    def _system(self, name: str) -> ProtocolSystem:
-        if name == BM25:
-            return Choice(name, self._bm25())
-        if name == SHIPPED:
-            return Choice(name, (self.material.fitted(partial(self._found, BM25)),))
-        if name in TASK1:
-            return Choice(name, self._strategy(TASK1[name]))
-        row = ROWS[name]
-        seeds = self.seeds if row.trained and not row.fitted else self.seeds[:1]
-        return Choice(name, tuple(self._row(row, seed) for seed in seeds), known=row.known)
+    def _row(self, row: AnswerRow) -> Choice:
+        """Offer a system of the answer studies, with each seed if it is trained and not fitted on other years."""
+        chosen = row.trained and not row.fitted and len(self.seeds) > 1
+        seeds = self.seeds if chosen else self.seeds[:1]
+        return Choice(row.name, tuple(self._trained(row, seed, chosen) for seed in seeds), known=row.known)
 
-    def _bm25(self) -> tuple[Fitted, ...]:
-        """Offer all settings of BM25; its tokens are those of the index."""
+    def _trained(self, row: AnswerRow, seed: int, chosen: bool) -> Fitted:
+        return self.material.fitted(
+            lambda of: self._parts.at(of=of, seed=seed).ranking(row), {"seed": seed} if chosen else {}
+        )
 
-        def find(k1: float, b: float, of: str) -> pd.DataFrame:
-            retriever = self.made.shared.bm25.retriever(DEPTH, k1=k1, b=b)
-            found: pd.DataFrame = retriever(self._parts.at(of=of).found.topics)[["qid", "docno", "score", "rank"]]
-            return found
-
-        return tuple(self.material.fitted(partial(find, k1, b), {"k1": k1, "b": b}, keep=False) for k1 in K1 for b in B)
-
-    def _strategy(self, strategy: Strategy) -> tuple[Fitted, ...]:
-        """Offer a way to search with the model; where it rescores candidates, with several numbers of them."""
-        if strategy.name not in (DOC_VN, SCORER):
-            return (self.material.fitted(partial(self._found, strategy.name)),)
-
-        def first(depth: int, of: str) -> pd.DataFrame:
-            """Keep what the first stage has among its first; the exact scores do not depend on the others."""
-            stage = self._found(BM25 if strategy.name == SCORER else SINGLE, of)
-            rows = pd.MultiIndex.from_frame(stage.loc[stage["rank"] < depth, ["qid", "docno"]])
-            scored = self._found(strategy.name, of)
-            kept = scored[pd.MultiIndex.from_frame(scored[["qid", "docno"]]).isin(rows)]
-            return kept.assign(rank=kept.groupby("qid").cumcount())
-
-        return tuple(self.material.fitted(partial(first, depth), {"candidates": depth}) for depth in DEPTHS)
-
-    def _found(self, name: str, of: str) -> pd.DataFrame:
-        """Search in one way with all topics, which are encoded once."""
-        if of not in self._encoded:
-            self._encoded[of] = self._search.encode(self._parts.at(of=of).found)
-        if (name, of) not in self._rankings:
-            found = self._systems[name](self._encoded[of])
-            self._rankings[name, of] = found[["qid", "docno", "score", "rank"]]
-        return self._rankings[name, of]
-
-    def _row(self, row: AnswerRow, seed: int) -> Fitted:
-        """Offer a system of the answer studies, trained with a seed."""
-        chosen = {"seed": seed} if row.trained and len(self.seeds) > 1 and not row.fitted else {}
-        return self.material.fitted(lambda of: self._parts.at(of=of, seed=seed).ranking(row), chosen)
+    @cached_property
+    def _own(self) -> ModelSystems:
+        """BM25 and the ways to search with the model."""
+        made, shared = self.made, self.made.shared
+        return ModelSystems(
+            lambda: (made.model, made.own.answers(made.model)),
+            lambda: shared.bm25,
+            lambda of: self._parts.at(of=of).found,
+            self.material.fitted,
+        )
 
     @cached_property
     def _parts(self) -> AnswerParts:
         preset = "full" if self.made.choices.get("preset") == "full" else "mini"
         years = self.material.years
         return AnswerParts(self.made.shared, years[0], years, self.seeds[0], preset)
-
-    @cached_property
-    def _search(self) -> Search:
-        made = self.made
-        strategies = {name: strategy for name, strategy in TASK1.items() if strategy.way != "fusion"}
-        return Search(made.model, made.own.answers(made.model), made.shared.bm25, strategies)
-
-    @cached_property
-    def _systems(self) -> dict[str, pt.Transformer]:
-        return self._search.systems()

@@ -64,7 +64,7 @@ class Training:
         questions: the topics.
         qrels: their judgments, and no others: ``qid``, ``docno``, ``label``.
         part: another system of the report by its name, fitted on the same topics.
-        mean: the mean nDCG' of a fitted system over these topics.
+        mean: the mean of a fitted system over these topics, of nDCG' on ARQMath.
     """
 
     questions: Questions

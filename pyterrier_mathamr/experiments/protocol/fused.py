@@ -29,16 +29,19 @@ class Fused:
     Attributes:
         parts: names of at least two systems of the report.
         known: whether all of them can search for known items.
+        weights: of the parts, where they are not to be chosen.
     """
 
     parts: tuple[str, ...]
     known: bool = True
+    weights: tuple[float, ...] | None = None
     _choices: dict[tuple[Fitted, ...], Choice] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
         """The names of the parts."""
-        return " + ".join(self.parts)
+        given = f", weights {' : '.join(f'{weight:g}' for weight in self.weights)}" if self.weights else ""
+        return " + ".join(self.parts) + given
 
     def fit(self, training: Training) -> Fitted:
         """Choose the weights, for the parts as they are fitted on the same topics."""
@@ -58,10 +61,12 @@ class Fused:
             return scores[key]
 
         def candidate(weights: tuple[float, ...]) -> Fitted:
-            chosen = {f"weight of {name}": weight for name, weight in zip(self.parts, weights, strict=True)}
+            named = {f"weight of {name}": weight for name, weight in zip(self.parts, weights, strict=True)}
+            chosen = {} if self.weights else named
             return Fitted(chosen, lambda questions: ranked(joined(questions), weights, DEPTH))
 
-        return Choice(self.name, tuple(map(candidate, weight_grid(len(parts)))), self.parts)
+        grid = [self.weights] if self.weights else weight_grid(len(parts))
+        return Choice(self.name, tuple(map(candidate, grid)), self.parts)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +16,7 @@ from .definition import Fitted, ProtocolSystem, Questions, Training
 from .folds import Fold
 
 MAIN = TASK1_MEASURES[0]
-"""nDCG', by which everything is chosen."""
+"""nDCG', by which everything is chosen on ARQMath."""
 
 
 class Nested:
@@ -28,14 +29,17 @@ class Nested:
         systems: in the order of the tables. Parts come before what is made of them.
         questions: the judged topics.
         qrels: their judgments.
+        measure: what everything is chosen by.
 
     Raises:
         ConfigError: a part is no system, or comes after what is made of it.
     """
 
-    def __init__(self, systems: Sequence[ProtocolSystem], questions: Questions, qrels: pd.DataFrame) -> None:
+    def __init__(
+        self, systems: Sequence[ProtocolSystem], questions: Questions, qrels: pd.DataFrame, measure: Any = MAIN
+    ) -> None:
         self.systems = {system.name: system for system in systems}
-        self.questions, self._qrels = questions, qrels
+        self.questions, self._qrels, self._measure = questions, qrels, measure
         self.missing: Missing = {}
         self._values: Callable[[Fitted], pd.Series[float]] = cache(self._measured)
         before: set[str] = set()
@@ -95,9 +99,9 @@ class Nested:
         return float(self._values(fitted)[qids].mean())
 
     def _measured(self, fitted: Fitted) -> pd.Series[float]:
-        """Measure a candidate on all topics: nDCG' by qid, 0 where nothing judged was found."""
+        """Measure a candidate on all topics, by qid, 0 where nothing judged was found."""
         topics = self.questions.topics
-        values = measure_by_topic({"": fitted.rank(self.questions)}, topics, self._qrels, [MAIN])
+        values = measure_by_topic({"": fitted.rank(self.questions)}, topics, self._qrels, [self._measure])
         by_topic: pd.Series[float] = values.set_index("qid")["value"].reindex(topics["qid"]).fillna(0.0)
         return by_topic
 

@@ -12,8 +12,8 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, SHORT_NAMES, PairedTest, paired_test
 from pyterrier_mathamr.experiments.search import BM25
 
-from .catalogue import SHIPPED
 from .definition import ProtocolSystem
+from .strategies import SHIPPED
 
 CROSSED, FOLDS, KNOWN, LINKED = "Years crossed", "Ten folds", "Known items", "Duplicate questions"
 TESTS, CHOSEN = "Tests", "What was chosen"
@@ -77,21 +77,37 @@ def tests_table(found: Mapping[str, pd.DataFrame], systems: Sequence[ProtocolSys
     Returns:
         ``table``, ``system``, ``against``, and the columns of :class:`PairedTest`; corrected within each table.
     """
+    tables = [
+        tests_of(found[caption], systems, measure, baseline).assign(table=caption)
+        for caption, (measure, baseline) in TESTED.items()
+    ]
+    return pd.concat(tables, ignore_index=True)[["table", "system", "against", *PairedTest.NAMES]]
+
+
+def tests_of(values: pd.DataFrame, systems: Sequence[ProtocolSystem], measure: str, baseline: str) -> pd.DataFrame:
+    """Test each system against the baseline and against each of its parts, by one measure.
+
+    Args:
+        values: ``name``, ``qid``, ``measure``, ``value``.
+        systems: all.
+        measure: its name.
+        baseline: name of a system.
+
+    Returns:
+        ``system``, ``against``, and the columns of :class:`PairedTest`, corrected for the number of rows.
+    """
+    wide = values[values["measure"] == measure].pivot(index="qid", columns="name", values="value")
+    pairs = [
+        (system.name, other)
+        for system in systems
+        for other in dict.fromkeys((baseline, *system.parts))
+        if system.name != other and {system.name, other} <= set(wide.columns)
+    ]
     lines = []
-    for caption, (measure, baseline) in TESTED.items():
-        values = found[caption]
-        wide = values[values["measure"] == measure].pivot(index="qid", columns="name", values="value")
-        pairs = [
-            (system.name, other)
-            for system in systems
-            for other in dict.fromkeys((baseline, *system.parts))
-            if system.name != other and {system.name, other} <= set(wide.columns)
-        ]
-        for name, other in pairs:
-            test = paired_test(wide[name].to_numpy(), wide[other].to_numpy(), len(pairs)).columns()
-            test["difference"] = round(test["difference"], 4)
-            lines.append({"table": caption, "system": name, "against": other, **test})
-    return pd.DataFrame(lines, columns=["table", "system", "against", *PairedTest.NAMES])
+    for name, other in pairs:
+        test = paired_test(wide[name].to_numpy(), wide[other].to_numpy(), len(pairs)).columns()
+        lines.append({"system": name, "against": other, **test, "difference": round(test["difference"], 4)})
+    return pd.DataFrame(lines, columns=["system", "against", *PairedTest.NAMES])
 
 
 def starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataFrame:

@@ -1,0 +1,87 @@
+"""``pt.get_dataset('mathamr-beir:FOLDER')``: any collection in BEIR's layout, from a local folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr.posts import BeirFolder, DocumentError
+
+
+class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
+    """A collection in BEIR's layout; files are read when they are asked for.
+
+    Args:
+        path: the folder, with ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/*.tsv``.
+
+    Raises:
+        DocumentError: a file is missing.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.folder = BeirFolder(path)
+
+    def __repr__(self) -> str:
+        return f"BeirDataset({str(self.folder.path)!r})"
+
+    def get_corpus_iter(self, *, verbose: bool = True) -> Iterator[dict[str, str]]:
+        """Iterate over the documents: ``docno``, ``title`` where there is one, ``text``.
+
+        Args:
+            verbose: show a progress bar.
+        """
+        documents = self.folder.documents()
+        yield from pt.tqdm(documents, desc=f"{self.folder.path.name} documents") if verbose else documents
+
+    def get_topics(self, variant: str | None = None) -> pd.DataFrame:
+        """Return the queries that are judged: ``qid`` and ``query``.
+
+        Args:
+            variant: a split; by default ``test``, or the only one.
+
+        Raises:
+            ConfigError: there is no such split.
+        """
+        judged = {row.query_id for row in self.folder.judgments(variant)}
+        rows = [(qid, text) for qid, text in self.folder.queries() if qid in judged]
+        frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "query"], dtype=str)
+        return frame
+
+    def get_qrels(self, variant: str | None = None) -> pd.DataFrame:
+        """Return the judgments: ``qid``, ``docno``, ``label``.
+
+        Args:
+            variant: a split; by default ``test``, or the only one.
+
+        Raises:
+            ConfigError: there is no such split. DocumentError: a line cannot be read.
+        """
+        frame: pd.DataFrame = pd.DataFrame(list(self.folder.judgments(variant)), columns=["qid", "docno", "label"])
+        return frame
+
+
+class BeirProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
+    """Provides ``mathamr-beir:FOLDER``; PyTerrier loads this class by its entry point.
+
+    Example::
+
+        dataset = pt.get_dataset("mathamr-beir:mirb/arqmath")
+        index.indexer().index(dataset.get_corpus_iter())
+    """
+
+    def get_dataset(self, name: str) -> BeirDataset:
+        """Return the dataset in a folder.
+
+        Args:
+            name: the path of the folder.
+
+        Raises:
+            KeyError: there is no such folder, or a file is missing; the message says which.
+        """
+        try:
+            return BeirDataset(Path(name).expanduser())
+        except DocumentError as error:
+            raise KeyError(f"mathamr-beir:{name}: {error}") from error

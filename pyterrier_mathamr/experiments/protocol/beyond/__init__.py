@@ -1,0 +1,7 @@
+"""Collections beyond ARQMath: any in BEIR's layout, and the pairs from outside, each kind of text left out in turn.
+
+::
+
+    texts ─┬─▶ beir_run     a folder with judgments
+           └─▶ domains      files of pairs: a file's questions look for their answers
+"""
