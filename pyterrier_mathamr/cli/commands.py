@@ -207,11 +207,19 @@ def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fr
 @click.argument("model")
 @click.option("--output", "-o", type=NEW, required=True, help="Folder of the new index.")
 @click.option("--answers-of", type=FOLDER, help="Index only the answers of this ARQMath folder; all graphs otherwise.")
+@click.option(
+    "--parts", type=click.IntRange(1), help="Write so many indexes in one folder, which ShardedIndex searches."
+)
 @click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
 @quiet_option
-def index(graph_store: Path, model: str, output: Path, answers_of: Path | None, fresh: bool, quiet: bool) -> None:
+def index(graph_store: Path, model: str, output: Path, quiet: bool, **options: Any) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
     from pyterrier_mathamr.experiments import index_graph_store
+    from pyterrier_mathamr.index import ShardedIndex
 
-    built = index_graph_store(graph_store, model, output, answers_of=answers_of, fresh=fresh, verbose=not quiet)
-    click.echo(f"{output}: {counted(len(built), 'document')}")
+    built = index_graph_store(graph_store, model, output, **options, verbose=not quiet)
+    if isinstance(built, ShardedIndex):
+        sizes = [len(part) for part in built.parts()]
+        click.echo(f"{output}: {counted(sum(sizes), 'document')} in {counted(len(sizes), 'part')}")
+    else:
+        click.echo(f"{output}: {counted(len(built), 'document')}")

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, GraphStore, build_store
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ShardedIndex
+from pyterrier_mathamr.index.sharded import filling
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
 
 from .sources import count_documents, read_documents, source_fingerprints
+
+_BATCH = 100  # documents that PyTerrier's pipelines pass on at once, unless a stage wants more
 
 Index = TypeVar("Index", MathAMRIndex, MathAMRFormulaIndex)
 
@@ -111,9 +115,10 @@ def index_graph_store(
     output: Path,
     *,
     answers_of: Path | None = None,
+    parts: int | None = None,
     fresh: bool = False,
     verbose: bool = False,
-) -> MathAMRIndex:
+) -> MathAMRIndex | ShardedIndex:
     """Encode the graphs of a store and index their vectors.
 
     Args:
@@ -121,6 +126,7 @@ def index_graph_store(
         model: name or folder of a model.
         output: the new index; a finished index is replaced once the new one is complete.
         answers_of: an ARQMath folder; only its answers are indexed.
+        parts: in how many parts, neighbours in one; ``None`` for one index that is no folder of parts.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -128,20 +134,69 @@ def index_graph_store(
         The index.
 
     Raises:
-        GraphError: there is no graph to index.
+        GraphError: there is no graph to index. ConfigError: there are fewer than ``parts``.
         UnfinishedJobError: a job that was stopped had other graphs, another model or other answers.
     """
-    graphs, index = GraphStore(graph_store), MathAMRIndex(output)
-    if fresh:
-        index.discard()
+    graphs = GraphStore(graph_store)
     docnos = [post.id for post in ARQMathCollection(answers_of).answers()] if answers_of else graphs.ids()
     if not docnos:
         where = answers_of or graph_store
         raise GraphError(str(where), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
     sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
-    mode: Mode = "overwrite" if index.built() else "create"
     encoder = MathAMR.from_pretrained(model)
+    if parts is not None:
+        return index_in_parts(docnos, graphs, encoder, output, parts, sources=sources, fresh=fresh, verbose=verbose)
+    index = MathAMRIndex(output)
+    if fresh:
+        index.discard()
+    mode: Mode = "overwrite" if index.built() else "create"
     return index_documents(docnos, graphs, encoder, index, mode=mode, sources=sources, verbose=verbose)
+
+
+def index_in_parts(
+    docnos: Sequence[str],
+    graphs: GraphStore,
+    model: MathAMR,
+    path: Path,
+    parts: int,
+    *,
+    sources: Mapping[str, Any] | None = None,
+    fresh: bool = False,
+    verbose: bool = False,
+) -> ShardedIndex:
+    """Encode the graphs of some documents and index their vectors in parts, one after the other.
+
+    Args:
+        docnos: which documents.
+        graphs: their graphs.
+        model: the encoder.
+        path: the folder; a finished index in parts is replaced once the new one is complete, and a job that was stopped
+            continues.
+        parts: how many, of about as many documents each, neighbours in one. They are cut between batches of the
+            encoder where there are enough, so that the vectors are those of one index, to the byte.
+        sources: what the choice of documents depends on, as plain values.
+        fresh: discard the work of a job that was stopped.
+        verbose: show progress.
+
+    Returns:
+        The index.
+
+    Raises:
+        ConfigError: there are fewer documents than ``parts``.
+        UnfinishedJobError: a job that was stopped had other graphs, another model, or other documents or parts.
+    """
+    COUNT.check("parts", parts)
+    between(1, len(docnos)).check("parts", parts)
+    made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": vectors_by(model)}
+    batch = max(_BATCH, model.doc_encoder().batch_size)
+    step = batch if len(docnos) >= batch * parts else 1
+    cuts = [round(len(docnos) * part / parts / step) * step for part in range(parts)] + [len(docnos)]
+    with filling(path, parts, made_from, fresh=fresh) as indexes:
+        for index, (first, last) in zip(indexes, itertools.pairwise(cuts), strict=True):
+            if not index.built():
+                some = docnos[first:last]
+                index_documents(some, graphs, model, index, mode="create", sources=sources, verbose=verbose)
+    return ShardedIndex(path)
 
 
 def index_documents(

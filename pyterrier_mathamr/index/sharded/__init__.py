@@ -6,10 +6,11 @@
          │              │               all parts at once; a place that dies is started again
          │              └── merges the best of each part: score descending, docno ascending
          ├── transformers    the exact strategies
-         └── manifest        the folder of the parts; joining writes it
+         └── manifest        the folder of the parts; joining writes it, building fills it
     errors
 """
 
+from .building import filling
 from .errors import PartChangedError, PartDiedError, PartFailedError, PartsError, PartTimeoutError
 from .index import ShardedIndex
 from .transformers import (
@@ -32,4 +33,5 @@ __all__ = [
     "ShardedMaxSimScorer",
     "ShardedRetriever",
     "ShardedSingleVectorRetriever",
+    "filling",
 ]

@@ -1,0 +1,146 @@
+"""``mathamr index --parts``: the vectors of one index in several, also where the job was stopped."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr import MathAMRIndex, ShardedIndex, cli
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments import build_graphs, index_graph_store
+from pyterrier_mathamr.index.building.indexers import ArtifactIndexer
+from pyterrier_mathamr.store import META, NotBuiltError, OtherArtifactError, UnfinishedJobError
+
+MODEL = "mathamr-plus-mini"
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The graphs of 260 short posts."""
+    folder = tmp_path_factory.mktemp("graphs")
+    texts = [f"Why is $x^{i % 9}$ number {i}?" for i in range(130)]
+    pairs = [{"qid": f"q{i}", "question": text, "aid": f"a{i}", "answer": text} for i, text in enumerate(texts)]
+    with gzip.open(folder / "pairs.jsonl.gz", "wt") as out:
+        out.writelines(json.dumps(pair) + "\n" for pair in pairs)
+    return build_graphs([folder / "pairs.jsonl.gz"], folder / "graphs.mathamr").path
+
+
+@pytest.fixture(scope="module")
+def whole(graphs: Path) -> MathAMRIndex:
+    """The index of all at once."""
+    return MathAMRIndex(index_graph_store(graphs, MODEL, graphs.parent / "whole.mathamr").path)
+
+
+def command(graphs: Path, output: Path, *options: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.main, ["index", str(graphs), MODEL, "-o", str(output), "-q", *options])
+    return result.exit_code, result.output
+
+
+def vectors(index: MathAMRIndex | ShardedIndex) -> dict[str, np.ndarray]:
+    parts = index.parts() if isinstance(index, ShardedIndex) else [index]
+    return {entry["docno"]: entry["doc_embs"] for part in parts for entry in part.get_corpus_iter()}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert list(found) == list(expected)
+    for docno, rows in found.items():
+        np.testing.assert_array_equal(rows, expected[docno])
+
+
+def test_the_parts_have_the_vectors_of_one_index_in_its_order(
+    graphs: Path, whole: MathAMRIndex, tmp_path: Path
+) -> None:
+    path = tmp_path / "parts.mathamr"
+    assert command(graphs, path, "--parts", "2") == (0, f"{path}: 260 documents in 2 parts\n")
+    assert names(path) == ["part-000000", "part-000001", META]
+    parts = ShardedIndex(path)
+    assert [len(part) for part in parts.parts()] == [100, 160]  # cut between batches
+    assert_same(vectors(parts), vectors(whole))
+    assert_same(vectors(parts.merge(tmp_path / "merged.mathamr")), vectors(whole))
+
+
+def test_more_parts_than_batches_are_cut_anywhere(graphs: Path, whole: MathAMRIndex, tmp_path: Path) -> None:
+    parts = index_graph_store(graphs, MODEL, tmp_path / "parts", parts=4)
+    assert isinstance(parts, ShardedIndex)
+    assert [len(part) for part in parts.parts()] == [65] * 4
+    expected = vectors(whole)
+    for docno, rows in vectors(parts).items():
+        np.testing.assert_allclose(rows, expected[docno], atol=1e-5)
+    with pytest.raises(ConfigError, match="between 1 and 260"):
+        index_graph_store(graphs, MODEL, tmp_path / "more", parts=261)
+
+
+def test_a_stopped_job_goes_on_in_the_part_where_it_was(
+    graphs: Path, whole: MathAMRIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, built = tmp_path / "parts", []
+
+    def dying(self, stream, batch_size=100, real=ArtifactIndexer.pending):
+        for number, record in enumerate(real(self, stream, batch_size)):
+            if "part-000001" in str(self._index.path) and number == 150:
+                raise KeyboardInterrupt
+            yield record
+
+    def counting(self, stream, batch_size=100, real=ArtifactIndexer.pending):
+        built.append(self._index.path.name)
+        return real(self, stream, batch_size)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ArtifactIndexer, "pending", dying)
+        with pytest.raises(KeyboardInterrupt):
+            index_graph_store(graphs, MODEL, path, parts=2)
+    with pytest.raises(NotBuiltError):
+        len(ShardedIndex(path))
+    with pytest.raises(UnfinishedJobError, match="parts: 2, not 3"):
+        index_graph_store(graphs, MODEL, path, parts=3)
+    monkeypatch.setattr(ArtifactIndexer, "pending", counting)
+    parts = index_graph_store(graphs, MODEL, path, parts=2)
+    assert built == ["part-000001"]
+    assert names(path) == ["part-000000", "part-000001", META]
+    assert_same(vectors(parts), vectors(whole))
+
+
+def test_the_old_index_stands_until_the_new_one_is_complete(
+    graphs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "parts"
+    index_graph_store(graphs, MODEL, path, parts=2)
+
+    def dying(self, stream, batch_size=100):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ArtifactIndexer, "pending", dying)
+        with pytest.raises(KeyboardInterrupt):
+            index_graph_store(graphs, MODEL, path, parts=3)
+    assert [len(part) for part in ShardedIndex(path).parts()] == [100, 160]
+    code, output = command(graphs, path, "--parts", "1")
+    assert code == 1
+    assert "--fresh" in output
+    assert command(graphs, path, "--parts", "1", "--fresh")[0] == 0
+    assert names(path) == ["part-000002", META]
+    assert [len(part) for part in ShardedIndex(path).parts()] == [260]
+    assert command(graphs, path, "--parts", "1")[0] == 0  # nothing is unfinished: it is built again
+    assert names(path) == ["part-000003", META]
+
+
+def test_an_index_of_another_kind_and_a_folder_of_other_things_are_left_alone(
+    graphs: Path, whole: MathAMRIndex, tmp_path: Path
+) -> None:
+    with pytest.raises(OtherArtifactError, match="multi_vector_index"):
+        index_graph_store(graphs, MODEL, whole.path, parts=2)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("chapter 1")
+    with pytest.raises(OtherArtifactError, match=r"thesis\.tex"):
+        index_graph_store(graphs, MODEL, tmp_path / "other", parts=2)
+    assert names(tmp_path / "other") == ["thesis.tex"]
+    parts = index_graph_store(graphs, MODEL, tmp_path / "parts", parts=2)
+    with pytest.raises(OtherArtifactError, match="sharded_index"):
+        index_graph_store(graphs, MODEL, parts.path)
