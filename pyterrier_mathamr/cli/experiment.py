@@ -19,8 +19,9 @@ from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option,
 @click.option("--systems", help="all, or names as in the table, such as Tangent-S,MathAMR+; of task 2 also variants.")
 @click.option(
     "--protocol",
-    type=click.Choice(["crossed"]),
-    help="Of task 1, crossed: choose everything on other topics than those that are measured.",
+    type=click.Choice(["crossed", "domains"]),
+    help="crossed: choose everything on other topics than those that are measured. domains: FOLDER has files of pairs, "
+    "each left out of training and measured in turn.",
 )
 @click.option("--known-items", is_flag=True, help="Of task 2: also search altered formulas of the collection.")
 @click.option("--collection", type=FOLDER, help="The ARQMath folder of a study.")
@@ -52,6 +53,8 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
 
     With --protocol crossed, k1 and b of BM25, the weights of fusions and everything else is chosen on other topics than
     those that are measured: on the other year, and in ten folds. Its --systems may be joined by +, which is a fusion.
+    With --protocol domains, FOLDER has files of pairs (.jsonl, .jsonl.gz): the questions of each look for their answers
+    with a model that was not trained on that file, given by --model or trained on the others.
 
     Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
@@ -59,6 +62,8 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
         click.echo(_studies())
     elif what is None:
         raise click.UsageError("Give an ARQMath folder, or a study and --collection; --list shows the studies.")
+    elif options["protocol"] == "domains":
+        _run_domains(Path(what), collection, **options)
     elif collection is not None:
         _run_study(what, collection, **options)
     elif options["protocol"]:
@@ -136,6 +141,26 @@ def _run_protocol(
         changes=None if file else values_of(changes),
         verbose=not quiet,
         **({"seeds": _numbers(seeds)} if seeds else {}),
+    )
+    click.echo(report.to_markdown())
+
+
+def _run_domains(folder: Path, collection: Path | None, workdir: Path, quiet: bool, **options: Any) -> None:
+    """Measure a model on kinds of text that it was not trained on."""
+    from pyterrier_mathamr.experiments import run_domains
+
+    refused = ("years", "systems", "file", "known_items", "seeds")
+    if any(options[name] for name in refused) or options["task"] != "1":
+        raise click.UsageError("--protocol domains takes --model, or --collection, --preset and --set to train by.")
+    files = [*sorted(folder.glob("*.jsonl")), *sorted(folder.glob("*.jsonl.gz")), *options["pairs"]]
+    report = run_domains(
+        files,
+        workdir,
+        model=options["model"],
+        collection=collection,
+        preset=options["preset"],
+        changes=values_of(options["changes"]),
+        verbose=not quiet,
     )
     click.echo(report.to_markdown())
 

@@ -35,7 +35,7 @@ from .measuring import (
     run_systems,
 )
 from .negatives import MINERS, Miner, mine_negatives
-from .protocol import run_beir, run_protocol
+from .protocol import MTEBSearch, run_beir, run_domains, run_protocol
 from .published import published, published_answers
 from .report import Report, environment, markdown_table
 from .search import search_systems
@@ -73,6 +73,7 @@ __all__ = [
     "FormulaStudy",
     "FurtherTraining",
     "LinkedQuestions",
+    "MTEBSearch",
     "Miner",
     "NoRelevantTopicError",
     "Report",
@@ -105,6 +106,7 @@ __all__ = [
     "run_arqmath",
     "run_beir",
     "run_demo",
+    "run_domains",
     "run_formula_study",
     "run_protocol",
     "run_study",

@@ -69,7 +69,7 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
         yield from (document.record() for document in accepted_posts(path))
     else:
         seen: set[str] = set()
-        for pair in _read_pair_file(path):
+        for pair in read_pair_file(path):
             for docno, text in ((pair["qid"], pair["question"]), (pair["aid"], pair["answer"])):
                 if docno not in seen:
                     seen.add(docno)
@@ -127,7 +127,7 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
     """
     path = Path(source)
     if not path.is_dir():
-        return TrainingPairs([(pair["qid"], pair["aid"]) for pair in _read_pair_file(path)], [])
+        return TrainingPairs([(pair["qid"], pair["aid"]) for pair in read_pair_file(path)], [])
     pairs = list(ARQMathCollection(path).pairs())
     return TrainingPairs(split_pairs(pairs, "train"), split_pairs(pairs, "validation"))
 
@@ -158,8 +158,11 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
     return found
 
 
-def _read_pair_file(path: Path) -> Iterator[dict[str, str]]:
-    """Read the valid lines; a warning at the end names the others.
+def read_pair_file(path: Path) -> Iterator[dict[str, str]]:
+    """Read the valid lines of a file of pairs; a warning at the end names the others.
+
+    Args:
+        path: of the file.
 
     Raises:
         SourceError: there is no such file. DocumentError: no line is valid.

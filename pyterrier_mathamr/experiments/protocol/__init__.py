@@ -15,6 +15,8 @@
 from __future__ import annotations
 
 from .beyond.beir_run import run_beir
+from .beyond.domains import run_domains
+from .beyond.mteb_search import MTEBSearch
 from .catalogue import LEARNED
 from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions, Training
 from .folds import Fold, crossed_years, pooled_folds
@@ -29,6 +31,7 @@ __all__ = [
     "Fold",
     "Fused",
     "Learned",
+    "MTEBSearch",
     "Nested",
     "ProtocolSystem",
     "Questions",
@@ -36,5 +39,6 @@ __all__ = [
     "crossed_years",
     "pooled_folds",
     "run_beir",
+    "run_domains",
     "run_protocol",
 ]

@@ -4,4 +4,6 @@
 
     texts ─┬─▶ beir_run     a folder with judgments
            └─▶ domains      files of pairs: a file's questions look for their answers
+
+    mteb_search     our pipelines as search models of MTEB
 """
