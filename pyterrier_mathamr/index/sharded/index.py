@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.counts import Counted, counted, size_of
@@ -125,19 +124,18 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return cls.join(folder)
 
     @classmethod
-    def join(cls, path: str | Path, **options: Any) -> Self:
+    def join(cls, path: str | Path) -> Self:
         """Write the manifest of finished parts, ``part-000000`` and so on, in a folder.
 
         Args:
             path: the folder of the parts.
-            options: of the object that is returned.
 
         Raises:
             NotBuiltError: there is no part. DuplicateIdError: a document is in two parts.
             EmbeddingError: the rows of two have different widths. ModelMismatchError: their models differ.
         """
         join_parts(Path(path))
-        return cls(path, **options)
+        return cls(path)
 
     def parts(self) -> list[MathAMRIndex]:
         """Return the parts, in order."""
@@ -208,16 +206,16 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         for fault in self.faults():
             raise fault
 
-    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
-        """Refuse documents: each part is an index that is built by itself."""
+    def indexer(self) -> NoReturn:
+        """Refuse: each part is an index that is built by itself.
+
+        Raises:
+            MathAMRIndexError: always; says how parts are built.
+        """
         raise MathAMRIndexError(
             f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
             "ShardedIndex.join(folder); or by `mathamr index --parts N`."
         )
-
-    def index_inputs(self) -> list[list[str]]:
-        """Return the fields of the records of a part."""
-        return [["docno", "doc_embs"]]
 
     def _part_paths(self) -> tuple[list[Path], list[str | None]]:
         """Return the paths of the parts, and the checksums of their manifests, where those are known."""
