@@ -58,7 +58,7 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
 
 # How near a measurement comes to each row. BM25 searches all answers. For the model only the judged ones are encoded,
 # with trees from LaTeX; the cut at 1,000 and the official trees make the difference.
-TOLERANCES = {"random order of the judged": 0.004, "BM25 (strong form)": 0.0006, "ColBERT-style": 0.004}
+TOLERANCES = {"random order of the judged": 0.004, "BM25 as shipped": 0.0006, "ColBERT-style": 0.006}
 
 
 @pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.problems.PostWarning")  # of real posts
@@ -101,5 +101,5 @@ def judged_topics(collection: Any, answers: set[str]) -> tuple[pd.DataFrame, pd.
 
 def rows_of_figures(text: str) -> dict[str, list[float]]:
     """The first three figures of each row of Markdown tables that has any, such as .763, by the row's name."""
-    rows = [[cell.partition("(.")[0].strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    rows = [[re.split(r"±|\(\.", cell)[0].strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return {row[0]: list(map(float, row[1:4])) for row in rows if len(row) > 3 and re.fullmatch(r"\.\d{3}", row[1])}

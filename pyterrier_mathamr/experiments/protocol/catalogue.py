@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import pandas as pd
+
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW
-from pyterrier_mathamr.experiments.search import BM25, FUSION, TASK1
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 from pyterrier_mathamr.experiments.tasks.answer_systems import ALL, ANSWER_SYSTEMS
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared
+from pyterrier_mathamr.systems import fuse_rankings
 
-from .definition import Choice, Fitted, Learned, ProtocolSystem
+from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions
 from .fused import Fused
 from .material import Material
 from .strategies import SHIPPED, ModelSystems
@@ -21,6 +24,8 @@ from .strategies import SHIPPED, ModelSystems
 PLUS = " + "
 
 ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, MATHAMR_ROW.name: MATHAMR_ROW}
+WEIGHED = f"{FUSION}, weight of validation questions"
+"""The fusion of Task 1: nothing is chosen on judged topics."""
 LEARNED: dict[str, Learned] = {}
 """Systems that are fitted on the training topics, beside fusions, by their names."""
 
@@ -96,11 +101,29 @@ class Catalogue:
         for name, parts in chosen.items():
             if name in LEARNED:
                 made[name] = LEARNED[name]
+            elif name == WEIGHED:
+                made[name] = self._weighed()
             elif parts:
                 made[name] = Fused(parts, known=all(made[part].known for part in parts))
             else:
                 made[name] = self._row(ROWS[name]) if name in ROWS else self._own.system(name)
         return list(made.values())
+
+    def _weighed(self) -> Choice:
+        """Fuse BM25 and the model by the weight that is fitted to the validation questions, as Task 1 does."""
+        parts = (SHIPPED, COLBERT)
+        words, vectors = (self._own.system(name).candidates[0] for name in parts)
+
+        def rank(questions: Questions) -> pd.DataFrame:
+            return fuse_rankings(words.rank(questions), vectors.rank(questions), self._weight)
+
+        return Choice(WEIGHED, (Fitted({}, rank),), parts)
+
+    @cached_property
+    def _weight(self) -> float:
+        """The weight of the model beside BM25, fitted to the validation questions."""
+        self._own.search.fit(self.made.shared.questions("validation"))
+        return self._own.search.weight
 
     def _row(self, row: AnswerRow) -> Choice:
         """Offer a system of the answer studies, with each seed if it is trained and not fitted on other years."""

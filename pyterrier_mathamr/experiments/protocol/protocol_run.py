@@ -12,14 +12,16 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
 from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.search import COLBERT, FUSION
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .catalogue import Catalogue, chosen_systems
+from .catalogue import WEIGHED, Catalogue, chosen_systems
 from .definition import ProtocolSystem
 from .folds import Fold, crossed_years, pooled_folds
 from .material import ALL_LINKS, DUPLICATES, Material
 from .nested import Nested, described
+from .strategies import SHIPPED
 from .tables import (
     CHOSEN,
     CROSSED,
@@ -76,6 +78,8 @@ def run_protocol(
         ARQMathError: a file of the release is missing or damaged.
     """
     chosen, when = chosen_systems(systems), tuple(years_of(years))
+    if FUSION in chosen:
+        chosen[WEIGHED] = (SHIPPED, COLBERT)
     if len(when) < 2:
         crossed_years([f"{year} topic" for year in when])  # refuses a single year before anything is made
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)

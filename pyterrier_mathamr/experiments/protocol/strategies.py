@@ -81,7 +81,7 @@ class ModelSystems:
     def _by_vectors(self, name: str, of: str) -> pd.DataFrame:
         """Search in one way with all topics, which are encoded once."""
         if of not in self._encoded:
-            self._encoded[of] = self._search.encode(self.found(of))
+            self._encoded[of] = self.search.encode(self.found(of))
         if (name, of) not in self._rankings:
             self._rankings[name, of] = _columns(self._systems[name](self._encoded[of]))
         return self._rankings[name, of]
@@ -95,13 +95,14 @@ class ModelSystems:
         return kept.assign(rank=kept.groupby("qid").cumcount())
 
     @cached_property
-    def _search(self) -> Search:
+    def search(self) -> Search:
+        """The ways to search with the model."""
         strategies = {name: strategy for name, strategy in TASK1.items() if strategy.way != "fusion"}
         return Search(*self.indexes(), self.bm25(), strategies)
 
     @cached_property
     def _systems(self) -> dict[str, pt.Transformer]:
-        return self._search.systems()
+        return self.search.systems()
 
 
 def _columns(ranking: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import Report, run_protocol
 from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training
-from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, chosen_systems
+from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, WEIGHED, chosen_systems
 from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
 from pyterrier_mathamr.experiments.studies.tables import MAIN
@@ -39,12 +39,31 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     (collection / "links.tsv").write_text(links, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(LEARNED, "Best of two", Learned("Best of two", (BM25, SINGLE), learn))
-        names = ["single VECTOR", "bm25 + tf-idf", "best of two", "tangent", "doc-vn + maxsim (k = 1000)"]
+        names = [
+            "single VECTOR",
+            "bm25+colbert-style",
+            "bm25 + tf-idf",
+            "best of two",
+            "tangent",
+            "doc-vn + maxsim (k = 1000)",
+        ]
         return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
 
 
 def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
-    names = [BM25, SHIPPED, SINGLE, "TF-IDF", f"{BM25} + TF-IDF", "Best of two", "Tangent", DOC_VN]
+    names = [
+        BM25,
+        SHIPPED,
+        SINGLE,
+        COLBERT,
+        FUSION,
+        "TF-IDF",
+        f"{BM25} + TF-IDF",
+        "Best of two",
+        "Tangent",
+        DOC_VN,
+        WEIGHED,
+    ]
     for caption in (CROSSED, FOLDS):
         assert report.tables[caption]["name"].tolist() == names
         values = report.values[f"{caption.lower().replace(' ', '-')}-by-topic"]
@@ -67,7 +86,7 @@ def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
 def test_equal_years_choose_the_same(report: Report) -> None:
     chosen = report.tables[CHOSEN]
     crossed = chosen[chosen["folds"].str.contains("→")]
-    assert set(crossed["system"]) == {BM25, f"{BM25} + TF-IDF", "Best of two", DOC_VN}
+    assert set(crossed["system"]) == {BM25, FUSION, f"{BM25} + TF-IDF", "Best of two", DOC_VN}
     assert crossed["folds"].str.startswith("2022 → 2020; 2020 → 2022").all()
 
 
