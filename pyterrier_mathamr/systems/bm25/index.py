@@ -13,9 +13,10 @@ from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.store import Content, Field, Kind, Part, Rows, Snapshot, live_ids
+from pyterrier_mathamr.store import Content, Field, Kind, Part, Snapshot, live_ids
+from pyterrier_mathamr.systems.sparse.documents import postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options, reads_bare_formulas
-from pyterrier_mathamr.systems.sparse.postings import Postings, combine, postings_fields
+from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
@@ -30,23 +31,6 @@ def merge_parts(parts: Sequence[Part]) -> Content:
     """Make one part of several, without the documents that were deleted."""
     sources = np.concatenate([part["sources"][part.alive] for part in parts])
     return Content(live_ids(parts), {**postings_of(parts, parts[0].path.parent).arrays(), "sources": sources})
-
-
-def postings_of(parts: Sequence[Part], folder: Path | None = None) -> Postings:
-    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined.
-
-    Args:
-        parts: of an index.
-        folder: where combined counts are kept; ``None`` for memory.
-    """
-    if len(parts) == 1 and not len(parts[0].deleted):
-        return Postings.of_part(parts[0])
-    numbers: list[Rows] = []
-    size = 0
-    for part in parts:
-        numbers.append(np.where(part.alive, size + np.cumsum(part.alive) - 1, -1))
-        size += int(np.count_nonzero(part.alive))
-    return combine([Postings.of_part(part) for part in parts], numbers, size, folder)
 
 
 BM25 = Kind(

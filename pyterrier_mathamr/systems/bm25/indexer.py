@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import Content, DuplicateIdError, Job, Mode, row_fingerprint
+from pyterrier_mathamr.store import Array, Mode, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.systems.sparse.documents import CountedDocuments
 from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
 from pyterrier_mathamr.systems.sparse.reading import document_post
 
@@ -75,44 +74,32 @@ class BM25Indexer(sparse.SparseIndexer):
         """
         require("bm25s", "bm25")
         details = {"tokens": self.tokens.to_dict()}
-        self.build(self.bm25_index, iter, details, {}, lambda job: _Part(job, self.tokens, self.bare_formulas))
+        counting = _Counting(self.tokens, self.bare_formulas)
+        self.build(self.bm25_index, iter, details, {}, lambda job: CountedDocuments(job, counting))
         return self.bm25_index
 
 
-class _Part:
-    """Documents whose tokens are counted, and which are not written yet."""
+class _Counting:
+    """Counts the tokens of posts."""
 
-    def __init__(self, job: Job, tokens: TokenOptions, bare_formulas: bool) -> None:
-        self._job, self._tokens, self._bare_formulas = job, tokens, bare_formulas
-        self._done = sparse.sources_of(job.done)  # of the documents that an earlier run of the job has counted
-        self._begin()
+    def __init__(self, tokens: TokenOptions, bare_formulas: bool) -> None:
+        self._tokens, self._bare_formulas, self._builder = tokens, bare_formulas, PostingsBuilder()
 
-    def _begin(self) -> None:
-        self._sources: dict[DocNo, int] = {}
-        self._builder = PostingsBuilder()
+    @property
+    def nbytes(self) -> int:
+        """The memory that is taken, about."""
+        return self._builder.nbytes
 
-    def add(self, documents: Sequence[Mapping[str, Any]]) -> None:
-        """Count new documents; write a part when it is large enough."""
-        docnos = [str(document["docno"]) for document in documents]
-        rows = self._job.rows_done(docnos).tolist()
-        again = self._job.look_up(docnos)
-        for docno, document, row, old in zip(docnos, documents, rows, again.tolist(), strict=True):
-            source = row_fingerprint(document)
-            if row >= 0:
-                if self._done[row] != source:
-                    raise self._job.changed(docno)
-                continue
-            if old >= 0 or docno in self._sources:
-                raise DuplicateIdError(self._job.path, [docno])
-            self._sources[docno] = source
-            post = document_post(document, bare_formulas=self._bare_formulas)
-            self._builder.add(post_tokens(post, self._tokens))
-            if self._builder.nbytes >= sparse.PART_BYTES:
-                self.write()
+    def source(self, document: Mapping[str, Any]) -> int:
+        """Hash all columns of a document."""
+        return row_fingerprint(document)
 
-    def write(self) -> None:
-        """Write what was counted since the last part."""
-        if self._sources:
-            sources = np.fromiter(self._sources.values(), dtype=np.uint64, count=len(self._sources))
-            self._job.add(Content(list(self._sources), {**self._builder.postings().arrays(), "sources": sources}))
-            self._begin()
+    def add(self, document: Mapping[str, Any]) -> None:
+        """Count a document."""
+        post = document_post(document, bare_formulas=self._bare_formulas)
+        self._builder.add(post_tokens(post, self._tokens))
+
+    def take(self) -> dict[str, Array]:
+        """Return the arrays of what was counted, and begin anew."""
+        counted, self._builder = self._builder, PostingsBuilder()
+        return counted.postings().arrays()

@@ -16,6 +16,7 @@ from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.systems.sparse.documents import contributions, numbers_of
 
 from .explanation import explain_tokens
 from .tokens import post_tokens
@@ -153,15 +154,8 @@ class BM25Scorer(Transformer):
         Returns:
             float64 ``[m, t]``; a row sums to the score.
         """
-        postings, weights = snapshot.postings, snapshot.engine(self.settings()).scores["data"]
-        found = np.zeros((len(numbers), len(terms)))
-        for column, (token, weight) in enumerate(terms.items()):
-            start, end = postings.offsets[postings.terms[token]], postings.offsets[postings.terms[token] + 1]
-            documents = postings.documents[start:end]
-            places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
-            hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
-            found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
-        return found
+        weights = snapshot.engine(self.settings()).scores["data"]
+        return contributions(snapshot.postings, weights, terms, numbers)
 
 
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
@@ -181,13 +175,3 @@ def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -
         for token, times in sorted(tokens.items())
         if token in terms
     }
-
-
-def numbers_of(snapshot: BM25Snapshot, docnos: list[str]) -> npt.NDArray[np.int64]:
-    """Number documents as the postings do: int64 ``[m]``.
-
-    Raises:
-        UnknownIdError: some are not in the index.
-    """
-    numbers: npt.NDArray[np.int64] = np.searchsorted(snapshot.live, snapshot.find(docnos))
-    return numbers

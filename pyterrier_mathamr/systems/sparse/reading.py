@@ -25,13 +25,13 @@ def checked_documents(
 
     Args:
         stream: a DataFrame or dictionaries.
-        indexer: named in the message.
+        indexer: says which columns a document has, and is named in the message.
 
     Returns:
         The documents.
 
     Raises:
-        pt.validate.InputValidationError: the document has none of :data:`DOCUMENT_COLUMNS`.
+        pt.validate.InputValidationError: the document has none of the indexer's columns.
     """
     peekable: Any = pt.utils.peekable(documents(stream))
     try:
@@ -39,8 +39,8 @@ def checked_documents(
     except StopIteration:
         return ()
     with pt.validate.any_iter(peekable, context=indexer) as validation:
-        for columns in DOCUMENT_COLUMNS:
-            validation.columns(includes=list(columns))
+        for columns in indexer.index_inputs():
+            validation.columns(includes=columns)
     checked: Iterable[Mapping[str, Any]] = peekable
     return checked
 

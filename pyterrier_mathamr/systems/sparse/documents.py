@@ -1,0 +1,124 @@
+"""What the indexes whose rows are documents share: counting documents, the counts of all parts, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.store import Array, Content, DuplicateIdError, Job, Part, Rows, Snapshot
+
+from . import index as sparse
+from .postings import Postings, combine
+
+
+class Counting(Protocol):
+    """Counts documents one after another."""
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that is taken, about."""
+
+    def source(self, document: Mapping[str, Any]) -> int:
+        """Hash what is counted of a document."""
+
+    def add(self, document: Mapping[str, Any]) -> None:
+        """Count a document."""
+
+    def take(self) -> dict[str, Array]:
+        """Return the arrays of what was counted, and begin anew."""
+
+
+class CountedDocuments:
+    """Documents that are counted, and which are not written yet.
+
+    Args:
+        job: the documents that an earlier run of it has counted are left out.
+        counting: counts the others.
+    """
+
+    def __init__(self, job: Job, counting: Counting) -> None:
+        self._job, self._counting = job, counting
+        self._done = sparse.sources_of(job.done)
+        self._sources: dict[DocNo, int] = {}
+
+    def add(self, documents: Sequence[Mapping[str, Any]]) -> None:
+        """Count new documents; write a part when it is large enough."""
+        docnos = [str(document["docno"]) for document in documents]
+        rows = self._job.rows_done(docnos).tolist()
+        again = self._job.look_up(docnos)
+        for docno, document, row, old in zip(docnos, documents, rows, again.tolist(), strict=True):
+            source = self._counting.source(document)
+            if row >= 0:
+                if self._done[row] != source:
+                    raise self._job.changed(docno)
+                continue
+            if old >= 0 or docno in self._sources:
+                raise DuplicateIdError(self._job.path, [docno])
+            self._sources[docno] = source
+            self._counting.add(document)
+            if self._counting.nbytes >= sparse.PART_BYTES:
+                self.write()
+
+    def write(self) -> None:
+        """Write what was counted since the last part."""
+        if self._sources:
+            sources = np.fromiter(self._sources.values(), dtype=np.uint64, count=len(self._sources))
+            self._job.add(Content(list(self._sources), {**self._counting.take(), "sources": sources}))
+            self._sources = {}
+
+
+def postings_of(parts: Sequence[Part], folder: Path | None = None, prefix: str = "") -> Postings:
+    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined.
+
+    Args:
+        parts: of an index.
+        folder: where combined counts are kept; ``None`` for memory.
+        prefix: of the arrays' names.
+    """
+    if len(parts) == 1 and not len(parts[0].deleted):
+        return Postings.of_part(parts[0], prefix)
+    numbers: list[Rows] = []
+    size = 0
+    for part in parts:
+        numbers.append(np.where(part.alive, size + np.cumsum(part.alive) - 1, -1))
+        size += int(np.count_nonzero(part.alive))
+    return combine([Postings.of_part(part, prefix) for part in parts], numbers, size, folder)
+
+
+def contributions(
+    postings: Postings, weights: npt.NDArray[np.float32], terms: Mapping[str, float], numbers: Rows
+) -> npt.NDArray[np.float64]:
+    """Compute what each term of a query contributes to the score of some documents.
+
+    Args:
+        postings: of all documents.
+        weights: float32 ``[p]``, of each posting.
+        terms: the weight of each term of the query; all of them occur in some document.
+        numbers: int64 ``[m]``, the documents.
+
+    Returns:
+        float64 ``[m, t]``; a row sums to the score.
+    """
+    found = np.zeros((len(numbers), len(terms)))
+    for column, (term, weight) in enumerate(terms.items()):
+        start, end = postings.offsets[postings.terms[term]], postings.offsets[postings.terms[term] + 1]
+        documents = postings.documents[start:end]
+        places = np.minimum(np.searchsorted(documents, numbers), max(len(documents) - 1, 0))
+        hits = documents[places] == numbers if len(documents) else np.zeros(len(numbers), dtype=bool)
+        found[hits, column] = weight * weights[start + places[hits]].astype(np.float64)
+    return found
+
+
+def numbers_of(snapshot: Snapshot, docnos: list[str]) -> Rows:
+    """Number documents as the postings do: int64 ``[m]``.
+
+    Raises:
+        UnknownIdError: some are not in the index.
+    """
+    numbers: Rows = np.searchsorted(snapshot.live, snapshot.find(docnos))
+    return numbers
