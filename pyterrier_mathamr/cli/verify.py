@@ -134,6 +134,7 @@ def _kinds() -> list[Kind]:
         ApproachZeroIndex,
         BM25Index,
         FormulaTrees,
+        GraphTermsIndex,
         InOutIndex,
         MaRFIndex,
         TangentCFT,
@@ -143,7 +144,7 @@ def _kinds() -> list[Kind]:
 
     stores = (GraphStore, TensorStore, FormulaStore, ThreadStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
     systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, TangentIndex)
-    return [artifact.KIND for artifact in (*stores, *systems)]
+    return [artifact.KIND for artifact in (*stores, *systems, GraphTermsIndex)]
 
 
 def _described(path: Path) -> str:

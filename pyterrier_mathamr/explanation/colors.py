@@ -25,7 +25,7 @@ from .explanation import Explanation, Part, Reading
 HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A800")
 """Of Okabe and Ito, distinct with every color vision; parts have numbers, too."""
 
-FORMULAS = ("formula", "symbols", "layout tree", "operator tree")
+FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tree")
 """Kinds of parts that are about a formula; their texts are LaTeX."""
 
 Key = tuple[str, int | str]

@@ -17,7 +17,6 @@
 
 from .artifacts import IndexArtifact, MathAMRFormulaIndex, MathAMRIndex
 from .building.indexers import DocumentIndexer, FormulaIndexer
-from .building.spreading import index_on
 from .errors import (
     EmbeddingError,
     MathAMRIndexError,
@@ -83,5 +82,4 @@ __all__ = [
     "SingleVectorRetriever",
     "TextLoader",
     "VectorLoader",
-    "index_on",
 ]

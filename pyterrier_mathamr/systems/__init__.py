@@ -5,6 +5,7 @@
     sparse/  reading, postings, index, ranking: what the sparse systems share
       bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
       tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
+      graph_terms/ graphs of posts ────▶ GraphTermsIndex and its retriever   │
       approach0/ formulas ─────────────▶ ApproachZeroIndex and its retriever │
       structural/  both, for the words and formulas of a question       │
     trees/           both trees of each formula, in a few arrays             │
@@ -107,6 +108,12 @@ if TYPE_CHECKING:
     from .fusion import fit_fusion_weight as fit_fusion_weight
     from .fusion import fit_fusion_weights as fit_fusion_weights
     from .fusion import fuse_rankings as fuse_rankings
+    from .graph_terms import GraphTerms as GraphTerms
+    from .graph_terms import GraphTermsIndex as GraphTermsIndex
+    from .graph_terms import GraphTermsIndexer as GraphTermsIndexer
+    from .graph_terms import GraphTermsRetriever as GraphTermsRetriever
+    from .graph_terms import GraphTermsScorer as GraphTermsScorer
+    from .graph_terms import terms_of_graph as terms_of_graph
     from .in_out import InOutIndex as InOutIndex
     from .in_out import InOutIndexer as InOutIndexer
     from .in_out import InOutRetriever as InOutRetriever

@@ -41,8 +41,6 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "ColBERT, normalised": (lambda lab, **options: lab.index.colbert(normalise=True, **options), "weighted"),
     "ColBERT by HNSW": (lambda lab, **options: lab.index.colbert(exact=False, **options), "encoded"),
     "ColBERT, float16": (lambda lab, **options: lab.half.colbert(**options), "weighted"),
-    "ColBERT of parts": (lambda lab, **options: lab.sharded.colbert(**options), "weighted"),
-    "doc-VN of parts": (lambda lab, **options: lab.sharded.doc_vn(candidates=10_000, **options), "weighted"),
     "formulas": (lambda lab, **options: lab.formulas.retriever(**options), "encoded formulas"),
     "Qdrant single vector": (lambda lab, **options: lab.qdrant.single_vector(**options), "encoded"),
     "Qdrant doc-VN": (lambda lab, **options: lab.qdrant.doc_vn(**options), "weighted"),
@@ -54,6 +52,11 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
         "topics",
     ),
     "TF-IDF": (lambda lab, **options: lab.bm25.retriever(weighting="tf-idf", **options), "topics"),
+    "graph terms": (lambda lab, **options: lab.graph_terms.retriever(**options), "query graphs"),
+    "graph terms, weighted": (
+        lambda lab, **options: lab.graph_terms.retriever(fields=["nodes", "concepts"], weights=[0.3, 2], **options),
+        "query graphs",
+    ),
     "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
     "MaRF": (lambda lab, **options: lab.marf_index.retriever(**options), "marf"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
@@ -71,11 +74,11 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
 SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded"),
     "scorer, weighted": (lambda lab: lab.index.scorer(normalise=True), "weighted"),
-    "scorer of parts": (lambda lab: lab.sharded.scorer(normalise=True), "weighted"),
     "scorer, float16": (lambda lab: lab.half.scorer(), "weighted"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "weighted"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
+    "graph terms scorer": (lambda lab: lab.graph_terms.scorer(k1=1, b=0.5), "query graphs"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
@@ -143,9 +146,6 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.half = mathamr.MathAMRIndex(lab.folder / "half")
     documents = [*lab.index.get_corpus_iter(), *encoded]
     lab.half.indexer(dtype="float16").index(documents)
-    parts = {"one part": documents[::2], "other part": documents[1::2]}
-    paths = [mathamr.MathAMRIndex(lab.folder / name).index(part).path for name, part in parts.items()]
-    lab.sharded = mathamr.ShardedIndex(paths, mathamr.Processes(1))
     few = [*documents[:60], *encoded]
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "few", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "few formulas", "formulas")
@@ -284,7 +284,10 @@ def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_docume
 
 @pytest.mark.parametrize(
     "name",
-    ["ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out", "scorer", "text scorer"],
+    [
+        *("ColBERT", "formulas", "Qdrant ColBERT", "BM25", "graph terms", "Tangent", "Approach Zero", "In+Out"),
+        *("scorer", "text scorer"),
+    ],
 )
 def test_what_cannot_be_explained_is_refused_with_a_way_out(lab: Lab, name: str) -> None:
     factory, frame = (RETRIEVERS | SCORERS)[name]

@@ -29,6 +29,7 @@ from pyterrier_mathamr.systems import (
     ExtractAnswer,
     FormulaFeatures,
     FormulaTrees,
+    GraphTermsIndex,
     InOut,
     InOutIndex,
     LinearBlend,
@@ -59,14 +60,12 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "ColBERT": (lambda lab: lab.index.colbert(), "encoded"),
     "ColBERT by HNSW": (lambda lab: lab.index.colbert(exact=False), "encoded"),
     "formulas": (lambda lab: lab.formulas.retriever(), "encoded formulas"),
-    "single vector of parts": (lambda lab: lab.sharded.single_vector(), "encoded"),
-    "doc-VN of parts": (lambda lab: lab.sharded.doc_vn(candidates=50), "encoded"),
-    "ColBERT of parts": (lambda lab: lab.sharded.colbert(), "encoded"),
     "Qdrant single vector": (lambda lab: lab.qdrant.single_vector(), "encoded"),
     "Qdrant doc-VN": (lambda lab: lab.qdrant.doc_vn(candidates=50), "encoded"),
     "Qdrant ColBERT": (lambda lab: lab.qdrant.colbert(), "encoded"),
     "Qdrant formulas": (lambda lab: lab.qdrant_formulas.retriever(), "encoded formulas"),
     "BM25": (lambda lab: lab.bm25.retriever(), "topics"),
+    "graph terms": (lambda lab: lab.graph_terms.retriever(), "query graphs"),
     "Tangent": (lambda lab: lab.tangent.retriever(), "formula topics"),
     "Approach Zero": (lambda lab: lab.a0.retriever(), "formula topics"),
     "structural search": (lambda lab: StructuralSearch(lab.a0, lab.bm25), "topics"),
@@ -86,8 +85,8 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
 RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded ranking"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "encoded ranking"),
-    "scorer of parts": (lambda lab: lab.sharded.scorer(), "encoded ranking"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
+    "graph terms scorer": (lambda lab: lab.graph_terms.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "html ranking"),
@@ -132,6 +131,7 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "vectors": (mathamr.MathAMRIndex, "document vectors"),
     "formulas": (mathamr.MathAMRFormulaIndex, "document vectors"),
     "BM25": (mathamr.BM25Index, "documents"),
+    "graph terms": (GraphTermsIndex, "document graphs"),
     "Tangent": (mathamr.TangentIndex, "documents"),
     "Approach Zero": (ApproachZeroIndex, "documents"),
     "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
@@ -142,17 +142,16 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "Qdrant formulas": (lambda path: mathamr.QdrantFormulaIndex(path, "formulas"), "document vectors"),
 }
 FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
-ARTIFACTS = ("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads", "MaRF")
+ARTIFACTS = (
+    *("graphs", "vectors", "formulas", "BM25", "graph terms", "Tangent", "Approach Zero", "In+Out", "trees", "threads"),
+    "MaRF",
+)
 
 
 @pytest.fixture(scope="module")
 def lab(sample: SimpleNamespace) -> Lab:
     """The sample, its first posts in Qdrant, and one frame for each kind of input."""
     lab = Lab(**vars(sample))
-    documents = list(lab.index.get_corpus_iter())
-    halves = {"one half": documents[:100], "other half": documents[100:]}
-    paths = [mathamr.MathAMRIndex(lab.folder / name).index(half).path for name, half in halves.items()]
-    lab.sharded = mathamr.ShardedIndex(paths, mathamr.Processes(1))
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "qdrant", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "qdrant formulas", "formulas")
     lab.trees = FormulaTrees(lab.folder / "formula trees").index(lab.answers.to_dict("records"))
@@ -289,7 +288,7 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
 
     unbuilt = Lab(**vars(lab))
     unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
-    unbuilt.sharded = mathamr.ShardedIndex([tmp_path / "10"], mathamr.Processes(1))
+    unbuilt.graph_terms = GraphTermsIndex(tmp_path / "8")
     unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
     unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
@@ -461,7 +460,11 @@ def test_17_empty_input_gives_an_empty_result(lab: Lab, name: str, tmp_path: Pat
 
 @pytest.mark.parametrize("query", ["", "   ", None, float("nan")], ids=["empty", "blank", "None", "NaN"])
 @pytest.mark.parametrize(
-    "name", ["single vector", "doc-VN", "ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out", "formulas", "fusion"]
+    "name",
+    [
+        *("single vector", "doc-VN", "ColBERT", "BM25", "graph terms"),
+        *("Tangent", "Approach Zero", "In+Out", "formulas", "fusion"),
+    ],
 )
 def test_18_a_blank_query_finds_nothing_and_warns_once(lab: Lab, name: str, query: Any) -> None:
     assert_nothing_found(lab, name, query, FORMULA if name in FORMULA_SEARCHES else QUERY)
@@ -479,6 +482,8 @@ def assert_nothing_found(lab: Lab, name: str, query: Any, good: str) -> None:
         retriever = mathamr.GraphBuilder(queries="formula") >> lab.model.query_encoder() >> retriever
     elif TRANSFORMERS[name][1] == "encoded":
         retriever = lab.encode >> retriever
+    elif TRANSFORMERS[name][1] == "query graphs":
+        retriever = lab.graphs >> retriever
     topics = pd.DataFrame({"qid": ["bad", "good"], "query": [query, good]}, dtype=object)
     with pytest.warns(UserWarning, match="bad") as warned:
         found = retriever(topics)
@@ -495,6 +500,7 @@ OPTIONS: dict[str, tuple[Callable[[Lab, dict[str, Any]], Any], str]] = {
     "scorer": (lambda lab, given: lab.index.scorer(**given), "num_results batch_size"),
     "formulas": (lambda lab, given: lab.formulas.retriever(**given), "num_results batch_size"),
     "BM25": (lambda lab, given: lab.bm25.retriever(**given), "num_results"),
+    "graph terms": (lambda lab, given: lab.graph_terms.retriever(**given), "num_results"),
     "Tangent": (lambda lab, given: lab.tangent.retriever(**given), "num_results"),
     "Approach Zero": (lambda lab, given: lab.a0.retriever(**given), "num_results"),
     "In+Out": (lambda lab, given: lab.in_out.retriever(**given), "num_results"),
