@@ -16,7 +16,11 @@ from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option,
 @click.option("--workdir", type=NEW, default=Path("mathamr-experiment"), show_default=True, help="Keeps all results.")
 @click.option("--model", help="Name or folder of a trained model; one is trained otherwise. Not for studies.")
 @click.option("--task", type=click.Choice(["1", "2"]), default="1", show_default=True, help="1: answers; 2: formulas.")
-@click.option("--systems", help="all, or names as in the table, such as Tangent-S,MathAMR+; of task 2 also variants.")
+@click.option(
+    "--systems",
+    help="all, or names as in the table, such as Tangent-S,MathAMR+ (by ; where a name has a comma); of task 2 also "
+    "variants.",
+)
 @click.option(
     "--protocol",
     type=click.Choice(["crossed", "domains"]),
@@ -193,7 +197,9 @@ def _run_study(
 
 
 def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",")] if text else None
+    """Split names at commas, or at semicolons where there is one, since some names have a comma."""
+    names = text.split(";" if ";" in text else ",") if text else []
+    return [name.strip() for name in names if name.strip()] or None
 
 
 def _numbers(text: str) -> list[int]:

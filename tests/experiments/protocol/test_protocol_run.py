@@ -4,10 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
+from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import Report, run_protocol
 from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training
 from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, WEIGHED, chosen_systems
@@ -129,3 +131,11 @@ def test_a_single_year_is_refused_before_anything_is_made(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match="--years 2020,2022"):
         run_protocol(SAMPLE, tmp_path / "work", years="2022", verbose=False)
     assert not (tmp_path / "work").exists()
+
+
+def test_names_with_commas_are_separated_by_semicolons(tmp_path: Path) -> None:
+    options = ["--protocol", "crossed", "--workdir", str(tmp_path / "work"), "--systems"]
+    done = CliRunner().invoke(main, ["experiment", str(SAMPLE), *options, "BM25, then ColBERT; no such system;"])
+    assert "systems='no such system'" in done.output
+    done = CliRunner().invoke(main, ["experiment", str(SAMPLE), *options, "BM25, then ColBERT"])
+    assert "systems='then ColBERT'" in done.output
