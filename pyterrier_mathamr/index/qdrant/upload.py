@@ -62,37 +62,62 @@ def upload(
     present = collection.read()
     if present is not None and mode == "create":
         raise ExistsError(collection.address, "the collection exists already")
-    adding = present if mode == "append" else None
-    if adding is not None:
-        check_model(collection.address, adding.model, model)
-        model = adding.model or model
+    base = present if mode == "append" else None
+    if base is not None:
+        check_model(collection.address, base.model, model)
+        model = base.model or model
     first = next(entries, None)
-    if first is None and adding is not None:
+    if first is None and base is not None:
         return
     stream = chain([] if first is None else [first], entries)
-    if adding is not None and adding.dimensions:
-        Append(collection, adding, model, resume).run(stream)
-    else:
-        width = 0 if first is None else first.rows.shape[1]
+    if base is None or not base.dimensions:  # what has no width yet is built anew
+        width, base = 0 if first is None else first.rows.shape[1], None
         meta = CollectionMeta(collection.other_slot(present), collection.layout, width, model, _UNIT, pending=1)
-        Build(collection, meta, present, options, resume).run(stream)
+    else:
+        meta = base.changed(model=model, pending=base.pending or base.build + 1)
+    Upload(collection, meta, present, base, options, resume).run(stream)
 
 
-class Call:
-    """One upload; subclasses say where it goes, how it is completed, and how it is undone.
+class Upload:
+    """One upload: into a collection beside the one that readers see, or into that one, hidden from them.
 
     Args:
         collection: the collection.
         meta: its metadata during the call.
-        resume: keep the stored points if this call is interrupted.
-        looking: ask before each batch which of its points are stored already.
+        present: the metadata of the collection that readers see, if any.
+        base: the same where this call adds to it.
+        options: how a new collection is created.
+        resume: continue an interrupted call, and keep the stored points if this one is interrupted.
     """
 
-    def __init__(self, collection: Collection, meta: CollectionMeta, resume: bool, looking: bool) -> None:
-        self.collection, self.meta, self.resume, self.looking = collection, meta, resume, looking
-        self.stored = 0
+    def __init__(
+        self,
+        collection: Collection,
+        meta: CollectionMeta,
+        present: CollectionMeta | None,
+        base: CollectionMeta | None,
+        options: CollectionOptions,
+        resume: bool,
+    ) -> None:
+        self.collection, self.meta, self.resume = collection, meta, resume
+        self.present, self.base, self.number = present, base, meta.pending
+        self.before = self.stored = 0
+        self.looking = base is not None  # ask before each batch which of its points are stored already
         self._came: set[str] = set()  # about 150 bytes a document
         self._again: list[str] = []
+        if base is not None:
+            if base.pending and not resume:
+                self._remove()
+            self.before = collection.count(base.slot, base.pending)
+            collection.write(meta)
+            return
+        earlier = collection.read(meta.slot) if resume else None
+        if earlier is not None and earlier.changed(max_norm=meta.max_norm) == meta:
+            self.meta, self.looking = earlier, True
+            return
+        if collection.exists(meta.slot):
+            collection.drop(meta.slot)
+        collection.create(meta, options)
 
     def run(self, entries: Iterable[Entry]) -> None:
         """Store all entries and make them visible."""
@@ -175,19 +200,32 @@ class Call:
         self._again += again
         return new
 
-    def _all_there(self, at_least: int) -> None:
-        there = self.collection.count(self.meta.slot)
-        if there < at_least:
-            reason = f"it contains {there} points of {at_least}; did another process write it? Run the indexer again"
-            raise QdrantError(self.collection.address, reason)
-
     def finish(self) -> None:
         """Make the stored points visible, in one step."""
-        raise NotImplementedError
+        there, least = self.collection.count(self.meta.slot), self.before + self.stored
+        if there < least:
+            reason = f"it contains {there} points of {least}; did another process write it? Run the indexer again"
+            raise QdrantError(self.collection.address, reason)
+        self.meta = self.meta.changed(build=self.meta.pending, pending=0)
+        self.collection.write(self.meta)
+        if self.base is None:
+            self.collection.swap(self.meta, self.present)
 
     def take_back(self) -> None:
-        """Remove the stored points."""
-        raise NotImplementedError
+        """Remove the stored points; a new collection with them, unless readers see it already."""
+        if self.base is not None:
+            self._remove()
+            self.collection.write(self.meta.changed(pending=0))
+            return
+        present = self.collection.read()
+        if present is None or present.slot != self.meta.slot:
+            self.collection.drop(self.meta.slot, retries=0)
+
+    def _remove(self) -> None:
+        models = self.collection.connection.models
+        where = models.FilterSelector(filter=models.Filter(must=[self.collection.of_build(self.number)]))
+        doing = "removing the points of an unfinished call"
+        self.collection.call("delete", doing, collection_name=self.meta.slot, points_selector=where, wait=True)
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -202,72 +240,6 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         numbers += entry.rows.size
     if batch:
         yield batch
-
-
-class Build(Call):
-    """``create`` and ``overwrite``: a collection beside the existing one."""
-
-    def __init__(
-        self,
-        collection: Collection,
-        meta: CollectionMeta,
-        present: CollectionMeta | None,
-        options: CollectionOptions,
-        resume: bool,
-    ) -> None:
-        self.present = present
-        earlier = collection.read(meta.slot) if resume else None
-        resumed = earlier is not None and earlier.changed(max_norm=meta.max_norm) == meta
-        super().__init__(collection, earlier if earlier is not None and resumed else meta, resume, looking=resumed)
-        if not resumed:
-            if collection.exists(meta.slot):
-                collection.drop(meta.slot)
-            collection.create(meta, options)
-
-    def finish(self) -> None:
-        """Move the alias to the new collection."""
-        self._all_there(self.stored)
-        self.meta = self.meta.changed(build=self.meta.pending, pending=0)
-        self.collection.write(self.meta)
-        self.collection.swap(self.meta, self.present)
-
-    def take_back(self) -> None:
-        """Drop the new collection, unless the alias names it already."""
-        present = self.collection.read()
-        if present is None or present.slot != self.meta.slot:
-            self.collection.drop(self.meta.slot, retries=0)
-
-
-class Append(Call):
-    """``append``: points in the existing collection, hidden until the call is complete."""
-
-    def __init__(self, collection: Collection, present: CollectionMeta, model: str | None, resume: bool) -> None:
-        if present.pending and not resume:
-            _remove(collection, present, present.pending)
-        self.before = collection.count(present.slot, present.pending)
-        meta = present.changed(model=present.model or model, pending=present.pending or present.build + 1)
-        super().__init__(collection, meta, resume, looking=True)
-        self.number = meta.pending
-        collection.write(meta)
-
-    def finish(self) -> None:
-        """Make the new points visible."""
-        self._all_there(self.before + self.stored)
-        self.meta = self.meta.changed(build=self.meta.pending, pending=0)
-        self.collection.write(self.meta)
-
-    def take_back(self) -> None:
-        """Remove the points of this call."""
-        _remove(self.collection, self.meta, self.number)
-        self.collection.write(self.meta.changed(pending=0))
-
-
-def _remove(collection: Collection, meta: CollectionMeta, build: int) -> None:
-    """Remove the points of one call."""
-    models = collection.connection.models
-    where = models.FilterSelector(filter=models.Filter(must=[collection.of_build(build)]))
-    doing = "removing the points of an unfinished call"
-    collection.call("delete", doing, collection_name=meta.slot, points_selector=where, wait=True)
 
 
 def stored_ids(collection: Collection, docnos: Sequence[str], mode: Mode) -> set[str]:
