@@ -86,7 +86,7 @@ def unfinished_parts(path: Path, kind: Kind, mode: Mode, fingerprint: Mapping[st
     return Parts(sound_parts(found.parts, kind, path) if found and going_on else ())
 
 
-def changed_row(path: Path, name: str) -> UnfinishedJobError:
+def changed_row(path: Path | str, name: str) -> UnfinishedJobError:
     """Return the error for a row that an unfinished job has with another content."""
     return UnfinishedJobError(path, {f"row {name!r:.80}": ("one content", "another")})
 

@@ -5,6 +5,7 @@
     index          QdrantIndex, QdrantFormulaIndex
       │ transformers   retrievers and indexers
       │   upload       entries → points, visible in one step
+      │   journal      what an interrupted upload has stored, and which may go on with it
       │   search       lists of Qdrant → proven candidates → exact ranking
       │ snapshot       the state of a collection as opened: vectors by request
       ▼

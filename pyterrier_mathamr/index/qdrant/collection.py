@@ -9,7 +9,8 @@ A point is one document or one formula::
 
     id       made from the docno, so that a document that is sent twice is stored once
     vectors  documents: doc [d] and all [n, d] (MaxSim); formulas: formula [d] (MathAMR+, section 3.5.1)
-    payload  docno, and formula_ids or post_id and visual_id; build: the number of the call that stored it
+    payload  docno, and formula_ids or post_id and visual_id; build: the number of the call that stored it;
+             print: a hash of all else; source: the fingerprint of its document in the corpus, where known
 
 The distance is the inner product: the paper's cosine for rows of unit length, and vectors come back as stored.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -40,7 +41,7 @@ VECTORS: dict[Layout, dict[Field, str]] = {
 }
 """The named vector of each field."""
 
-BUILD = "build"
+BUILD, PRINT, SOURCE = "build", "print", "source"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class CollectionMeta:
         max_norm: an upper bound of the length of rows.
         build: the number of the last completed call that stored points.
         pending: the number of a call that runs or was interrupted, whose points are hidden; 0 where there is none.
+        job: what identifies that call and the model of its vectors, as JSON; empty where it cannot be continued.
     """
 
     slot: str
@@ -81,6 +83,7 @@ class CollectionMeta:
     max_norm: float
     build: int = 0
     pending: int = 0
+    job: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stored form: without null, which would delete a key."""
@@ -102,10 +105,10 @@ class CollectionMeta:
                 address, f"the collection has format {found}, this release reads {FORMAT_VERSION}"
             )
         try:
-            known = {field.name: data[field.name] for field in fields(cls)}
+            known = {field.name: data[field.name] for field in fields(cls) if field.name != "job"}
         except KeyError as error:
             raise QdrantCollectionError(address, f"the collection's metadata lacks {error}") from error
-        return cls(**{**known, "model": known["model"] or None})
+        return cls(**{**known, "model": known["model"] or None, "job": data.get("job", "")})
 
     def changed(self, **values: Any) -> CollectionMeta:
         """Return a copy with other values."""
@@ -235,8 +238,23 @@ class Collection:
         models = self.connection.models
         return models.FieldCondition(key=BUILD, match=models.MatchValue(value=build))
 
-    def count(self, slot: str, hidden: int = 0) -> int:
-        """Return the number of points, without those of one call."""
-        where = self.connection.models.Filter(must_not=[self.of_build(hidden)]) if hidden else None
+    def count(self, slot: str, *, hidden: int = 0, build: int = 0) -> int:
+        """Return the number of points, without those of one call or only those of another."""
+        models = self.connection.models
+        without = [self.of_build(hidden)] if hidden else None
+        where = models.Filter(must=[self.of_build(build)] if build else None, must_not=without)
         found = self.call("count", "counting", collection_name=slot, count_filter=where, exact=True)
         return int(found.count)
+
+    def stored(self, slot: str, ids: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
+        """Return the named values of the payload of those points that are stored, by their ids."""
+        doing = "looking for points"
+        found = self.call("retrieve", doing, collection_name=slot, ids=list(ids), with_payload=list(names))
+        return {str(point.id): point.payload for point in found}
+
+    def remove(self, slot: str, build: int) -> None:
+        """Remove the points of one call."""
+        models = self.connection.models
+        where = models.FilterSelector(filter=models.Filter(must=[self.of_build(build)]))
+        doing = "removing the points of an unfinished call"
+        self.call("delete", doing, collection_name=slot, points_selector=where, wait=True)

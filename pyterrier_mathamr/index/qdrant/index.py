@@ -32,7 +32,7 @@ from .transformers import (
     QdrantFormulaRetriever,
     QdrantSingleVectorRetriever,
 )
-from .upload import upload
+from .upload import discard, upload
 
 
 class QdrantBase(Counted, VectorIndex):
@@ -151,8 +151,12 @@ class QdrantBase(Counted, VectorIndex):
                 raise QdrantCollectionError(source.path, f"only a {cls.__name__} can be merged here")
         model = merged_model(index.path, indexes)
         entries = chain.from_iterable(source.snapshot().entries() for source in indexes)
-        upload(index.collection, "create", entries, options or CollectionOptions(), model=model, resume=False)
+        upload(index.collection, "create", entries, options or CollectionOptions(), model=model)
         return index
+
+    def discard(self) -> None:
+        """Remove the points of an interrupted call; the collection that readers see stays as it is."""
+        discard(self.collection)
 
     def delete(self, docnos: Iterable[str]) -> None:
         """Remove documents (or formulas, by their ids).

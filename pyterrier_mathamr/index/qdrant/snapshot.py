@@ -45,7 +45,7 @@ class QdrantSnapshot:
         self._held_field: Field = "all"
 
     def __len__(self) -> int:
-        return self.collection.count(self.meta.slot, self.meta.pending)
+        return self.collection.count(self.meta.slot, hidden=self.meta.pending)
 
     def call(self, method: str, doing: str, **arguments: Any) -> Any:
         """Send one request about the collection that was behind the alias when it was opened."""

@@ -7,7 +7,7 @@ Their columns are those of the transformers over a folder, and exact search retu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from pyterrier_mathamr.index.transformers import FormulaRetriever, IndexRetrieve
 from pyterrier_mathamr.store import Mode
 
 from .collection import CollectionOptions
+from .journal import Journal
 from .search import search
 from .snapshot import QdrantSnapshot
-from .upload import stored_ids, upload
+from .upload import upload
 
 
 class QdrantRetriever(IndexRetriever):
@@ -186,16 +187,22 @@ class QdrantIndexer(ArtifactIndexer):
         options: CollectionOptions | None = None,
         model: str | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, model=model, resume=resume, verbose=verbose, total=total)
+        super().__init__(index, mode, model=model, resume=resume, sources=sources, verbose=verbose, total=total)
         self.options = options or CollectionOptions()
+        self._journal: Journal | None = None
 
     def write(self, posts: Iterator[Post], model: str | None) -> None:
         """Upload the entries of documents."""
         entries = chain.from_iterable(post.entries for post in posts)
-        upload(self._index.collection, self.mode, entries, self.options, model=model, resume=self.resume)
+        journal, self._journal = self._journal or (self._new_journal() if self.resume else None), None
+        upload(self._index.collection, self.mode, entries, self.options, model=model, journal=journal)
+
+    def _new_journal(self) -> Journal:
+        return Journal(self._index.collection, self.mode, self.fingerprint())
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
@@ -205,18 +212,20 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
     """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus the batches of which an interrupted call has stored every document.
+        """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again.
 
         Args:
-            stream: dictionaries with ``docno``.
+            stream: dictionaries with ``docno``; the same documents each time.
             batch_size: as for :meth:`~..building.indexers.ArtifactIndexer.pending`.
+
+        Raises:
+            UnfinishedJobError: the interrupted call is another, or a document was changed since.
         """
-        records = iter(stream)
-        while some := list(islice(records, batch_size)):
-            docnos = [str(record["docno"]) for record in some]
-            done = stored_ids(self._index.collection, docnos, self.mode) if self.resume else ()
-            if not all(docno in done for docno in docnos):
-                yield from some
+        if not self.resume:
+            yield from stream
+            return
+        self._journal = self._new_journal()
+        yield from self._journal.pending(stream, batch_size)
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
@@ -237,10 +246,12 @@ class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
         options: CollectionOptions | None = None,
         model: str | None = None,
         resume: bool = False,
+        sources: Mapping[str, Any] | None = None,
         verbose: bool = False,
         total: int | None = None,
     ) -> None:
-        super().__init__(index, mode, options=options, model=model, resume=resume, verbose=verbose, total=total)
+        shared: dict[str, Any] = {"resume": resume, "sources": sources, "verbose": verbose, "total": total}
+        super().__init__(index, mode, options=options, model=model, **shared)
         self.visual_ids = visual_ids
         self._posts = self._formulas = 0
 

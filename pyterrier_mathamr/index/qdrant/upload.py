@@ -2,15 +2,19 @@
 
 ``create`` and ``overwrite`` fill the collection that is not behind the alias, and then move the alias. ``append``
 stores its points under a number that readers filter out until the call is complete. A call that ends with an error
-removes its points, unless it has ``resume``; then, and where the process was killed, they wait unseen for a call with
-``resume``, or are dropped by one without. One process may write a collection at a time: Qdrant has no lock for it.
+removes its points, unless it has a :class:`~.journal.Journal`; then, and where the process was killed, they wait unseen
+for a call that continues it, or are dropped by one without a journal. One process may write a collection at a time:
+Qdrant has no lock for it.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +22,13 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.index.building.builder import warn_of_repeated
 from pyterrier_mathamr.index.building.content import check_values
 from pyterrier_mathamr.index.building.entries import TEXTS, Entry
-from pyterrier_mathamr.index.errors import EmbeddingError, check_model
+from pyterrier_mathamr.index.errors import EmbeddingError, ModelMismatchError, check_model
 from pyterrier_mathamr.index.protocols import Numbers
-from pyterrier_mathamr.store import DuplicateIdError, ExistsError, Mode
+from pyterrier_mathamr.store import DuplicateIdError, ExistsError, Mode, UnfinishedJobError
 
-from .collection import BUILD, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
+from .collection import BUILD, PRINT, SOURCE, VECTORS, Collection, CollectionMeta, CollectionOptions, point_id
 from .errors import QdrantError
+from .journal import Journal, extended
 
 BATCH_NUMBERS = 1 << 18
 """Numbers sent in one request: 8,192 rows of 32, about 5 MB as JSON. A server reads at most 32 MB."""
@@ -44,7 +49,7 @@ def upload(
     options: CollectionOptions,
     *,
     model: str | None,
-    resume: bool,
+    journal: Journal | None = None,
 ) -> None:
     """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all.
 
@@ -54,28 +59,50 @@ def upload(
         entries: the entries; read once.
         options: how a new collection is created.
         model: the identity of the model of the vectors.
-        resume: continue an interrupted earlier call, and keep the stored points if this one is interrupted.
+        journal: continues an interrupted earlier call, and keeps the stored points if this one is interrupted.
 
     Raises:
         MathAMRIndexError: one of its kinds; readers see what they saw before.
+        UnfinishedJobError: the points of an interrupted call are not of this one.
     """
     present = collection.read()
     if present is not None and mode == "create":
         raise ExistsError(collection.address, "the collection exists already")
-    base = present if mode == "append" else None
-    if base is not None:
-        check_model(collection.address, base.model, model)
-        model = base.model or model
+    if mode == "append" and present is not None:
+        check_model(collection.address, present.model, model)
+        model = present.model or model
+    earlier = journal.interrupted(present) if journal else None
     first = next(entries, None)
-    if first is None and base is not None:
+    if first is None and mode == "append" and present is not None and earlier is None:
         return
-    stream = chain([] if first is None else [first], entries)
-    if base is None or not base.dimensions:  # what has no width yet is built anew
-        width, base = 0 if first is None else first.rows.shape[1], None
-        meta = CollectionMeta(collection.other_slot(present), collection.layout, width, model, _UNIT, pending=1)
+    base = extended(present, mode)
+    if earlier is not None:
+        meta, model = earlier, _same_model(collection, json.loads(earlier.job)[1], model)
     else:
-        meta = base.changed(model=model, pending=base.pending or base.build + 1)
-    Upload(collection, meta, present, base, options, resume).run(stream)
+        width, slot = 0 if first is None else first.rows.shape[1], collection.other_slot(present)
+        meta = base or CollectionMeta(slot, collection.layout, width, None, _UNIT)
+        job = json.dumps([journal.header, model]) if journal else ""
+        meta = meta.changed(pending=meta.pending or meta.build + 1, job=job)
+    call = Upload(collection, meta, present, base, journal, model, resumed=earlier is not None)
+    call.prepare(options)
+    call.run(chain([] if first is None else [first], entries))
+
+
+def _same_model(collection: Collection, kept: str | None, model: str | None) -> str | None:
+    try:
+        check_model(collection.address, kept, model)
+    except ModelMismatchError as error:
+        raise UnfinishedJobError(collection.address, {"model": (kept, model)}) from error
+    return kept or model
+
+
+def discard(collection: Collection) -> None:
+    """Remove the points of an interrupted call."""
+    present = collection.read()
+    collection.drop(collection.other_slot(present))
+    if present is not None and present.pending:
+        collection.remove(present.slot, present.pending)
+        collection.write(present.changed(pending=0, job=""))
 
 
 class Upload:
@@ -86,8 +113,9 @@ class Upload:
         meta: its metadata during the call.
         present: the metadata of the collection that readers see, if any.
         base: the same where this call adds to it.
-        options: how a new collection is created.
-        resume: continue an interrupted call, and keep the stored points if this one is interrupted.
+        journal: where the call can be continued.
+        model: the identity of the model of the vectors, told to readers at the end.
+        resumed: it continues one; its points are there.
     """
 
     def __init__(
@@ -96,28 +124,27 @@ class Upload:
         meta: CollectionMeta,
         present: CollectionMeta | None,
         base: CollectionMeta | None,
-        options: CollectionOptions,
-        resume: bool,
+        journal: Journal | None,
+        model: str | None,
+        *,
+        resumed: bool,
     ) -> None:
-        self.collection, self.meta, self.resume = collection, meta, resume
-        self.present, self.base, self.number = present, base, meta.pending
-        self.before = self.stored = 0
-        self.looking = base is not None  # ask before each batch which of its points are stored already
+        self.collection, self.meta, self.journal, self.resumed = collection, meta, journal, resumed
+        self.present, self.base, self.number, self.model = present, base, meta.pending, model
         self._came: set[str] = set()  # about 150 bytes a document
         self._again: list[str] = []
-        if base is not None:
-            if base.pending and not resume:
-                self._remove()
-            self.before = collection.count(base.slot, base.pending)
-            collection.write(meta)
-            return
-        earlier = collection.read(meta.slot) if resume else None
-        if earlier is not None and earlier.changed(max_norm=meta.max_norm) == meta:
-            self.meta, self.looking = earlier, True
-            return
-        if collection.exists(meta.slot):
-            collection.drop(meta.slot)
-        collection.create(meta, options)
+
+    def prepare(self, options: CollectionOptions) -> None:
+        """Make the place for the points, without those of an interrupted call that is not continued."""
+        slot = self.meta.slot
+        if self.base is None and not self.resumed:
+            if self.collection.exists(slot):
+                self.collection.drop(slot)
+            self.collection.create(self.meta, options)
+        elif self.base is not None:
+            if self.base.pending and not self.resumed:
+                self.collection.remove(slot, self.number)
+            self.collection.write(self.meta)
 
     def run(self, entries: Iterable[Entry]) -> None:
         """Store all entries and make them visible."""
@@ -126,7 +153,7 @@ class Upload:
                 self.store(batch)
             self.finish()
         except BaseException as error:
-            if not self.resume:
+            if self.journal is None:
                 with suppress(MathAMRError):  # the error that ended the call is the one to raise
                     self.take_back()
             elif type(error) is QdrantError:
@@ -152,7 +179,7 @@ class Upload:
         new = self._new(batch)
         if new:
             models = self.collection.connection.models
-            points = [models.PointStruct(**self._point(entry)) for entry in new]
+            points = [models.PointStruct(**point) for point in new]
             slot = self.meta.slot
             self.collection.call("upsert", "storing points", collection_name=slot, points=points, wait=True)
 
@@ -169,44 +196,55 @@ class Upload:
         except UnicodeEncodeError as error:
             raise EmbeddingError(entry.docno, f"Qdrant accepts only valid Unicode ({error.reason})") from error
 
-    def _point(self, entry: Entry) -> dict[str, object]:
-        layout = self.meta.layout
-        payload = dict(zip(TEXTS[layout], entry.texts, strict=True))
-        vector: dict[str, object] = {VECTORS[layout]["doc"]: entry.rows[-1].tolist()}
-        if layout == "documents":
-            vector[VECTORS[layout]["all"]] = entry.rows.tolist()
-        return {"id": point_id(entry.docno), "vector": vector, "payload": {**payload, BUILD: self.meta.pending}}
+    def _new(self, batch: Sequence[Entry]) -> list[dict[str, Any]]:
+        """Return the points of a batch that are to be sent: all that are not stored as they are.
 
-    def _new(self, batch: Sequence[Entry]) -> list[Entry]:
-        """Leave out entries that this call stored before it was interrupted; refuse others that are stored."""
-        ids = [point_id(entry.docno) for entry in batch]
-        there = {}
-        if self.looking:
-            found = self.collection.call(
-                "retrieve", "looking for points", collection_name=self.meta.slot, ids=ids, with_payload=[BUILD]
-            )
-            there = {str(point.id): point.payload[BUILD] for point in found}
+        Raises:
+            DuplicateIdError: a document occurred before, or was in the collection before the call.
+        """
+        names, there = [point_id(entry.docno) for entry in batch], {}
+        if self.resumed or self.base is not None:
+            there = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)
         new, again = [], []
-        for entry, name in zip(batch, ids, strict=True):
-            if name in self._came or there.get(name, self.meta.pending) != self.meta.pending:
+        for entry, name in zip(batch, names, strict=True):
+            stored = there.get(name, {BUILD: self.number})
+            if name in self._came or stored[BUILD] != self.number:
                 again.append(entry.docno)
                 continue
             self._came.add(name)
-            self.stored += 1
-            if name not in there:
-                new.append(entry)
+            point = self._point(name, entry)
+            if any(stored.get(key) != value for key, value in point["payload"].items() if key in (PRINT, SOURCE)):
+                new.append(point)
         if again and self.meta.layout == "documents":
             raise DuplicateIdError(self.collection.address, sorted(set(again)))
         self._again += again
         return new
 
+    def _point(self, name: str, entry: Entry) -> dict[str, Any]:
+        layout, source = self.meta.layout, self.journal.source(entry.docno) if self.journal else ""
+        vector = {VECTORS[layout]["doc"]: entry.rows[-1].tolist()}
+        if layout == "documents":
+            vector[VECTORS[layout]["all"]] = entry.rows.tolist()
+        known = json.dumps(entry.texts).encode() + entry.rows.tobytes()
+        about = {BUILD: self.number, PRINT: hashlib.blake2b(known, digest_size=8).hexdigest()}
+        payload = {**dict(zip(TEXTS[layout], entry.texts, strict=True)), **about}
+        return {"id": name, "vector": vector, "payload": {**payload, SOURCE: source} if source else payload}
+
     def finish(self) -> None:
-        """Make the stored points visible, in one step."""
-        there, least = self.collection.count(self.meta.slot), self.before + self.stored
-        if there < least:
-            reason = f"it contains {there} points of {least}; did another process write it? Run the indexer again"
+        """Make the stored points visible, in one step.
+
+        Raises:
+            UnfinishedJobError: some points of the interrupted call did not come again.
+            QdrantError: some points are lost.
+        """
+        there = self.collection.count(self.meta.slot, build=self.number)
+        known = len(self._came | self.journal.left_out if self.journal else self._came)
+        if self.resumed and there > known:
+            raise UnfinishedJobError(self.collection.address, {"points": (there, known)})
+        if there != known:
+            reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(build=self.meta.pending, pending=0)
+        self.meta = self.meta.changed(model=self.model, build=self.number, pending=0, job="")
         self.collection.write(self.meta)
         if self.base is None:
             self.collection.swap(self.meta, self.present)
@@ -214,18 +252,12 @@ class Upload:
     def take_back(self) -> None:
         """Remove the stored points; a new collection with them, unless readers see it already."""
         if self.base is not None:
-            self._remove()
-            self.collection.write(self.meta.changed(pending=0))
+            self.collection.remove(self.meta.slot, self.number)
+            self.collection.write(self.meta.changed(pending=0, job=""))
             return
         present = self.collection.read()
         if present is None or present.slot != self.meta.slot:
             self.collection.drop(self.meta.slot, retries=0)
-
-    def _remove(self) -> None:
-        models = self.collection.connection.models
-        where = models.FilterSelector(filter=models.Filter(must=[self.collection.of_build(self.number)]))
-        doing = "removing the points of an unfinished call"
-        self.collection.call("delete", doing, collection_name=self.meta.slot, points_selector=where, wait=True)
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
@@ -240,23 +272,3 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         numbers += entry.rows.size
     if batch:
         yield batch
-
-
-def stored_ids(collection: Collection, docnos: Sequence[str], mode: Mode) -> set[str]:
-    """Return those of the given documents that an interrupted call has stored.
-
-    Args:
-        collection: the collection.
-        docnos: any docnos.
-        mode: the mode of that call.
-    """
-    present = collection.read()
-    adding = mode == "append" and present is not None
-    meta = present if adding else collection.read(collection.other_slot(present))
-    if meta is None or not meta.pending or not docnos:
-        return set()
-    names = {point_id(docno): docno for docno in docnos}
-    found = collection.call(
-        "retrieve", "looking for points", collection_name=meta.slot, ids=list(names), with_payload=[BUILD]
-    )
-    return {names[str(point.id)] for point in found if point.payload[BUILD] == meta.pending}

@@ -165,8 +165,9 @@ def test_an_upload_whose_server_stops_in_the_middle_goes_on(
         server.fault = lambda name: "unreachable"
         yield from posts[45:]
 
+    indexer = index.indexer(mode, resume=True)
     with pytest.raises(QdrantError, match="resume=True"):
-        index.indexer(mode, resume=True).index(stopping())
+        indexer.index(indexer.pending(stopping(), 5))
     server.fault = lambda name: None
     server.restart()
     sent = len(server.sent_ids())
@@ -192,7 +193,8 @@ def posts():
             print("here", flush=True)
             time.sleep(600)
         yield {"docno": f"k{i}", "doc_embs": rows}
-QdrantIndex(url, name).indexer(mode, resume=True).index(posts())
+indexer = QdrantIndex(url, name).indexer(mode, resume=True)
+indexer.index(indexer.pending(posts(), 5))
 """
 
 

@@ -70,8 +70,9 @@ def test_an_upload_that_is_given_up_leaves_what_stood_and_goes_on_where_it_was(s
         return kind if name == "upsert" and stopped[0] > 3 else None
 
     server.fault = fault
+    indexer = index.indexer("overwrite", resume=True)
     with pytest.raises(QdrantError, match="resume=True"):
-        index.indexer("overwrite", resume=True).index(posts)
+        indexer.index(indexer.pending(posts, 10))
     pd.testing.assert_frame_equal(index.colbert()(frame), before)
     assert len(index) == 5
     server.fault = lambda name: None
@@ -111,17 +112,6 @@ def test_an_upload_that_is_killed_goes_on_where_it_was(server, remote, posts):
     remote().indexer(resume=True).index(posts)
     assert len(server.sent_ids()) - sent == len(posts) - 30
     assert docnos(remote()) == names(posts)
-
-
-def test_what_another_upload_left_is_not_taken_over(server, remote, posts):
-    def killed():
-        yield from posts[:34]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        remote().indexer(resume=True, model="a").index(killed())
-    remote().indexer(resume=True, model="b").index(posts[40:])
-    assert docnos(remote()) == names(posts[40:])
 
 
 def test_readers_see_an_addition_only_when_it_is_whole(server, remote, posts, topics):
