@@ -24,10 +24,12 @@ from .options import (
     NEW,
     SOURCE,
     chosen_parser,
+    cluster_of,
     config_of,
     config_options,
     counted,
     quiet_option,
+    ray_options,
     values_of,
     with_parser,
 )
@@ -80,6 +82,7 @@ def demo(quiet: bool) -> None:
 @click.option(
     "--workers", type=click.IntRange(1), help="Processes, by default all usable cores; the graphs are the same."
 )
+@ray_options
 @click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
 @quiet_option
 def graphs(
@@ -87,6 +90,8 @@ def graphs(
     output: Path,
     formulas: FormulaMode,
     workers: int | None,
+    ray: str | None,
+    ray_workers: int | None,
     fresh: bool,
     quiet: bool,
     **parser: Any,
@@ -104,6 +109,7 @@ def graphs(
 
     chosen = chosen_parser(output, **parser)
     options: dict[str, Any] = {"parser": chosen, "formulas": formulas, "workers": workers, "fresh": fresh}
+    options["executor"] = cluster_of(ray, ray_workers, workers)
     store = build_graphs(sources, output, **options, verbose=not quiet)
     click.echo(f"{output}: {counted(len(store), 'graph')}")
     if embedded := getattr(chosen, "embedded_count", 0):
@@ -210,14 +216,27 @@ def train_in_out(formula_trees: Path, output: Path, changes: tuple[str, ...], fr
 @click.option(
     "--parts", type=click.IntRange(1), help="Write so many indexes in one folder, which ShardedIndex searches."
 )
+@click.option("--workers", type=click.IntRange(1), help="Processes, by default one; the index is the same.")
+@ray_options
 @click.option("--fresh", is_flag=True, help="Discard the work of an interrupted job.")
 @quiet_option
-def index(graph_store: Path, model: str, output: Path, quiet: bool, **options: Any) -> None:
+def index(
+    graph_store: Path,
+    model: str,
+    output: Path,
+    workers: int | None,
+    ray: str | None,
+    ray_workers: int | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
+    from pyterrier_mathamr import Processes
     from pyterrier_mathamr.experiments import index_graph_store
     from pyterrier_mathamr.index import ShardedIndex
 
-    built = index_graph_store(graph_store, model, output, **options, verbose=not quiet)
+    executor = cluster_of(ray, ray_workers, workers) or Processes(workers or 1)
+    built = index_graph_store(graph_store, model, output, executor=executor, verbose=not quiet, **options)
     if isinstance(built, ShardedIndex):
         sizes = [len(part) for part in built.parts()]
         click.echo(f"{output}: {counted(sum(sizes), 'document')} in {counted(len(sizes), 'part')}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option, values_of
+from .options import FILE, FOLDER, NEW, cluster_of, config_of, config_options, quiet_option, ray_options, values_of
 
 
 @click.command(short_help="Run a whole experiment, or a study.")
@@ -39,6 +39,7 @@ from .options import FILE, FOLDER, NEW, config_of, config_options, quiet_option,
     "auto chooses by the number of training pairs.",
 )
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Runs of a study at a time.")
+@ray_options
 @click.option("--list", "listed", is_flag=True, help="Show the studies.")
 @config_options
 @quiet_option
@@ -62,6 +63,10 @@ def experiment(what: str | None, listed: bool, collection: Path | None, **option
 
     Finished steps are kept in the work folder and not repeated; the report is there, too.
     """
+    cluster = cluster_of(options.pop("ray"), options.pop("ray_workers"))
+    if cluster and (collection is None or options["protocol"] or str(what).startswith(("formula/", "answers/"))):
+        raise click.UsageError("--ray is for studies that train models of Task 1, such as paper/4.6.")
+    options["executor"] = cluster
     if listed:
         click.echo(_studies())
     elif what is None:
@@ -181,7 +186,7 @@ def _run_study(
         raise click.UsageError("A study trains its own models: it takes --set, but neither --model nor --config.")
     kind = name.partition("/")[0]
     runs: dict[str, Any] = {"formula": run_formula_study, "answers": run_answer_study}
-    taken = {"formula": (), "answers": ("pairs", "preset")}.get(kind, ("pairs", "preset", "workers"))
+    taken = {"formula": (), "answers": ("pairs", "preset")}.get(kind, ("pairs", "preset", "workers", "executor"))
     run, more = runs.get(kind, run_study), {option: options[option] for option in taken}
     report = run(
         name,

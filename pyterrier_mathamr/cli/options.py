@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.running.executors import RayCluster
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr import AmrParser
@@ -35,6 +36,31 @@ def counted(number: int, what: str) -> str:
 def quiet_option(command: Command) -> Command:
     """Add ``--quiet``."""
     return click.option("--quiet", "-q", is_flag=True, help="Show no progress.")(command)
+
+
+def ray_options(command: Command) -> Command:
+    """Add ``--ray`` and ``--ray-workers``; :func:`cluster_of` reads them."""
+    command = click.option("--ray-workers", type=click.IntRange(1), help="Most pieces of work at a time on it.")(
+        command
+    )
+    return click.option(
+        "--ray", metavar="auto|HOST:PORT", help="Work on a Ray cluster: this machine's, or that of a head."
+    )(command)
+
+
+def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = None) -> RayCluster | None:
+    """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine.
+
+    Raises:
+        click.UsageError: options that exclude each other. ConfigError: no cluster is named so.
+    """
+    if ray is None:
+        if ray_workers:
+            raise click.UsageError("--ray-workers needs --ray.")
+        return None
+    if workers:
+        raise click.UsageError("--workers is for this machine; --ray-workers limits the work on a cluster.")
+    return RayCluster(ray, ray_workers)
 
 
 def config_options(command: Command) -> Command:

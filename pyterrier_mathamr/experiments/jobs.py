@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT, between
+from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphError, GraphStore, build_store
-from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ShardedIndex
+from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex, ShardedIndex, index_on
 from pyterrier_mathamr.index.sharded import filling
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.store import META, Mode, file_fingerprint
@@ -32,6 +33,7 @@ def build_graphs(
     parser: str | AmrParser = "dependency",
     formulas: FormulaMode = "both",
     workers: int | None = 1,
+    executor: Executor | None = None,
     fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
@@ -44,6 +46,7 @@ def build_graphs(
         parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`complete_store`; the store is the same for any number.
+        executor: where graphs are built instead; the store is the same for all.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -66,7 +69,8 @@ def build_graphs(
     made = get_parser(parser)
     batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
     builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)
-    return complete_store(sources, builder, GraphStore(output), workers=workers, fresh=fresh, verbose=verbose)
+    options: dict[str, Any] = {"workers": workers, "executor": executor, "fresh": fresh, "verbose": verbose}
+    return complete_store(sources, builder, GraphStore(output), **options)
 
 
 def complete_store(
@@ -75,6 +79,7 @@ def complete_store(
     store: GraphStore,
     *,
     workers: int | None = 1,
+    executor: Executor | None = None,
     fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
@@ -85,6 +90,7 @@ def complete_store(
         builder: makes the graphs, with trees of the same sources.
         store: where they are kept; a finished store is replaced once the new one is complete.
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other.
+        executor: where graphs are built instead.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -104,6 +110,7 @@ def complete_store(
         sources=source_fingerprints(sources),
         mode="overwrite" if store.built() else "create",
         workers=workers,
+        executor=executor,
         verbose=verbose,
         total=None if None in counts else sum(filter(None, counts)),
     )
@@ -116,6 +123,7 @@ def index_graph_store(
     *,
     answers_of: Path | None = None,
     parts: int | None = None,
+    executor: Executor | None = None,
     fresh: bool = False,
     verbose: bool = False,
 ) -> MathAMRIndex | ShardedIndex:
@@ -127,6 +135,7 @@ def index_graph_store(
         output: the new index; a finished index is replaced once the new one is complete.
         answers_of: an ARQMath folder; only its answers are indexed.
         parts: in how many parts, neighbours in one; ``None`` for one index that is no folder of parts.
+        executor: where graphs are encoded, by default in this process; the index is the same for all.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -144,13 +153,14 @@ def index_graph_store(
         raise GraphError(str(where), "it holds nothing to index; `mathamr graphs` builds graphs of posts")
     sources = {"answers_of": str(answers_of.resolve()) if answers_of else None}
     encoder = MathAMR.from_pretrained(model)
+    options: dict[str, Any] = {"sources": sources, "executor": executor, "verbose": verbose}
     if parts is not None:
-        return index_in_parts(docnos, graphs, encoder, output, parts, sources=sources, fresh=fresh, verbose=verbose)
+        return index_in_parts(docnos, graphs, encoder, output, parts, fresh=fresh, **options)
     index = MathAMRIndex(output)
     if fresh:
         index.discard()
     mode: Mode = "overwrite" if index.built() else "create"
-    return index_documents(docnos, graphs, encoder, index, mode=mode, sources=sources, verbose=verbose)
+    return index_documents(docnos, graphs, encoder, index, mode=mode, **options)
 
 
 def index_in_parts(
@@ -161,6 +171,7 @@ def index_in_parts(
     parts: int,
     *,
     sources: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
     fresh: bool = False,
     verbose: bool = False,
 ) -> ShardedIndex:
@@ -175,6 +186,7 @@ def index_in_parts(
         parts: how many, of about as many documents each, neighbours in one. They are cut between batches of the
             encoder where there are enough, so that the vectors are those of one index, to the byte.
         sources: what the choice of documents depends on, as plain values.
+        executor: where graphs are encoded, by default in this process.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -195,7 +207,8 @@ def index_in_parts(
         for index, (first, last) in zip(indexes, itertools.pairwise(cuts), strict=True):
             if not index.built():
                 some = docnos[first:last]
-                index_documents(some, graphs, model, index, mode="create", sources=sources, verbose=verbose)
+                options: dict[str, Any] = {"sources": sources, "executor": executor, "verbose": verbose}
+                index_documents(some, graphs, model, index, mode="create", **options)
     return ShardedIndex(path)
 
 
@@ -207,6 +220,7 @@ def index_documents(
     *,
     mode: Mode = "overwrite",
     sources: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
     verbose: bool = False,
     **options: Any,
 ) -> Index:
@@ -220,6 +234,7 @@ def index_documents(
             was stopped continues after its last complete part.
         mode: see the index's ``indexer``.
         sources: what the choice of documents depends on, as plain values.
+        executor: where graphs are encoded, by default in this process; the index is the same for all.
         verbose: show progress.
         options: further options of the index's ``indexer``.
 
@@ -229,9 +244,7 @@ def index_documents(
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
     indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, **options)
-    pending = indexer.pending({"docno": docno} for docno in docnos)
-    documents = ({"docno": record["docno"], "graph": graphs[record["docno"]]} for record in pending)
-    (model.doc_encoder() >> indexer).index(documents)
+    index_on(executor or Processes(1), indexer, list(docnos), graphs, model)
     return index
 
 

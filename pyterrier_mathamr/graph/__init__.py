@@ -55,5 +55,6 @@ if TYPE_CHECKING:
     from .virtual_nodes import Auxiliary as Auxiliary
     from .virtual_nodes import VirtualKind as VirtualKind
     from .virtual_nodes import VirtualNodes as VirtualNodes
+    from .virtual_nodes import row_count as row_count
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

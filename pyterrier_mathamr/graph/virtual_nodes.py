@@ -106,6 +106,12 @@ def virtual_part(
     return VirtualPart([VirtualKind.DOCUMENT], edges, [*rows, size], [*kinds, VirtualKind.DOCUMENT])
 
 
+def row_count(layout: GraphLayout, formulas: FormulaMode, virtual_nodes: VirtualNodes) -> int:
+    """Count the retrieval vectors of a graph, ``len(virtual_part(…).rows)``, without its edges."""
+    sentences = layout.sentences if virtual_nodes == "hierarchy" else layout.roots
+    return len(layout.placeholders) * (formulas != "none") + len(sentences) + (virtual_nodes != "none")
+
+
 def _hierarchy(layout: GraphLayout, formulas: FormulaMode, auxiliary: Auxiliary) -> VirtualPart:
     size = len(layout.kinds)
     members = _formula_members(layout, formulas)

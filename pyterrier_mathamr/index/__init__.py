@@ -17,6 +17,7 @@
 
 from .artifacts import IndexArtifact, MathAMRFormulaIndex, MathAMRIndex
 from .building.indexers import DocumentIndexer, FormulaIndexer
+from .building.spreading import index_on
 from .errors import (
     EmbeddingError,
     MathAMRIndexError,
@@ -82,4 +83,5 @@ __all__ = [
     "SingleVectorRetriever",
     "TextLoader",
     "VectorLoader",
+    "index_on",
 ]

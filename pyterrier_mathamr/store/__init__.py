@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .lock import new_folder as new_folder
     from .lock import writer_lock as writer_lock
     from .manifest import Manifest as Manifest
+    from .manifest import PartMeta as PartMeta
     from .manifest import detail as detail
     from .manifest import read_manifest as read_manifest
     from .manifest import read_signed as read_signed
@@ -75,6 +76,9 @@ if TYPE_CHECKING:
     from .merging import merged as merged
     from .merging import ranges as ranges
     from .part import Part as Part
+    from .planned import begin_planned as begin_planned
+    from .planned import planned_part as planned_part
+    from .planned import write_planned as write_planned
     from .snapshot import Parts as Parts
     from .snapshot import Snapshot as Snapshot
     from .snapshot import signature as signature

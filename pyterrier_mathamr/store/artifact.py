@@ -19,10 +19,10 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writing
 from .ids import Rows
-from .job import Job, clean, open_job
+from .job import Job, open_job
 from .kind import META, PACKAGE, Kind, Mode
 from .lock import writer_lock
-from .manifest import Marks, PartMeta, read_manifest, write_manifest
+from .manifest import Marks, PartMeta, clean, read_manifest, write_manifest
 from .merging import merged
 from .part import MARKS, Part
 from .snapshot import Snapshot, signature

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,10 @@ from .files import move, remove, replace_file, sync_folder, writing
 from .ids import Rows
 from .kind import META, Content, Kind, Mode
 from .lock import writer_lock
-from .manifest import Manifest, PartMeta, is_published, signed, write_manifest
+from .manifest import Manifest, PartMeta, clean, is_published, signed, write_manifest
 from .merging import merged, parts_to_merge
 from .part import Part, write_part
+from .planned import PLANNED
 from .snapshot import Parts
 from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_header, read_job, sound_parts
 
@@ -180,13 +181,28 @@ class Job:
             DuplicateIdError: an id comes twice, or is stored already.
             WriteError: the part cannot be written.
         """
-        ids = list(content.ids)
+        self._add(list(content.ids), lambda: self.write(content))
+
+    def adopt(self, part: Part) -> None:
+        """Take over a part that a worker wrote in :attr:`folder`; otherwise as :meth:`add`."""
+
+        def moved() -> Part:
+            place = self.folder / "parts"
+            meta = replace(part.meta, name=f"part-{self._next:06d}")
+            remove(place / meta.name)  # of a job that was killed here
+            move(part.path, place / meta.name)
+            self._next += 1
+            return Part(place, meta, self.kind, self.path)
+
+        self._add(part.ids.texts(np.arange(len(part))), moved)
+
+    def _add(self, ids: list[str], write: Callable[[], Part]) -> None:
         if again := [name for name, row in zip(ids, self.look_up(ids).tolist(), strict=True) if row >= 0]:
             raise DuplicateIdError(self.path, again)
         if len(set(ids)) < len(ids):
             raise DuplicateIdError(self.path, [name for name, times in Counter(ids).items() if times > 1])
         with writing(self.path):
-            self.parts.append(self.write(content))
+            self.parts.append(write())
             self._note()
             self._merge(self._standing)
 
@@ -283,16 +299,7 @@ class Job:
     def leave(self, error: BaseException) -> None:
         """End without a commit: finished parts are kept for a job that resumes, and the error says so."""
         rows = sum(map(len, self.parts[self._standing :]))
-        if self.resume and (rows or any(self.folder.glob("scratch-*"))):
+        if self.resume and (rows or any(any(self.folder.glob(name)) for name in ("scratch-*", PLANNED))):
             error.add_note(f"{rows:,} finished rows are kept in {self.folder}" if rows else f"work in {self.folder}")
         else:
             drop_job(self.path)
-
-
-def clean(path: Path, manifest: Manifest) -> None:
-    """Remove what the manifest does not name: replaced parts, and those of an older format."""
-    named = {META} | {part.name for part in manifest.parts}
-    named |= {part.deleted.name for part in manifest.parts if part.deleted}
-    for entry in path.iterdir():
-        if entry.name not in named:
-            remove(entry)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .errors import DamagedError, FormatError, NotBuiltError, OtherArtifactError, unreadable
-from .files import FileSum, check_number, parse_json, replace_file
+from .files import FileSum, check_number, parse_json, remove, replace_file
 from .kind import META, PACKAGE, Kind
 
 Value = TypeVar("Value")
@@ -230,3 +230,12 @@ def is_published(path: Path, manifest: Manifest, kind: Kind) -> bool:
         return (path / META).read_bytes() == manifest.to_bytes(kind)
     except OSError:
         return False
+
+
+def clean(path: Path, manifest: Manifest) -> None:
+    """Remove what the manifest does not name: replaced parts, and those of an older format."""
+    named = {META} | {part.name for part in manifest.parts}
+    named |= {part.deleted.name for part in manifest.parts if part.deleted}
+    for entry in path.iterdir():
+        if entry.name not in named:
+            remove(entry)

@@ -291,11 +291,12 @@ add_step, steps = store_build._add_step, int(sys.argv[1])
 
 def stops(*arguments):
     global steps
-    add_step(*arguments)
+    added = add_step(*arguments)
     steps -= 1
     if steps == 0:
         print("in the middle of a step", flush=True)
         time.sleep(60)
+    return added
 
 store_build._add_step = stops
 FormulaStore.build(sys.argv[2], sys.argv[3:4], sys.argv[4:5])
@@ -308,7 +309,7 @@ def content(path):
         return formulas, connection.execute("SELECT * FROM tree ORDER BY number").fetchall()
 
 
-@pytest.mark.parametrize(("steps", "in_already"), [(1, 0), (3, 4), (6, 9)])  # 7 rows a table, 2 a step
+@pytest.mark.parametrize(("steps", "in_already"), [(1, 0), (3, 4), (7, 9)])  # 7 rows a table: 4 steps and an empty one
 def test_a_build_that_is_killed_resumes_with_nothing_lost_and_nothing_twice(tmp_path, monkeypatch, steps, in_already):
     slt = table(tmp_path / "slt.tsv", *((str(i), str(i % 3), f"<math><mi>s{i}</mi></math>") for i in range(7)))
     opt = table(tmp_path / "opt.tsv", *((str(i), str(i % 3), f"<math><ci>o{i}</ci></math>") for i in range(7)))

@@ -41,6 +41,8 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
     "ColBERT, normalised": (lambda lab, **options: lab.index.colbert(normalise=True, **options), "weighted"),
     "ColBERT by HNSW": (lambda lab, **options: lab.index.colbert(exact=False, **options), "encoded"),
     "ColBERT, float16": (lambda lab, **options: lab.half.colbert(**options), "weighted"),
+    "ColBERT of parts": (lambda lab, **options: lab.sharded.colbert(**options), "weighted"),
+    "doc-VN of parts": (lambda lab, **options: lab.sharded.doc_vn(candidates=10_000, **options), "weighted"),
     "formulas": (lambda lab, **options: lab.formulas.retriever(**options), "encoded formulas"),
     "Qdrant single vector": (lambda lab, **options: lab.qdrant.single_vector(**options), "encoded"),
     "Qdrant doc-VN": (lambda lab, **options: lab.qdrant.doc_vn(**options), "weighted"),
@@ -74,6 +76,7 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
 SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded"),
     "scorer, weighted": (lambda lab: lab.index.scorer(normalise=True), "weighted"),
+    "scorer of parts": (lambda lab: lab.sharded.scorer(normalise=True), "weighted"),
     "scorer, float16": (lambda lab: lab.half.scorer(), "weighted"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "weighted"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
@@ -146,6 +149,9 @@ def lab(sample: SimpleNamespace) -> Lab:
     lab.half = mathamr.MathAMRIndex(lab.folder / "half")
     documents = [*lab.index.get_corpus_iter(), *encoded]
     lab.half.indexer(dtype="float16").index(documents)
+    parts = {"one part": documents[::2], "other part": documents[1::2]}
+    paths = [mathamr.MathAMRIndex(lab.folder / name).index(part).path for name, part in parts.items()]
+    lab.sharded = mathamr.ShardedIndex(paths, mathamr.Processes(1))
     few = [*documents[:60], *encoded]
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "few", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "few formulas", "formulas")

@@ -60,6 +60,9 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "ColBERT": (lambda lab: lab.index.colbert(), "encoded"),
     "ColBERT by HNSW": (lambda lab: lab.index.colbert(exact=False), "encoded"),
     "formulas": (lambda lab: lab.formulas.retriever(), "encoded formulas"),
+    "single vector of parts": (lambda lab: lab.sharded.single_vector(), "encoded"),
+    "doc-VN of parts": (lambda lab: lab.sharded.doc_vn(candidates=50), "encoded"),
+    "ColBERT of parts": (lambda lab: lab.sharded.colbert(), "encoded"),
     "Qdrant single vector": (lambda lab: lab.qdrant.single_vector(), "encoded"),
     "Qdrant doc-VN": (lambda lab: lab.qdrant.doc_vn(candidates=50), "encoded"),
     "Qdrant ColBERT": (lambda lab: lab.qdrant.colbert(), "encoded"),
@@ -85,6 +88,7 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
 RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "scorer": (lambda lab: lab.index.scorer(), "encoded ranking"),
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "encoded ranking"),
+    "scorer of parts": (lambda lab: lab.sharded.scorer(), "encoded ranking"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
     "graph terms scorer": (lambda lab: lab.graph_terms.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
@@ -152,6 +156,10 @@ ARTIFACTS = (
 def lab(sample: SimpleNamespace) -> Lab:
     """The sample, its first posts in Qdrant, and one frame for each kind of input."""
     lab = Lab(**vars(sample))
+    documents = list(lab.index.get_corpus_iter())
+    halves = {"one half": documents[:100], "other half": documents[100:]}
+    paths = [mathamr.MathAMRIndex(lab.folder / name).index(half).path for name, half in halves.items()]
+    lab.sharded = mathamr.ShardedIndex(paths, mathamr.Processes(1))
     lab.qdrant = mathamr.QdrantIndex(lab.folder / "qdrant", "documents")
     lab.qdrant_formulas = mathamr.QdrantFormulaIndex(lab.folder / "qdrant formulas", "formulas")
     lab.trees = FormulaTrees(lab.folder / "formula trees").index(lab.answers.to_dict("records"))
@@ -288,6 +296,7 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
 
     unbuilt = Lab(**vars(lab))
     unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
+    unbuilt.sharded = mathamr.ShardedIndex([tmp_path / "10"], mathamr.Processes(1))
     unbuilt.graph_terms = GraphTermsIndex(tmp_path / "8")
     unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from .processes import Processes
@@ -22,6 +23,11 @@ Result = TypeVar("Result")
 class Executor(Protocol):
     """Does pieces of work at the same time: :class:`Processes` or :class:`RayCluster`."""
 
+    @property
+    def slots(self) -> int:
+        """How many items are worked on at a time."""
+        ...
+
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
         """Map a function over items.
 
@@ -35,4 +41,8 @@ class Executor(Protocol):
             The results in the order of the items; an exception of the work is raised in its place. Closing the
             generator ends what is being worked on.
         """
+        ...
+
+    def sees(self, file: Path) -> bool:
+        """Whether all workers read the same bytes at the path of a small file as this process."""
         ...

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
@@ -116,11 +117,17 @@ class Processes:
         Raises:
             WorkerDiedError: a process was killed.
         """
+        if self.slots == 1:
+            return (work(item) for item in items)
         rest = iter(items)
         first = list(islice(rest, _FEW))
-        if self.slots == 1 or len(first) < _FEW:
+        if len(first) < _FEW:
             return (work(item) for item in chain(first, rest))
         return _mapped(work, chain(first, rest), self.slots)
+
+    def sees(self, file: Path) -> bool:
+        """Return ``True``: processes of one machine share its files."""
+        return file.is_file()
 
 
 def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int) -> Generator[Result, None, None]:

@@ -18,6 +18,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT
@@ -25,7 +26,7 @@ from pyterrier_mathamr._version import __version__
 
 from .processes import ONE_THREAD
 from .ray_connection import ADDRESS, ClusterError, connect
-from .ray_worker import do
+from .ray_worker import content_of, do
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -79,6 +80,26 @@ class RayCluster:
             MissingExtraError: it is not installed. ClusterError: there is no such cluster.
         """
         return connect(self.address)
+
+    @property
+    def slots(self) -> int:
+        """How many items are worked on at a time, with the nodes that there are now."""
+        room = _Slots(self.connect(), self).room()
+        return max(1, min(room, self.workers or room))
+
+    def sees(self, file: Path) -> bool:
+        """Whether all nodes read the same bytes at the path of a small file as this process: shared storage.
+
+        Raises:
+            ClusterError: a node that was asked died.
+        """
+        ray = self.connect()
+        pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+        ask = ray.remote(num_cpus=0)(content_of)
+        asked = [ask.options(scheduling_strategy=pinned(node, soft=False)).remote(file) for node in nodes]
+        content = content_of(file)
+        return content is not None and all(self._result(ray, one) == content for one in asked)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
         """Map a function over items, in their order, as an ``Executor`` does.
@@ -159,7 +180,7 @@ class _Slots:
         if self._cluster.workers:
             return self._cluster.workers
         if time.monotonic() - self._at >= _COUNTED:
-            self._count = _QUEUED * self._room()
+            self._count = _QUEUED * self.room()
             self._at = time.monotonic()
         return max(1, self._count)
 
@@ -169,11 +190,12 @@ class _Slots:
         Raises:
             ClusterError: it would wait for ever.
         """
-        if not self._room():
+        if not self.room():
             asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._cluster.needs().items())
             raise ClusterError(self._cluster.address, f"none of its nodes has {asked}")
 
-    def _room(self) -> int:
+    def room(self) -> int:
+        """Return how many items the alive nodes have room for."""
         needs = [(name, amount) for name, amount in self._cluster.needs().items() if amount > 0]
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         return sum(min((int(node.get(name, 0) / amount) for name, amount in needs), default=0) for node in nodes)

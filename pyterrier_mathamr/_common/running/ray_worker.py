@@ -5,12 +5,16 @@ A worker keeps the function that it maps, which may hold a parser or a model, fr
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._version import __version__
+
+from .processes import limit_cores
 
 _kept: tuple[str, Callable[[Any], Any]] | None = None
 
@@ -51,6 +55,7 @@ def do(key: str, work: list[Any], release: str, item: Any) -> Done:
     if release != __version__:
         raise OtherReleaseError(node, __version__, release)
     if _kept is None or _kept[0] != key:
+        limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
         _kept = (key, ray.get(work[0]))
     return Done(node, _kept[1](item))
 
@@ -60,3 +65,11 @@ def node_name() -> str:
     import ray
 
     return f"{socket.gethostname()}/{ray.get_runtime_context().get_node_id()[:6]}"
+
+
+def content_of(file: Path) -> bytes | None:
+    """Read a small file on this node; ``None`` where there is none."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.report import Report
@@ -19,6 +20,7 @@ from .job import Job, Jobs
 from .job_run import run_job
 from .registry import Preset, find_preset, find_study
 from .reporting import study_report
+from .spread import spread_jobs
 from .workers import run_jobs
 
 
@@ -33,6 +35,7 @@ def run_study(
     preset: str = "auto",
     changes: dict[str, Any] | None = None,
     workers: int = 1,
+    executor: Executor | None = None,
     device: str | None = None,
     verbose: bool = True,
 ) -> Report:
@@ -52,6 +55,7 @@ def run_study(
             the number of training pairs.
         changes: options of the configuration for all conditions, which override those of the preset.
         workers: how many runs at a time, each a process with one thread; 0 does them in this process.
+        executor: where the runs are done instead, such as a cluster whose nodes share the work folder.
         device: where to train; ``None`` is the best available.
         verbose: report each stage on stderr, with progress bars.
 
@@ -75,7 +79,7 @@ def run_study(
     scale = _scale(preset, shared, say)
     jobs = study_jobs(study, shared, scale, wanted, seeds, changes or {}, device)
     shared.prepare(wanted, task2=study.task2)
-    failed = _do(jobs, workers, say, verbose)
+    failed = _do(jobs, workers, executor, say, verbose)
     report = study_report(study, jobs, shared, wanted, scale, changes or {})
     target = Path(workdir) / "studies" / study.name.replace("/", "-")
     report.write(target)
@@ -142,13 +146,22 @@ def study_jobs(
     }
 
 
-def _do(jobs: Jobs, workers: int, say: Callable[[str], None], verbose: bool) -> dict[tuple[str, int], str]:
+def _do(
+    jobs: Jobs, workers: int, executor: Executor | None, say: Callable[[str], None], verbose: bool
+) -> dict[tuple[str, int], str]:
     """Do the unfinished jobs; return the reason for each failure."""
     rest = [job for job in jobs.values() if not job.finished()]
     say(f"{len(jobs)} runs, {len(jobs) - len(rest)} finished before")
+    if isinstance(executor, Processes):
+        workers = executor.slots
+    elif executor is not None:
+        return _reasons(jobs, spread_jobs(rest, executor, say))
     if workers == 0:
         for job in rest:
             run_job(job, say=say, verbose=verbose)
         return {}
-    reasons = run_jobs(rest, workers, say, verbose=verbose)
+    return _reasons(jobs, run_jobs(rest, workers, say, verbose=verbose))
+
+
+def _reasons(jobs: Jobs, reasons: Mapping[Path, str]) -> dict[tuple[str, int], str]:
     return {key: reasons[job.folder] for key, job in jobs.items() if job.folder in reasons}

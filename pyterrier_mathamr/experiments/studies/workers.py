@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -53,9 +54,9 @@ def run_jobs(
                 if job.folder in running:
                     continue
                 waiting.remove(job)
-                running[job.folder] = (job, _start(job))
+                running[job.folder] = (job, start(job))
                 started[job.folder] = time.perf_counter()
-                say(f"{_name(job)}: begins, {len(waiting)} wait")
+                say(f"{name_of(job)}: begins, {len(waiting)} wait")
             time.sleep(_POLL_SECONDS)
             shown.update(running, len(jobs) - len(waiting) - len(running))
             for folder, (job, process) in list(running.items()):
@@ -65,10 +66,10 @@ def run_jobs(
                 del running[folder]
                 took = f"after {time.perf_counter() - started[folder]:.0f} s"
                 if code:
-                    failed[folder] = _last_line(folder / "log.txt") or f"exit code {code}"
-                    say(f"{_name(job)}: failed {took}: {failed[folder]}")
+                    failed[folder] = last_line(folder / "log.txt") or f"exit code {code}"
+                    say(f"{name_of(job)}: failed {took}: {failed[folder]}")
                 else:
-                    say(f"{_name(job)}: finished {took}")
+                    say(f"{name_of(job)}: finished {took}")
     except KeyboardInterrupt as error:
         finished = len(jobs) - len(waiting) - len(running) - len(failed)
         error.add_note(
@@ -97,7 +98,7 @@ class _Shown:
         if self._bar.disable or time.perf_counter() < self._next:
             return
         self._next = time.perf_counter() + 1
-        doing = next((f"{folder.name[:8]}: {_last_line(folder / 'log.txt')}" for folder in running), "")
+        doing = next((f"{folder.name[:8]}: {last_line(folder / 'log.txt')}" for folder in running), "")
         self._bar.n = finished
         self._bar.set_postfix_str(doing)
 
@@ -111,21 +112,35 @@ def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, **dict.fromkeys(THREADS, "1")}
 
 
-def _start(job: Job) -> subprocess.Popen[bytes]:
+def write_job(job: Job) -> Path:
+    """Write a job to its folder, for the process that does it."""
     job.folder.mkdir(parents=True, exist_ok=True)
     file = job.folder / "job.json"
     file.write_text(job.to_json(), encoding="utf-8")
-    command = [sys.executable, "-c", f"from {__name__} import main; main()", str(file)]
+    return file
+
+
+def start(job: Job, *, with_parent: bool = False) -> subprocess.Popen[bytes]:
+    """Start a process that does a job.
+
+    Args:
+        job: what to do.
+        with_parent: the process ends when this one dies, however it dies.
+    """
+    command = [sys.executable, "-c", f"from {__name__} import main; main()", str(write_job(job))]
+    command += [str(os.getpid())] * with_parent
     with (job.folder / "log.txt").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env={**one_thread(os.environ), **_BARS})
 
 
-def _name(job: Job) -> str:
+def name_of(job: Job) -> str:
+    """Name a job for its lines: folder, settings, seed."""
     options = ", ".join(f"{name}={value}" for name, value in job.settings.items() if name not in ("pairs", "seed"))
     return f"{job.folder.name} ({options or 'defaults'}; seed {job.config.training.seed})"
 
 
-def _last_line(log: Path) -> str:
+def last_line(log: Path) -> str:
+    """Return the last line of a log that is not blank."""
     with log.open("rb") as file:
         file.seek(max(file.seek(0, os.SEEK_END) - _TAIL, 0))
         text = file.read().decode(errors="replace")
@@ -133,9 +148,17 @@ def _last_line(log: Path) -> str:
 
 
 def main() -> None:
-    """Do the job in the file that the command line names."""
+    """Do the job in the file that the command line names, as long as the process is there that it names, if any."""
     torch.set_num_threads(1)
+    if len(sys.argv) > 2:
+        threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     run_job(Job.from_json(Path(sys.argv[1]).read_text(encoding="utf-8")), say=to_stderr, verbose=True)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_POLL_SECONDS)
+    os._exit(1)
 
 
 if __name__ == "__main__":

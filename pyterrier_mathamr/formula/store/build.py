@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.progress import progress
@@ -16,11 +16,9 @@ from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
 from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
 from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
 from pyterrier_mathamr.formula.tables import FormulaRow, count_rows, read_formula_table
-from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import (
     UNREADABLE,
     Content,
-    DamagedError,
     Mode,
     file_fingerprint,
     job_folder,
@@ -29,14 +27,13 @@ from pyterrier_mathamr.store import (
     writing,
 )
 
-from .sqlite_file import FILE, KIND, SCHEMA, encode, tree_number
+from .sqlite_file import FILE, KIND, SCHEMA
+from .staging import NewTrees, Staging, move_trees, unchanged
 
 _STEP = 20_000  # rows of one transaction: what an interrupted build loses
-_REMEMBERED = 50_000  # formulas whose tree is kept: half of a collection's formulas are ones like ``x``
+_TREES = "trees.sqlite"
+_LAYOUT = {"layout": "staged trees"}  # of unfinished work: that of a release with another one is never continued
 
-Converter = Callable[[str], FormulaTree]
-
-_INSERT = "INSERT OR IGNORE INTO tree (number, body) VALUES (?, ?)"
 # The first row of an id wins; the other kind of table adds its tree to the same row.
 _UPSERT = """
 INSERT INTO formula (id, {column}, visual_id) VALUES (?, ?, ?)
@@ -45,20 +42,24 @@ ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
 """
 
 
+class _Target(NamedTuple):
+    """Where the rows of a table go: the unfinished store, its staged trees, those to stage next, the column."""
+
+    connection: sqlite3.Connection
+    staging: Staging
+    new: NewTrees
+    column: str
+
+
 def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verbose: bool, mode: Mode) -> None:
     """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
     tables = _interleave(slt_tables, opt_tables)
     made_from = {"tables": fingerprint(slt_tables, opt_tables)}
-    with open_job(path, KIND, mode, made_from) as job:
+    with open_job(path, KIND, mode, made_from | _LAYOUT) as job:
         if not job.done.parts:  # else a build died while publishing it
             scratch = job.scratch(FILE)
-            with writing(path):
-                try:
-                    count = _fill(scratch, tables, verbose)
-                except sqlite3.OperationalError:  # it cannot be written
-                    raise
-                except UNREADABLE as error:  # it was changed since an earlier run wrote it
-                    raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
+            with writing(path), unchanged(scratch):
+                count = _fill(scratch, job.scratch(_TREES), tables, verbose)
             job.add(Content(files={FILE: scratch}, count=count))
         job.commit(made_from, whole=False)
 
@@ -88,11 +89,16 @@ def rows_done(path: Path) -> int:
     return 0
 
 
-def _fill(scratch: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
-    """Add the rows that an earlier run has not added; return the number of formulas."""
-    with closing(_take_up(scratch, len(tables))) as connection:
+def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
+    """Add what an earlier run has not added, rows and then trees; return the number of formulas."""
+    new = {"slt": NewTrees(slt_from_mathml), "opt": NewTrees(opt_from_mathml)}
+    with (
+        closing(Staging(trees, new=not scratch.exists())) as staging,
+        closing(_take_up(scratch, len(tables))) as connection,
+    ):
         for place, (table, column) in enumerate(tables):
-            _add_table(connection, place, table, column, verbose)
+            _add_table(_Target(connection, staging, new[column], column), place, table, verbose)
+        move_trees(connection, trees, verbose)
         if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(found)
         return int(connection.execute("SELECT count(*) FROM formula").fetchone()[0])
@@ -121,52 +127,46 @@ def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
     return connection
 
 
-def _add_table(connection: sqlite3.Connection, place: int, table: Path, column: str, verbose: bool) -> None:
+def _add_table(target: _Target, place: int, table: Path, verbose: bool) -> None:
     """Add the remaining rows of one table, a step at a time."""
+    connection, column = target.connection, target.column
     rows_done, done = connection.execute("SELECT rows, done FROM progress WHERE place = ?", (place,)).fetchone()
     if done:
         return
-    convert = lru_cache(_REMEMBERED)(slt_from_mathml if column == "slt" else opt_from_mathml)
     total = count_rows(table) if verbose else None
     title = f"{column.upper()}, {table.name}"
     rows = iter(progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total))
     for _ in islice(rows, rows_done):
         pass
-    while step := list(islice(rows, _STEP)):
-        rows_done += len(step)
+    while not done:
         with connection:  # one transaction: the step's rows and the progress
-            _add_step(connection, step, column, convert)
-            connection.execute("UPDATE progress SET rows = ? WHERE place = ?", (rows_done, place))
-    with connection:
-        connection.execute("UPDATE progress SET done = 1 WHERE place = ?", (place,))
+            added = _add_step(target, islice(rows, _STEP))
+            rows_done, done = rows_done + added, not added
+            connection.execute("UPDATE progress SET rows = ?, done = ? WHERE place = ?", (rows_done, done, place))
 
 
-def _add_step(connection: sqlite3.Connection, step: list[FormulaRow], column: str, convert: Converter) -> None:
-    """Add some rows: their trees, then the formulas that have them."""
-    bodies: dict[int, bytes] = {}
-    formulas: list[tuple[object, int | None, object]] = []
-    for row, tree in _converted(step, convert):
-        number = None
-        if tree is not None:
-            body = encode(tree)
-            number = tree_number(body)
-            bodies[number] = body
-        formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
-    connection.executemany(_INSERT, sorted(bodies.items()))
-    connection.executemany(_UPSERT.format(column=column), formulas)
+def _add_step(target: _Target, step: Iterable[FormulaRow]) -> int:
+    """Add some rows: their new trees, durably, then the formulas that have them. Return how many."""
+    formulas = [
+        (sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None)
+        for row, number in _numbered(step, target.new)
+    ]
+    target.staging.add(target.new.take())
+    target.connection.executemany(_UPSERT.format(column=target.column), formulas)
+    return len(formulas)
 
 
-def _converted(step: list[FormulaRow], convert: Converter) -> Iterator[tuple[FormulaRow, FormulaTree | None]]:
-    """Convert the MathML of some rows; an empty cell (0.4% of the official ones) has no tree."""
-    failed = 0
+def _numbered(step: Iterable[FormulaRow], trees: NewTrees) -> Iterator[tuple[FormulaRow, int | None]]:
+    """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
+    failed = count = 0
     for row in step:
-        tree = None
+        number, count = None, count + 1
         if row.formula.strip():
             try:
-                tree = convert(row.formula)
+                number = trees.number(row.formula)
             except FormulaError:
                 failed += 1
-        yield row, tree
+        yield row, number
     if failed:
-        message = f"{failed} of {len(step)} formulas up to id {step[-1].id} have MathML without a tree; stored so"
+        message = f"{failed} of {count} formulas up to id {row.id} have MathML without a tree; stored so"
         warnings.warn(message, MathAMRWarning, stacklevel=2)

@@ -57,7 +57,8 @@ class FormulaStore(SqliteArtifact):
         """Build a store from official tables, in bounded memory.
 
         The store appears at ``path`` when it is complete and checked. An interrupted build resumes when it is called
-        again with the same tables.
+        again with the same tables. Trees wait beside the store until all are there and are then sorted into it, so a
+        build needs up to twice the store's space on the disk.
 
         Args:
             path: the folder to make.

@@ -24,6 +24,7 @@ SCHEMA = (
 )
 """The tables; ``progress`` counts the rows of the official tables that a build has added."""
 
+NUMBER_BITS = 63
 _UNIT, _FIELD = "\x1f", "\x1e"  # between labels, between parts: neither can occur in XML
 
 
@@ -69,7 +70,7 @@ def tree_number(body: bytes) -> int:
 
     Among the 20 million distinct trees of the whole collection, two share a number with a probability of 2 in 100,000.
     """
-    return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> 1
+    return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> (64 - NUMBER_BITS)
 
 
 class StoreFile(SqliteFile):

@@ -2,7 +2,7 @@
 
 ::
 
-    ShardedIndex ── snapshot ──ask──▶ places ──▶ processes ──▶ reader       one MathAMRIndex, opened where it is
+    ShardedIndex ── snapshot ──ask──▶ places ──▶ processes, actors ──▶ reader    one MathAMRIndex, opened where it is
          │              │               all parts at once; a place that dies is started again
          │              └── merges the best of each part: score descending, docno ascending
          ├── transformers    the exact strategies

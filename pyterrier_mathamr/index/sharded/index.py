@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
-import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, between
+from pyterrier_mathamr._common.running.executors import Processes, RayCluster
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.index.artifacts import MathAMRIndex
 from pyterrier_mathamr.index.base import DocumentVectorIndex, example_documents, example_folder
@@ -25,7 +25,7 @@ from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
 from .errors import PartChangedError
 from .joining import join_parts
 from .manifest import FORMAT, TYPE, read_parts
-from .places import Places
+from .places import HerePlace, Place, Places
 from .processes import ProcessPlace
 from .snapshot import ShardedSnapshot
 from .transformers import (
@@ -37,13 +37,15 @@ from .transformers import (
 
 
 class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[misc]
-    """Several indexes of documents searched as one, each part in a process of its own.
+    """Several indexes of documents searched as one, each part in a process of its own, or on a cluster.
 
     Its rankings and scores are those of one :class:`~pyterrier_mathamr.MathAMRIndex` of all documents, ties included::
 
         index = ShardedIndex("arqmath.mathamr")                     # mathamr index … -o arqmath.mathamr --parts 16
         index = ShardedIndex(["2021.mathamr", "2022.mathamr"])      # or any indexes of different documents
         pipeline = graphs >> model.query_encoder() >> index.colbert(num_results=100)
+
+        index = ShardedIndex("arqmath.mathamr", RayCluster("10.0.0.1:6379"))
 
     The processes are started by the first search and stay until :meth:`close` or the end of the object; a script
     therefore keeps its work under ``if __name__ == "__main__":``. One that dies is started again, and its share of the
@@ -53,7 +55,10 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
     Args:
         paths: the folder of an index in parts, or the parts, each document in one of them. Constructing the object
             reads nothing.
-        threads: of each process.
+        executor: ``Processes(n)`` for at most ``n`` processes that share the parts, of which ``Processes(1)`` is this
+            one, without a time limit; ``RayCluster(address)`` for an actor for each part, on a node that has it at its
+            path. The actors reserve what ``resources`` says, by default nothing.
+        threads: of each process or actor.
         time_limit: seconds that a request may take: a batch of queries, with the starts of processes.
     """
 
@@ -66,12 +71,19 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
     scorer = method(ShardedMaxSimScorer)
 
     def __init__(
-        self, paths: str | Path | Sequence[str | Path], *, threads: int = 1, time_limit: float = 300.0
+        self,
+        paths: str | Path | Sequence[str | Path],
+        executor: Processes | RayCluster | None = None,
+        *,
+        threads: int = 1,
+        time_limit: float = 300.0,
     ) -> None:
+        if not isinstance(executor, Processes | RayCluster | None):
+            raise ConfigError("executor", executor, "Processes(n), RayCluster(address) or None")
         COUNT.check("threads", threads)
         between(0.001).check("time_limit", time_limit)
         self.paths = Path(paths) if isinstance(paths, str | Path) else tuple(map(Path, paths))
-        self.threads, self.time_limit = threads, time_limit
+        self.executor, self.threads, self.time_limit = executor, threads, time_limit
         if isinstance(self.paths, Path):
             super().__init__(self.paths)
         else:
@@ -84,14 +96,15 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         self._opening = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"paths": self.paths, "threads": self.threads, "time_limit": self.time_limit}
+        return {name: getattr(self, name) for name in ("paths", "executor", "threads", "time_limit")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         paths = str(self.paths) if isinstance(self.paths, Path) else list(map(str, self.paths))
-        return f"{type(self).__name__}({paths!r})"
+        executor = "" if self.executor is None else f", {self.executor!r}"
+        return f"{type(self).__name__}({paths!r}{executor})"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, ShardedIndex) and self._identity() == other._identity()
@@ -111,19 +124,18 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         return cls.join(folder)
 
     @classmethod
-    def join(cls, path: str | Path, **options: Any) -> Self:
+    def join(cls, path: str | Path) -> Self:
         """Write the manifest of finished parts, ``part-000000`` and so on, in a folder.
 
         Args:
             path: the folder of the parts.
-            options: of the object that is returned.
 
         Raises:
             NotBuiltError: there is no part. DuplicateIdError: a document is in two parts.
             EmbeddingError: the rows of two have different widths. ModelMismatchError: their models differ.
         """
         join_parts(Path(path))
-        return cls(path, **options)
+        return cls(path)
 
     def parts(self) -> list[MathAMRIndex]:
         """Return the parts, in order."""
@@ -194,16 +206,16 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         for fault in self.faults():
             raise fault
 
-    def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]], **kwargs: object) -> Self:
-        """Refuse documents: each part is an index that is built by itself."""
+    def indexer(self) -> NoReturn:
+        """Refuse: each part is an index that is built by itself.
+
+        Raises:
+            MathAMRIndexError: always; says how parts are built.
+        """
         raise MathAMRIndexError(
             f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
             "ShardedIndex.join(folder); or by `mathamr index --parts N`."
         )
-
-    def index_inputs(self) -> list[list[str]]:
-        """Return the fields of the records of a part."""
-        return [["docno", "doc_embs"]]
 
     def _part_paths(self) -> tuple[list[Path], list[str | None]]:
         """Return the paths of the parts, and the checksums of their manifests, where those are known."""
@@ -212,6 +224,16 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         parts = read_parts(self.path)
         return [self.path / part.name for part in parts], [part.identity for part in parts]
 
-    def _spread(self, paths: Sequence[Path]) -> list[ProcessPlace]:
+    def _spread(self, paths: Sequence[Path]) -> list[Place]:
         """Return where the parts are searched."""
-        return [ProcessPlace({number: path.absolute()}, self.threads) for number, path in enumerate(paths)]
+        numbered = {number: path.absolute() for number, path in enumerate(paths)}
+        if isinstance(self.executor, RayCluster):
+            from .actors import ActorPlace, Nodes
+
+            nodes = Nodes(self.executor)
+            return [ActorPlace({number: path}, self.threads, nodes) for number, path in numbered.items()]
+        places = len(paths) if self.executor is None else min(self.executor.slots, len(paths))
+        if places == 1 and self.executor is not None:
+            return [HerePlace(numbered)]
+        shares = [{number: numbered[number] for number in range(place, len(paths), places)} for place in range(places)]
+        return [ProcessPlace(share, self.threads) for share in shares]

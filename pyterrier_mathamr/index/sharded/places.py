@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .errors import PartDiedError, PartTimeoutError
-from .reader import Request
+from .reader import Readers, Request
 
 TRIES = 3
 """How often a place is asked, started again before each further time."""
@@ -43,6 +43,24 @@ class Place(Protocol):
 
     def stop(self) -> None:
         """End it, whatever it does; the next request starts it again."""
+
+
+class HerePlace:
+    """Some parts in this process: a request has no time limit.
+
+    Args:
+        paths: the parts, by number.
+    """
+
+    def __init__(self, paths: Mapping[int, Path]) -> None:
+        self.paths, self._readers = dict(paths), Readers(paths)
+
+    def call(self, request: Request) -> dict[int, Any] | Exception:
+        """Answer a request."""
+        return self._readers.answer(request)
+
+    def stop(self) -> None:
+        """Nothing runs between requests."""
 
 
 class Places:

@@ -23,6 +23,8 @@ from torch import Tensor
 from pyterrier_mathamr._common.running.threads import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
 
+from .rounding import exact_sum, rounded, sum_error
+
 _PRODUCTS = 1 << 16
 """Products in float64 from which their greatest are found: half a megabyte, which stays in a cache."""
 
@@ -39,8 +41,8 @@ def exact_maxsim(
 ) -> npt.NDArray[np.float64]:
     """Score each document against one query: S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (MathAMR+, eq. 3.4).
 
-    Computed in float64 on one thread and rounded once to float32 precision. The order of summation, and with it the
-    other documents in the call, is then visible in about one score of 10⁸ (docs/exactness.md).
+    Computed in float64 on one thread and rounded once to float32 precision. A score depends on the query and the rows
+    of its document alone: not on the other documents in the call, nor on the processor (:mod:`.rounding`).
 
     Args:
         query: float32 ``[q, d]``, the document's row last.
@@ -60,20 +62,26 @@ def exact_maxsim(
     if not len(query) or not filled.any():
         return np.where(filled | (len(query) == 0), 0.0, -np.inf)
     ends, asked = np.concatenate([[0], offsets[1:][filled]]), query.astype(np.float64)
-    sums, first = np.empty(len(ends) - 1), 0
+    sums, greatest, first = np.empty(len(ends) - 1), 0.0, 0
     with one_blas_thread():
         while first < len(sums):  # as many documents as have few enough products for a cache, or one
             last = int(np.searchsorted(ends, ends[first] + _PRODUCTS // len(query), side="right")) - 1
             last = max(last, first + 1)
             of = ends[first : last + 1]
-            products = asked @ rows[of[0] : of[-1]].T.astype(np.float64)  # [q, r]
+            some = rows[of[0] : of[-1]]
+            greatest = max(greatest, float(some.max()), -float(some.min()))
+            products = asked @ some.T.astype(np.float64)  # [q, r]
             best = np.maximum.reduceat(products, of[:-1] - of[0], axis=1)  # [q, documents]
             sums[first:last] = best.sum(axis=0) if weights is None else weights @ best
             if blend is not None:
                 sums[first:last] += blend * products[-1, of[1:] - of[0] - 1]
             first = last
+
+    def alone(document: int) -> float:
+        return exact_sum(asked, rows[ends[document] : ends[document + 1]], weights, blend)
+
     scores = np.full(len(filled), -np.inf)
-    scores[filled] = sums.astype(np.float32)
+    scores[filled] = rounded(sums, sum_error(asked, weights, blend, greatest), alone)
     return scores
 
 

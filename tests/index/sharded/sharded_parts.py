@@ -1,14 +1,14 @@
 """An index of all documents, and the same documents cut into parts in any way."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr import Processes
 from pyterrier_mathamr.index import MathAMRIndex, ShardedIndex
-from pyterrier_mathamr.index.sharded.reader import Readers, Request
 
 D = 8
 LIMIT = 120.0  # seconds for what takes one: a busy machine starts a process in ten
@@ -65,21 +65,6 @@ def of_parts(folder: Path, documents: Sequence[dict[str, Any]], cuts: Sequence[i
     return ShardedIndex(cut(folder, documents, cuts), time_limit=LIMIT, **options)
 
 
-class Here:
-    """Some parts in this process."""
-
-    def __init__(self, paths: Mapping[int, Path]) -> None:
-        self.paths, self._readers = dict(paths), Readers(paths)
-
-    def call(self, request: Request) -> Any:
-        return self._readers.answer(request)
-
-    def stop(self) -> None:
-        """Nothing runs."""
-
-
-class IndexHere(ShardedIndex):
-    """An index in parts that are searched in this process."""
-
-    def _spread(self, paths: Any) -> Any:
-        return [Here({number: path}) for number, path in enumerate(paths)]
+def index_here(paths: Any) -> ShardedIndex:
+    """Open parts that this process searches."""
+    return ShardedIndex(paths, Processes(1))

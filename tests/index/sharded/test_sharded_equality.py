@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharded_parts import STRATEGIES, IndexHere, asked, cut, drawn, of_parts
+from sharded_parts import STRATEGIES, asked, cut, drawn, index_here, of_parts
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError, ShardedIndex
@@ -108,7 +108,7 @@ def test_any_cut_of_rows_of_few_values_keeps_the_ranking(
     queries["query_embs"] = pd.Series(asks, dtype=object)
     with TemporaryDirectory() as folder:
         one = MathAMRIndex(Path(folder) / "one").index(documents)
-        parts = IndexHere(cut(Path(folder), documents, sorted(min(place, len(lengths)) for place in places), seed))
+        parts = index_here(cut(Path(folder), documents, sorted(min(place, len(lengths)) for place in places), seed))
         for make in ("colbert", "single_vector"):
             expected = getattr(one, make)(num_results=k)(queries)
             pd.testing.assert_frame_equal(getattr(parts, make)(num_results=k)(queries), expected, check_exact=True)
@@ -120,7 +120,7 @@ def test_any_cut_of_rows_of_few_values_keeps_the_ranking(
 def test_deleted_documents_of_a_part_are_not_found(tmp_path: Path) -> None:
     documents = drawn(seed=4, documents=40, copies=10)
     whole = MathAMRIndex(tmp_path / "whole").index(documents)
-    sharded = IndexHere(cut(tmp_path, documents, [7, 20]))
+    sharded = index_here(cut(tmp_path, documents, [7, 20]))
     some = [doc["docno"] for doc in documents[::3]]
     whole.delete(some)
     for part in sharded.parts():
@@ -133,7 +133,7 @@ def test_deleted_documents_of_a_part_are_not_found(tmp_path: Path) -> None:
 
 
 def test_only_empty_parts_find_nothing(tmp_path: Path) -> None:
-    sharded = IndexHere(cut(tmp_path, [], [0]))
+    sharded = index_here(cut(tmp_path, [], [0]))
     assert len(sharded) == 0
     found = sharded.colbert()(QUERIES)
     assert found.empty
@@ -146,8 +146,8 @@ def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
         MathAMRIndex(tmp_path / name).indexer(model=model).index(documents)
     MathAMRIndex(tmp_path / "again").index(documents[:3])
     with pytest.raises(ModelMismatchError):
-        IndexHere([tmp_path / "one", tmp_path / "other"]).colbert()(QUERIES)
-    twice = IndexHere([tmp_path / "one", tmp_path / "again"])
+        index_here([tmp_path / "one", tmp_path / "other"]).colbert()(QUERIES)
+    twice = index_here([tmp_path / "one", tmp_path / "again"])
     with pytest.raises(DuplicateIdError, match="m0000"):
         twice.colbert()(QUERIES)
     with pytest.raises(DuplicateIdError, match="m0001"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from sharded_parts import LIMIT, IndexHere, asked, cut, drawn
+from sharded_parts import LIMIT, asked, cut, drawn, index_here
 
 from pyterrier_mathamr.index import (
     MathAMRIndex,
@@ -150,11 +150,11 @@ def test_the_processes_end_with_the_index_and_another_of_it_starts_its_own(
 def test_a_missing_part_is_named(tmp_path: Path) -> None:
     paths = cut(tmp_path, DOCUMENTS[:20], [10])
     with pytest.raises(NotBuiltError, match="part-000009"):
-        search(IndexHere([*paths, tmp_path / "part-000009"]))
+        search(index_here([*paths, tmp_path / "part-000009"]))
 
 
 def test_a_part_that_changes_during_a_query_is_named(tmp_path: Path) -> None:
-    index = IndexHere(cut(tmp_path, DOCUMENTS[:20], [10]))
+    index = index_here(cut(tmp_path, DOCUMENTS[:20], [10]))
     snapshot = index.snapshot()
     part = index.parts()[1]
     part.delete([next(part.get_corpus_iter())["docno"]])
@@ -165,7 +165,7 @@ def test_a_part_that_changes_during_a_query_is_named(tmp_path: Path) -> None:
 
 
 def test_an_error_of_a_part_that_is_none_of_the_package_names_the_part(tmp_path: Path) -> None:
-    index = IndexHere(cut(tmp_path, DOCUMENTS[:20], [10]))
+    index = index_here(cut(tmp_path, DOCUMENTS[:20], [10]))
     places = index.snapshot()._places
     with pytest.raises(PartFailedError, match=r"part-000001: TypeError: "):
         places.ask("texts", {1: ()})

@@ -7,7 +7,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from click.testing import CliRunner
-from sharded_parts import IndexHere, asked, cut, drawn
+from sharded_parts import asked, cut, drawn, index_here
 
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, MathAMRIndexError, PartChangedError, ShardedIndex
@@ -43,7 +43,7 @@ def test_a_folder_of_parts_is_an_artifact_that_finds_what_one_index_finds(folder
     assert type(pt.Artifact.load(folder)) is ShardedIndex
     assert pt.Artifact.load(folder) == ShardedIndex(folder)
     whole = MathAMRIndex(tmp_path / "whole").index(DOCUMENTS)
-    pd.testing.assert_frame_equal(IndexHere(folder).colbert()(QUERIES), whole.colbert()(QUERIES), check_exact=True)
+    pd.testing.assert_frame_equal(index_here(folder).colbert()(QUERIES), whole.colbert()(QUERIES), check_exact=True)
     assert verified(folder) == (0, f"ok   {folder}: sharded_index.mathamr, 90 rows in 3 parts\n")
     ShardedIndex(folder).verify()
 
@@ -61,12 +61,12 @@ def test_a_part_that_was_changed_missing_or_damaged_is_named(folder: Path) -> No
     part = MathAMRIndex(folder / "part-000001")
     part.delete([next(part.get_corpus_iter())["docno"]])
     with pytest.raises(PartChangedError, match="part-000001"):
-        IndexHere(folder).colbert()(QUERIES)
+        index_here(folder).colbert()(QUERIES)
     code, output = verified(folder)
     assert code == 1
     assert "part-000001: it is not the part that" in output
     ShardedIndex.join(folder)
-    assert len(IndexHere(folder)) == len(DOCUMENTS) - 1
+    assert len(index_here(folder)) == len(DOCUMENTS) - 1
     assert verified(folder)[0] == 0
     file = next((folder / "part-000002").rglob("*.safetensors"))
     file.write_bytes(file.read_bytes()[:-1] + b"?")
@@ -75,7 +75,7 @@ def test_a_part_that_was_changed_missing_or_damaged_is_named(folder: Path) -> No
         ShardedIndex(folder).verify()
     shutil.rmtree(folder / "part-000002")
     with pytest.raises(NotBuiltError, match="part-000002"):
-        IndexHere(folder).colbert()(QUERIES)
+        index_here(folder).colbert()(QUERIES)
     code, output = verified(folder)
     assert code == 1
     assert "part-000002" in output

@@ -1,0 +1,94 @@
+"""Commands on a cluster: the files of one process, runs of a study on its nodes, options that exclude each other."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr import RayCluster, cli
+from pyterrier_mathamr.experiments.search import Depth
+from pyterrier_mathamr.experiments.studies import Recipe
+from pyterrier_mathamr.experiments.studies.job import Job
+from pyterrier_mathamr.experiments.studies.spread import spread_jobs
+from pyterrier_mathamr.model import MathAMRConfig
+from pyterrier_mathamr.store import job_folder
+
+
+def command(*arguments):
+    result = CliRunner().invoke(cli.main, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def contents(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["graphs", "POSTS", "-o", "OUT", "--ray-workers", "2"], "--ray-workers needs --ray"),
+        (["graphs", "POSTS", "-o", "OUT", "--ray", "auto", "--workers", "2"], "--workers is for this machine"),
+        (["index", "FOLDER", "mathamr-plus-mini", "-o", "OUT", "--ray", "head"], "HOST:PORT"),
+        (["experiment", "FOLDER", "--ray", "auto"], "--ray is for studies"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused_by_name(tmp_path, options, said):
+    (tmp_path / "POSTS").write_text("{}")
+    (tmp_path / "FOLDER").mkdir()
+    given = [str(tmp_path / option) if option in ("POSTS", "FOLDER", "OUT") else option for option in options]
+    result = CliRunner().invoke(cli.main, given)
+    assert result.exit_code != 0
+    assert said in result.output
+    assert not (tmp_path / "OUT").exists()
+
+
+@pytest.fixture
+def posts(tmp_path):
+    rows = ({"docno": f"d{i}", "text": f"Why is $x^{i}$ even? It is {i}."} for i in range(300))
+    (tmp_path / "posts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "posts.jsonl"
+
+
+def until(condition):
+    for _ in range(2400):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.enable_socket
+def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_interrupt(cluster, posts, tmp_path):
+    ray = ["--ray", cluster.address, "-q"]
+    script = [sys.executable, "-m", "pyterrier_mathamr", "graphs", posts, "-o", tmp_path / "ray.mathamr", *ray]
+    stopped = subprocess.Popen([*map(str, script)], stderr=subprocess.PIPE, text=True)
+    assert until((job_folder(tmp_path / "ray.mathamr") / "job.json").exists)
+    stopped.send_signal(signal.SIGINT)
+    said = stopped.communicate()[1]
+    assert stopped.returncode == 130, said
+    assert "To go on, run the same command again" in said
+    for name, options in (("one", ["-q"]), ("ray", ray)):
+        command("graphs", posts, "-o", tmp_path / f"{name}.mathamr", *options)
+        command("index", tmp_path / f"{name}.mathamr", "mathamr-plus-mini", "-o", tmp_path / f"{name}.index", *options)
+    for kind in ("mathamr", "index"):
+        assert contents(tmp_path / f"one.{kind}") == contents(tmp_path / f"ray.{kind}")
+
+
+@pytest.mark.slow
+@pytest.mark.enable_socket
+def test_a_run_that_fails_on_a_node_is_told_with_its_reason(cluster, tmp_path):
+    jobs = [
+        Job(tmp_path / "none", tmp_path / "work", MathAMRConfig(layers=layers), Recipe(), (), ("2022",), (), Depth())
+        for layers in (1, 2)
+    ]
+    said = []
+    failed = spread_jobs(jobs, RayCluster(cluster.address), said.append)
+    assert set(failed) == {job.folder for job in jobs}
+    assert all("none" in reason for reason in failed.values())
+    assert len(said) == 2

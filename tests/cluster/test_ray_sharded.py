@@ -1,0 +1,125 @@
+"""Exact search over parts on two nodes: what one index finds, also when an actor or a node dies."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr import MathAMRIndex, RayCluster, ShardedIndex
+from pyterrier_mathamr.index import PartTimeoutError
+from pyterrier_mathamr.store import NotBuiltError
+
+pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
+
+LIMIT = 240.0
+
+
+def rows(rng: np.random.Generator, count: int) -> np.ndarray:
+    found = rng.standard_normal((count, 8))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[dict[str, Any]]:
+    """A document in three has the rows of another under a docno of its own."""
+    rng = np.random.default_rng(0)
+    drawn = [{"docno": f"m{i:03d}", "doc_embs": rows(rng, 1 + i % 5)} for i in range(200)]
+    return drawn + [{**drawn[2 * i], "docno": f"{'az'[i % 2]}{i:03d}"} for i in range(100)]
+
+
+@pytest.fixture(scope="module")
+def queries() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(200)], "query": "text"})
+    return frame.assign(query_embs=pd.Series([rows(rng, 1 + i % 4) for i in range(200)], dtype=object))
+
+
+@pytest.fixture(scope="module")
+def whole(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> MathAMRIndex:
+    return MathAMRIndex(tmp_path_factory.mktemp("whole") / "index").index(documents)
+
+
+@pytest.fixture(scope="module")
+def folder(documents: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three parts of 20, 0 and 280 documents."""
+    path, order = tmp_path_factory.mktemp("parts"), np.random.default_rng(2).permutation(len(documents))
+    for part, places in enumerate(np.split(order, [20, 20])):
+        MathAMRIndex(path / f"part-{part:06d}").index([documents[place] for place in places])
+    return ShardedIndex.join(path).path
+
+
+@pytest.fixture(scope="module")
+def sharded(_cluster: Any, folder: Path) -> Iterator[ShardedIndex]:
+    """Searched on both nodes; its actors stay from test to test."""
+    _cluster.second()
+    index = ShardedIndex(folder, RayCluster(_cluster.address), time_limit=LIMIT)
+    yield index
+    index.close()
+
+
+def assert_same(sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame) -> None:
+    for find in ("colbert", "single_vector"):
+        expected = getattr(whole, find)(num_results=30)(queries)
+        found = getattr(sharded, find)(num_results=30)(queries)
+        pd.testing.assert_frame_equal(found, expected, check_exact=True)
+    candidates = whole.doc_vn(candidates=40, num_results=10)(queries)
+    pd.testing.assert_frame_equal(sharded.doc_vn(candidates=40, num_results=10)(queries), candidates, check_exact=True)
+    expected = whole.scorer(normalise=True)(candidates)
+    pd.testing.assert_frame_equal(sharded.scorer(normalise=True)(candidates), expected, check_exact=True)
+
+
+def test_search_is_equal_on_200_queries_before_and_after_a_node_died(
+    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame
+) -> None:
+    assert_same(sharded, whole, queries)
+    places = sharded._places.places
+    assert len({place.node for place in places}) == 2
+    assert str(sharded.explain(queries.iloc[0], "a000")) == str(whole.explain(queries.iloc[0], "a000"))
+    cluster.kill()
+    assert_same(sharded, whole, queries)
+    assert len({place.node for place in places}) == 1
+
+
+def test_an_actor_that_dies_or_hangs_while_it_searches(
+    cluster: Any, sharded: ShardedIndex, whole: MathAMRIndex, queries: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    expected = whole.colbert(num_results=20)(queries)
+
+    def search() -> pd.DataFrame:
+        return sharded.colbert(num_results=20)(queries)
+
+    def process_of(part: int) -> int:
+        return ray.get(sharded._places.places[part]._running[0].__ray_call__.remote(lambda _: os.getpid()))
+
+    search()
+    victim, done = process_of(2), []
+    os.kill(victim, signal.SIGSTOP)  # it has been asked, and cannot answer
+    searching = threading.Thread(target=lambda: done.append(search()))
+    searching.start()
+    os.kill(victim, signal.SIGKILL)
+    searching.join(LIMIT)
+    pd.testing.assert_frame_equal(done[0], expected, check_exact=True)
+
+    hanging = process_of(0)
+    os.kill(hanging, signal.SIGSTOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded._places, "seconds", 3.0)
+        with pytest.raises(PartTimeoutError, match="part-000000"):
+            search()
+    os.kill(hanging, signal.SIGCONT)  # Ray has told it to end
+    pd.testing.assert_frame_equal(search(), expected, check_exact=True)
+
+
+def test_a_part_that_lies_on_no_node_is_named(cluster: Any, folder: Path, queries: pd.DataFrame) -> None:
+    index = ShardedIndex([folder / "part-000009"], RayCluster(cluster.address), time_limit=LIMIT)
+    with pytest.raises(NotBuiltError, match=r"part-000009: none of the \d nodes"):
+        index.colbert()(queries)
+    index.close()
