@@ -51,13 +51,17 @@ class Journal:
         Raises:
             UnfinishedJobError: the interrupted call is another.
         """
-        found = extended(present, self.mode) or self.collection.read(self.collection.other_slot(present))
-        if found is None or not found.pending or not found.dimensions:
+        base = extended(present, self.mode)
+        found = base or self.collection.read(self.collection.other_slot(present))
+        stopped = found is not None and (
+            found.pending or (found.job and base is None)
+        )  # or complete, but for the alias
+        if found is None or not stopped or not found.dimensions:
             return None
         kept = json.loads(found.job)[0] if found.job else {}
         if kept != self.header:
             raise UnfinishedJobError(self.collection.address, differences(kept, self.header))
-        return found
+        return found.changed(pending=found.pending or found.build)
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
         """Leave out of a corpus the batches of which every document is stored.

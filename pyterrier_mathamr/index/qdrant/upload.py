@@ -244,10 +244,16 @@ class Upload:
         if there != known:
             reason = f"it contains {there} points of {known}; did another process write it? Run the indexer again"
             raise QdrantError(self.collection.address, reason)
-        self.meta = self.meta.changed(model=self.model, build=self.number, pending=0, job="")
-        self.collection.write(self.meta)
-        if self.base is None:
-            self.collection.swap(self.meta, self.present)
+        self.meta = self.meta.changed(model=self.model, build=self.number, pending=0)
+        done = self.meta.changed(job="")
+        if self.base is not None:
+            self.collection.write(done)
+            return
+        self.collection.write(self.meta)  # with its job, which is continued if the alias cannot be moved
+        self.collection.swap(self.meta, self.present)
+        if self.journal is not None:
+            with suppress(MathAMRError):  # readers see the collection already
+                self.collection.write(done)
 
     def take_back(self) -> None:
         """Remove the stored points; a new collection with them, unless readers see it already."""
