@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from .formula_ltr import ListwiseRanker as ListwiseRanker
     from .formula_ltr import PairwiseRanker as PairwiseRanker
     from .fusion import ConvexFusion as ConvexFusion
+    from .fusion import Ensemble as Ensemble
     from .fusion import ModifiedRRF as ModifiedRRF
     from .fusion import ZScoreFusion as ZScoreFusion
     from .fusion import fit_fusion_weight as fit_fusion_weight

@@ -11,6 +11,7 @@ A fusion says what the part is, the weights, and what a document has that a syst
     ZScoreFusion    the standard score among the query's documents     weights    the lowest of the system
     ConvexFusion    the score brought to 0 … 1                         α, 1 - α   0
     ModifiedRRF     score / (k + rank)                                 1          0
+    Ensemble        as ZScoreFusion, scorers of what was found, too    learned    the lowest of the system
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from .base import Fusion as Fusion
 from .base import System as System
 from .base import ranked as ranked
+from .ensemble import Ensemble as Ensemble
 from .min_max import ConvexFusion as ConvexFusion
 from .reciprocal_rank import RRF_K as RRF_K
 from .reciprocal_rank import ModifiedRRF as ModifiedRRF

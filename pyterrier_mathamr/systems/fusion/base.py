@@ -13,7 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
-from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, Ranked, explained, read_asked
+from pyterrier_mathamr.explanation import Asked, AskedError, Explanation, QueryRow, Ranked, explained, read_asked
 from pyterrier_mathamr.systems.standard_scores import distinct_names
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
@@ -47,6 +47,20 @@ class Fusion(Retriever):
     def weights(self) -> tuple[float, ...]:
         """The weight of each system."""
         return (1.0,) * len(self.systems)
+
+    @property
+    def part_names(self) -> list[str]:
+        """The name of each system."""
+        return distinct_names(self.systems)
+
+    def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
+        """Ask each system."""
+        return [system(queries) for system in self.systems]
+
+    def answers(self, asked: Asked) -> list[Ranked]:
+        """Ask each system what it says of a document, and why."""
+        frame, texts = asked.query_frame(), asked.texts()
+        return [explained(system, frame, asked.docno, texts) for system in self.systems]
 
     def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """Return ``qid``, ``docno`` and ``0``, ``1``, …: what each system contributes, without gaps."""
@@ -82,7 +96,7 @@ class Fusion(Retriever):
         if queries.empty:
             added = _shared([columns for columns in outputs if columns is not None], queries.columns)
             return empty_output(queries, ["docno", *added, "score", "rank"])
-        rankings = [system(distinct_queries(inp)) for system in self.systems]
+        rankings = self.rankings(distinct_queries(inp))
         added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
         fused = ranked(self.joined(rankings), self.weights, self.num_results)
         found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
@@ -104,12 +118,11 @@ class Fusion(Retriever):
             AskedError: no system finds the document, or no document is named.
         """
         asked = read_asked(query, docno, self.label)
-        frame, texts = asked.query_frame(), asked.texts()
-        answers = [explained(system, frame, asked.docno, texts) for system in self.systems]
+        answers = self.answers(asked)
         if not any(answer.explanation for answer in answers):
             raise AskedError(self.label, f"no system finds {asked.docno!r}", "Explain a document of its ranking.")
         result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())
-        for name, weight, answer in zip(distinct_names(self.systems), self.weights, answers, strict=True):
+        for name, weight, answer in zip(self.part_names, self.weights, answers, strict=True):
             result += self.explained_part(asked.docno, name, answer, weight)
         return result
 

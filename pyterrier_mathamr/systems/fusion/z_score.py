@@ -127,7 +127,7 @@ def fit_fusion_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFra
 
 
 def fit_fusion_weights(
-    rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame, *, ridge: float = 10.0
+    rankings: Sequence[pd.DataFrame], qrels: pd.DataFrame, *, ridge: float = 10.0, judged_only: bool = False
 ) -> tuple[float, ...]:
     """Find the weights of a fusion of several systems on graded judgments of a few queries.
 
@@ -139,6 +139,7 @@ def fit_fusion_weights(
         rankings: ``qid``, ``docno``, ``score`` of each system, which should not have been trained on these queries.
         qrels: ``qid``, ``docno``, ``label``.
         ridge: the factor of half the squared length of the weights.
+        judged_only: learn from judged documents alone, as nDCG' looks at them alone; else what is not judged is wrong.
 
     Returns:
         A weight for each system, 0 or more, for :class:`ZScoreFusion`.
@@ -147,6 +148,8 @@ def fit_fusion_weights(
         NothingToFitError: no query has both a document of a grade above 0 and another one.
     """
     scores, grades = standard_scores(rankings), sorted(set(qrels.loc[qrels["label"] > 0, "label"]))
+    if judged_only:
+        scores = scores.merge(qrels[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
     least = [qrels[qrels["label"] >= grade] for grade in grades] or [qrels]
     groups = [group for right in least for group in _examples(scores, len(rankings), right)]
     return tuple(fit_listwise(groups, ridge=ridge).tolist())
