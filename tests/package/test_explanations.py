@@ -17,6 +17,7 @@ from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import (
     ConvexFusion,
     CosineScorer,
+    Ensemble,
     FormulaFeatures,
     FormulaTrees,
     LinearBlend,
@@ -112,6 +113,15 @@ COMBINATIONS: dict[str, Callable[[Lab], Any]] = {
     ),
     "convex fusion": lambda lab: ConvexFusion(
         lab.encode >> lab.index.colbert(num_results=30), lab.bm25.retriever(num_results=20), 0.3
+    ),
+    "ensemble": lambda lab: (
+        lab.encode
+        >> Ensemble(
+            lab.bm25.retriever(num_results=20),
+            lab.index.colbert(num_results=30),
+            features=[lab.index.scorer(vectors="document")],
+            weight=[0.5, 1.0, 0.3],
+        )
     ),
     "blend": lambda lab: (
         lab.bm25.retriever(num_results=30)

@@ -26,6 +26,7 @@ from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
     ConvexFusion,
     CosineScorer,
+    Ensemble,
     ExtractAnswer,
     FormulaFeatures,
     FormulaTrees,
@@ -81,6 +82,10 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "fusion": (lambda lab: ZScoreFusion(lab.bm25.retriever(), lab.encode >> lab.index.colbert()), "topics"),
     "reciprocal ranks": (
         lambda lab: ModifiedRRF([lab.bm25.retriever(), lab.encode >> lab.index.colbert()], normalise="min-max"),
+        "topics",
+    ),
+    "ensemble": (
+        lambda lab: Ensemble(lab.bm25.retriever(), lab.encode >> lab.index.colbert(), weight=[0.5, 0.5]),
         "topics",
     ),
     "convex fusion": (lambda lab: ConvexFusion(lab.encode >> lab.index.colbert(), lab.bm25.retriever()), "topics"),

@@ -17,6 +17,7 @@ from pyterrier_mathamr.experiments.tasks.preparing import Prepared
 from pyterrier_mathamr.systems import fuse_rankings
 
 from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions
+from .ensembles import ensembles
 from .fused import Fused
 from .material import Material
 from .strategies import SHIPPED, ModelSystems
@@ -26,7 +27,7 @@ PLUS = " + "
 ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, MATHAMR_ROW.name: MATHAMR_ROW}
 WEIGHED = f"{FUSION}, weight of validation questions"
 """The fusion of Task 1: nothing is chosen on judged topics."""
-LEARNED: dict[str, Learned] = {}
+LEARNED: dict[str, Learned] = ensembles()
 """Systems that are fitted on the training topics, beside fusions, by their names."""
 
 

@@ -1,0 +1,56 @@
+"""Ensembles as the protocol measures them, and what each loses without one of its parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+
+from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW
+from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, TOKEN_ROW
+from pyterrier_mathamr.experiments.answer_studies.marf import MARF
+from pyterrier_mathamr.experiments.answer_studies.two_step.rows import TANGENT
+from pyterrier_mathamr.experiments.search import BM25, COLBERT
+from pyterrier_mathamr.systems.fusion import fit_fusion_weights, ranked, standard_scores
+
+from .definition import Fitted, Learned, Questions, Training
+from .fused import DEPTH
+
+RIDGE = 0.1
+"""As :class:`~pyterrier_mathamr.systems.Ensemble` has it; not chosen by these figures."""
+PLAIN = (BM25, COLBERT, TANGENT.name)
+"""Words, graphs and formulas: what needs no extra."""
+EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name)
+
+
+def ensemble(name: str, parts: tuple[str, ...]) -> Learned:
+    """Define an ensemble whose weights are learned on the training topics.
+
+    Args:
+        name: in every table.
+        parts: names of the systems that it is made of.
+    """
+    return Learned(name, parts, partial(_learn, parts), known=TANGENT.name not in parts)
+
+
+def ensembles() -> dict[str, Learned]:
+    """Define those of a report: each whole, then without each of its parts."""
+    found: dict[str, Learned] = {}
+    for name, parts in (("Ensemble", PLAIN), ("Ensemble of all", EVERY)):
+        found[name] = ensemble(name, parts)
+        for left_out in parts:
+            short = f"{name} without {left_out}"
+            found[short] = ensemble(short, tuple(part for part in parts if part != left_out))
+    return found
+
+
+def _learn(parts: tuple[str, ...], training: Training) -> Fitted:
+    """Learn the weights of parts that are fitted on the same topics."""
+    fitted = [training.part(name) for name in parts]
+    rankings = [part.rank(training.questions) for part in fitted]
+    weights = fit_fusion_weights(rankings, training.qrels, ridge=RIDGE, judged_only=True)
+
+    def rank(asked: Questions) -> pd.DataFrame:
+        return ranked(standard_scores([part.rank(asked) for part in fitted]), weights, DEPTH)
+
+    return Fitted({f"weight of {name}": weight for name, weight in zip(parts, weights, strict=True)}, rank)
