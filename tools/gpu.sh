@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Everything that wants a GPU, in one command: benchmarks beside the CPU, tests, trainings at full size, one report.
+#
+#   tools/gpu.sh DATA WORK [PYTHON]              DATA holds arqmath-mini and train-pairs; WORK keeps all results
+#   DEVICE=cpu PART=10 tools/gpu.sh DATA WORK    a rehearsal without one: benchmarks alone, at a tenth of the size
+#
+# A step that is finished is not repeated, so the same command goes on where it was stopped; a step that fails is named
+# in the report, and the others follow. Trainings use a GPU by themselves, and are left out where there is none.
+set -uo pipefail
+data=$(realpath "$1") work=$(mkdir -p "$2" && realpath "$2") python=$(command -v "${3:-python}")
+device=${DEVICE:-cuda} part=${PART:-1}
+cd "$(dirname "$0")/.."
+mkdir -p "$work/steps"
+
+step() {
+  local name=$1 log="$work/steps/$1.log"
+  shift
+  [ -e "$work/steps/$name.done" ] && return
+  echo "== $name: $*" >&2
+  if { echo "\$ $*"; "$@"; } >"$log.part" 2>&1; then touch "$work/steps/$name.done"; else echo "FAILED with $?" >>"$log.part"; fi
+  mv "$log.part" "$log"
+}
+study() { step "$1" "$python" -m pyterrier_mathamr experiment "answers/$1" --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/answers" --quiet; }
+
+documents=$((1370000 / part))
+step rgcn-cpu "$python" benchmarks/rgcn.py --graphs $((64 / part + 1))
+step maxsim-cpu "$python" benchmarks/maxsim.py --batch $((256 / part))
+step search-cpu "$python" benchmarks/search.py --documents "$documents" --folder "$work" --no-peers --only colbert
+step graphs "$python" -m pyterrier_mathamr graphs "$data/arqmath-mini" -o "$work/graphs.mathamr" --quiet
+step train-cpu "$python" benchmarks/train.py "$work/graphs.mathamr" "$data/arqmath-mini" --pairs $((1024 / part))
+
+if [ "$device" != cpu ]; then
+  step tests "$python" -m pytest -m gpu
+  step rgcn "$python" benchmarks/rgcn.py --device "$device"
+  step maxsim "$python" benchmarks/maxsim.py --device "$device"
+  step search "$python" benchmarks/search.py --documents "$documents" --folder "$work" --device "$device" --only colbert brute
+  step train "$python" benchmarks/train.py "$work/graphs.mathamr" "$data/arqmath-mini" --device "$device" --set bases=256
+  step text "$python" -m pyterrier_mathamr experiment best/text --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/text" --quiet
+  study colbert
+  study marf
+  step in-out "$python" -m pyterrier_mathamr experiment formula/in-out --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/formulas" --quiet
+  for table in 4.6 4.9 4.10 4.13 4.15 4.17 4.19; do
+    step "paper-$table" "$python" -m pyterrier_mathamr experiment "paper/$table" --collection "$data/arqmath-mini" --preset full --workdir "$work/paper" --quiet
+  done
+fi
+
+{
+  echo "# Measured on $device"
+  command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
+  for log in "$work"/steps/*.log; do
+    printf '\n## %s\n\n```\n%s\n```\n' "$(basename "$log" .log)" "$(tr '\r' '\n' <"$log" | grep -v '%|')"
+  done
+} >"$work/report.md"
+echo "$work/report.md"
+! grep -q '^FAILED' "$work"/steps/*.log
