@@ -15,11 +15,19 @@ from typing import IO, Any, TypeVar
 
 T = TypeVar("T")
 
-_WITH_TOTAL = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}]"
-_WITHOUT = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_noinv_fmt}]"
+_WITH_TOTAL = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+_WITHOUT = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_noinv_fmt}{postfix}]"
 
 
-def progress(items: Iterable[T], desc: str, unit: str, *, verbose: bool, total: int | None = None) -> Iterable[T]:
+def progress(
+    items: Iterable[T],
+    desc: str,
+    unit: str,
+    *,
+    verbose: bool,
+    total: int | None = None,
+    beside: Callable[[], str] | None = None,
+) -> Iterable[T]:
     """Show a bar while ``items`` are iterated over; none for a single item, of which it would tell nothing.
 
     Args:
@@ -28,14 +36,15 @@ def progress(items: Iterable[T], desc: str, unit: str, *, verbose: bool, total: 
         unit: what the items are, in the plural (``posts``, ``formulas``).
         verbose: ``False`` returns ``items`` unchanged.
         total: the number of items where ``items`` has no ``len``.
+        beside: gives what is shown after the bar.
     """
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not verbose or (total is not None and total <= 1):
         return items
     if total is None:
-        return _from_the_second(items, desc, unit)
-    return _bar(items, desc, unit, total=total, bar_format=_WITH_TOTAL)
+        return _from_the_second(items, desc, unit, beside)
+    return _bar(items, desc, unit, beside, total=total, bar_format=_WITH_TOTAL)
 
 
 @contextmanager
@@ -64,16 +73,22 @@ def count_lines(file: IO[bytes]) -> int:
     return sum(not line.isspace() for line in file)
 
 
-def _from_the_second(items: Iterable[T], desc: str, unit: str) -> Iterator[T]:
+def _from_the_second(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None) -> Iterator[T]:
     """Yield the items; how many there are shows with the second, before which there is no bar."""
     rest = iter(items)
     yield from islice(rest, 1)
     for second in islice(rest, 1):
-        yield from _bar(chain([second], rest), desc, unit, initial=1, bar_format=_WITHOUT)
+        yield from _bar(chain([second], rest), desc, unit, beside, initial=1, bar_format=_WITHOUT)
 
 
-def _bar(items: Iterable[T], desc: str, unit: str, **options: Any) -> Iterable[T]:
+def _bar(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None, **options: Any) -> Iterable[T]:
     import pyterrier as pt
 
-    bar: Iterable[T] = pt.tqdm(items, desc=desc, unit=f" {unit}", dynamic_ncols=True, **options)
-    return bar
+    bar: Any = pt.tqdm(items, desc=desc, unit=f" {unit}", dynamic_ncols=True, **options)
+    return bar if beside is None else _with_postfix(bar, beside)
+
+
+def _with_postfix(bar: Any, beside: Callable[[], str]) -> Iterator[Any]:
+    for item in bar:
+        bar.set_postfix_str(beside(), refresh=False)
+        yield item

@@ -25,6 +25,11 @@ def test_a_bar_has_total_unit_and_time_left(capsys: pytest.CaptureFixture[str]) 
     assert re.fullmatch(r"building: 100%\|.*\| 1985/1985 graphs \[00:0\d<00:00, +[\d.]+ graphs/s\]", shown(capsys)[-1])
 
 
+def test_a_bar_says_what_is_given_to_stand_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(progress(range(3), "building", "graphs", verbose=True, beside=lambda: "a 2, b 1")) == [0, 1, 2]
+    assert shown(capsys)[-1].endswith("graphs/s, a 2, b 1]")
+
+
 def test_without_a_total_the_bar_counts_from_the_first_item(capsys: pytest.CaptureFixture[str]) -> None:
     list(progress(iter(range(7)), "reading", "posts", verbose=True))
     assert shown(capsys)[-1].startswith("reading: 7 posts [00:0")

@@ -43,6 +43,10 @@ class Executor(Protocol):
         """
         ...
 
+    def doing(self) -> str:
+        """Say which node has done how much, for a line of progress; nothing on one machine."""
+        ...
+
     def sees(self, file: Path) -> bool:
         """Whether all workers read the same bytes at the path of a small file as this process."""
         ...

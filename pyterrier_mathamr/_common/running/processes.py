@@ -125,6 +125,10 @@ class Processes:
             return (work(item) for item in chain(first, rest))
         return _mapped(work, chain(first, rest), self.slots)
 
+    def doing(self) -> str:
+        """Say nothing: a machine is one node."""
+        return ""
+
     def sees(self, file: Path) -> bool:
         """Return ``True``: processes of one machine share its files."""
         return file.is_file()

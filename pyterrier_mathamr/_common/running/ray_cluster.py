@@ -51,6 +51,7 @@ class RayCluster:
             ``local`` to start Ray on this machine.
         workers: the most items worked on at a time; by default as many as the cluster has room for.
         resources: what each item takes, in Ray's names, such as ``{"CPU": 1, "GPU": 0.5}``; by default one core.
+        done: how many items each node has done.
 
     On a cluster::
 
@@ -64,7 +65,7 @@ class RayCluster:
     address: str = "auto"
     workers: int | None = None
     resources: Mapping[str, float] | None = None
-    _done: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    done: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ADDRESS.check("address", self.address)
@@ -116,7 +117,7 @@ class RayCluster:
         task = ray.remote(**self._options())(do)
         submitted = (task.remote(key, box, __version__, item) for item in items)
         for done in self._in_order(ray, slots, submitted):
-            self._done[done.node] += 1
+            self.done[done.node] += 1
             yield done.result
 
     def _in_order(self, ray: Any, slots: _Slots, submitted: Iterator[Any]) -> Iterator[Any]:
@@ -145,10 +146,14 @@ class RayCluster:
         try:
             return ray.get(task)
         except ray.exceptions.RayTaskError as error:
-            raise error.cause from error
+            raise (error.cause or error) from error
         except ray.exceptions.RayError as error:
             reason = f"an item was lost {_RETRIES + 1} times, perhaps for lack of memory ({_first_line(error)})"
             raise ClusterError(self.address, reason) from error
+
+    def doing(self) -> str:
+        """Say how many items each node has done."""
+        return ", ".join(f"{node} {count}" for node, count in sorted(self.done.items()))
 
     def needs(self) -> dict[str, float]:
         """Return what an item takes, in Ray's names."""

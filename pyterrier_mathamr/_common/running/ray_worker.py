@@ -49,15 +49,21 @@ def do(key: str, work: list[Any], release: str, item: Any) -> Done:
         OtherReleaseError: this node has another one.
     """
     global _kept
+    node = node_name()
+    if _kept is None or _kept[0] != key:
+        _kept = (key, _fetched(work, release, node))
+    return Done(node, _kept[1](item))
+
+
+def _fetched(work: list[Any], release: str, node: str) -> Callable[[Any], Any]:
+    """Fetch work to this worker, which from now on counts on the cores that it was given."""
     import ray
 
-    node = node_name()
     if release != __version__:
         raise OtherReleaseError(node, __version__, release)
-    if _kept is None or _kept[0] != key:
-        limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
-        _kept = (key, ray.get(work[0]))
-    return Done(node, _kept[1](item))
+    limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    function: Callable[[Any], Any] = ray.get(work[0])
+    return function
 
 
 def node_name() -> str:

@@ -90,8 +90,8 @@ def build_store(
     parser = get_parser(builder.parser)
     if executor is None:
         executor = Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
-    if isinstance(executor, Processes) and executor.slots > 1 and isinstance(parser, WorkerParser):
-        raise ConfigError("workers", executor.slots, f"1: the parser {parser.name} has processes of its own")
+    if isinstance(parser, WorkerParser) and executor != Processes(1):
+        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
     if total is None and isinstance(documents, Sized):
         total = len(documents)
     if sources is None:
@@ -101,8 +101,8 @@ def build_store(
         batches = _batches(iter(rows_of(documents)), builder.batch_size)
         rest = None if total is None else max(total - sum(map(len, job.done.parts)), 0)
         with closing(executor.map(partial(_build_batch, builder), _pending(job, batches))) as built:
-            records = progress(_unpacked(built), "building graphs", "graphs", verbose=verbose, total=rest)
-            indexer.write(job, records)
+            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": executor.doing}
+            indexer.write(job, progress(_unpacked(built), "building graphs", "graphs", **bar))
         job.commit({})
     return store
 

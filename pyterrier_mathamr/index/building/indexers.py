@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyterrier as pt
@@ -67,6 +67,8 @@ class ArtifactIndexer(Indexer):
         self._index, self.mode, self.model, self.dtype = index, mode, model, dtype
         self.resume, self.sources, self.verbose, self.total = resume, sources, verbose, total
         self._corpus: Corpus | None = None
+        self.beside: Callable[[], str] | None = None
+        """Gives what is shown after the bar."""
 
     def subtransformers(self) -> dict[str, pt.Transformer]:
         """None: the index is a store, not a stage."""
@@ -99,7 +101,8 @@ class ArtifactIndexer(Indexer):
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
             model = model or first.get(MODEL_COLUMN)
         total = None if self.total is None else max(self.total - (self._corpus.done if self._corpus else 0), 0)
-        shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", verbose=self.verbose, total=total)
+        bar: dict[str, Any] = {"verbose": self.verbose, "total": total, "beside": self.beside}
+        shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
 

@@ -63,6 +63,7 @@ def index_on(
     batches = iter(lambda: list(islice(names, batch_size)), [])
     work = Encoding(encoder, graphs if shared else None)
     items: Iterator[Any] = batches if shared else map(graphs.get_many, batches)
+    indexer.beside = executor.doing
     with closing(executor.map(work, items)) as encoded:
         indexer.index(chain.from_iterable(encoded))
 
@@ -117,7 +118,8 @@ def _write_planned(
         begin_planned(job.folder)
         work = ShardWriter(encoding, index.path, job.folder, build.dtype, build.model)
         with closing(executor.map(work, cut)) as written:
-            shown = progress(written, "writing parts", "parts", verbose=indexer.verbose, total=len(cut))
+            bar: dict[str, Any] = {"verbose": indexer.verbose, "total": len(cut), "beside": executor.doing}
+            shown = progress(written, "writing parts", "parts", **bar)
             for shard, meta in zip(cut, shown, strict=True):
                 job.adopt(planned_part(job.folder, shard.number, meta, index.KIND, root=index.path))
         width = encoding.encoder.model.config.projection
