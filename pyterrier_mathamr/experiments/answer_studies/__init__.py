@@ -7,7 +7,7 @@
     common_rows    BM25, MiniLM (one vector; MaxSim of tokens), mathamr-plus-text; random orders come with the tables
     text_vectors   the untrained vectors of MiniLM
     structural     Approach Zero and words, the structural side of a hybrid
-    colbert, hybrid, marf, two_step, extract ─▶ registry     one file for each study
+    colbert, hybrid, marf, two_step, extract, graph_terms ─▶ registry     one file for each study
                                                    ▼
                                             answer_study_run ─▶ tables      rank, measure, test, report
 
