@@ -303,7 +303,6 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
     unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
     unbuilt.sharded = mathamr.ShardedIndex([tmp_path / "10"], mathamr.Processes(1))
     unbuilt.graph_terms = GraphTermsIndex(tmp_path / "8")
-    unbuilt.sharded = mathamr.ShardedIndex([tmp_path / "10"], mathamr.Processes(1))
     unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
     unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
