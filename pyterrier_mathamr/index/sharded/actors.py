@@ -12,6 +12,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,10 @@ class ActorPlace:
         running, self._running = self._running, None
         if running:
             self._nodes.leave(running[1])
-            self._nodes.ray.kill(running[0])
+            ray = self._nodes.ray
+            if ray.is_initialized():  # otherwise it ended with the connection
+                with suppress(ray.exceptions.RayError):
+                    ray.kill(running[0])
 
     def _start(self) -> tuple[Any, str]:
         node = self._nodes.choose(next(iter(self.paths.values())))
