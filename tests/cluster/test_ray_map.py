@@ -123,3 +123,12 @@ def test_resources_that_no_node_has_and_other_clusters_are_refused(cluster):
     list(RayCluster("auto").map(square, [1]))
     with pytest.raises(ClusterError, match="one process uses one cluster"):
         list(RayCluster("192.0.2.1:6379").map(square, [1]))
+
+
+def test_a_head_that_is_not_there_is_told_at_once():
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    import ray
+
+    ray.shutdown()
+    with pytest.raises(ClusterError, match=r"127.0.0.1:1: it cannot be reached .* `ray start --head` starts a cluster"):
+        RayCluster("127.0.0.1:1").connect()

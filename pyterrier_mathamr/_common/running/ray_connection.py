@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ ADDRESS = Rule(
 
 _STORE_BYTES = 512 << 20
 """Shared memory of a node that is started here; by default Ray takes 30 % of the machine's."""
+
+_PATIENCE = 10.0  # seconds for a head to answer
 
 
 class ClusterError(MathAMRError):
@@ -61,15 +64,25 @@ def connect(address: str = "auto") -> Any:
     where = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
     options: dict[str, Any] = where if address == "local" else {}
     try:
+        _knock(address)
         with _signals_kept():
             ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
         reason = f"it cannot be reached ({str(error).strip().partition(chr(10))[0]})"
-        advice = (
-            "; `ray start --head` on one machine starts a cluster, `ray start --address=HOST:PORT` on others joins it"
-        )
-        raise ClusterError(address, reason + advice) from error
+        advice = "`ray start --head` starts a cluster, `ray start --address=HOST:PORT` on another machine joins it"
+        raise ClusterError(address, f"{reason}; {advice}") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Open and close a connection to a head; Ray itself tries for more than a minute where there is none.
+
+    Raises:
+        OSError: nothing listens there.
+    """
+    host, colon, port = address.partition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
 
 
 @contextmanager
