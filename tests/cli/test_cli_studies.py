@@ -71,6 +71,7 @@ def test_a_study_gets_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_pa
         "preset": "mini",
         "changes": {"epochs": 1},
         "workers": 3,
+        "executor": None,
         "verbose": False,
     }
 
