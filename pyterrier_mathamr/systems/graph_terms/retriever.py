@@ -45,7 +45,7 @@ class GraphTermsRetriever(SparseRetriever):
 
     Example::
 
-        mathamr.GraphBuilder() >> index.retriever(fields=["edges", "concepts"], weights=[1, 0.5])
+        mathamr.GraphBuilder() >> graph_terms_index.retriever(fields=["edges", "concepts"], weights=[1, 0.5])
     """
 
     label = "Graph terms"

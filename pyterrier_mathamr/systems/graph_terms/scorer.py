@@ -43,7 +43,7 @@ class GraphTermsScorer(Transformer):
 
     Example::
 
-        bm25 >> mathamr.GraphBuilder() >> index.scorer()
+        bm25 >> mathamr.GraphBuilder() >> graph_terms_index.scorer()
     """
 
     checks: ClassVar[Mapping[str, Rule]] = OPTIONS
