@@ -66,7 +66,7 @@ class BeirDataset(pt.datasets.Dataset):  # type: ignore[misc]
 class BeirProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
     """Provides ``mathamr-beir:FOLDER``; PyTerrier loads this class by its entry point.
 
-    Example::
+    With a folder ``mirb/arqmath``::
 
         dataset = pt.get_dataset("mathamr-beir:mirb/arqmath")
         index.indexer().index(dataset.get_corpus_iter())

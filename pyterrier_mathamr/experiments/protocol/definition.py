@@ -131,7 +131,7 @@ class Choice:
 class Learned:
     """A system that is fitted on judged topics.
 
-    Example::
+    A fusion whose weights are learned::
 
         def learn(training: Training) -> Fitted:
             parts = [training.part(name) for name in PARTS]

@@ -43,7 +43,7 @@ class Ensemble(Fusion, pt.Estimator):  # type: ignore[misc]
     Raises:
         ConfigError: an option is out of its range, or there are not as many names or weights as parts.
 
-    Example::
+    With a feature, fitted on the topics of a year::
 
         ensemble = Ensemble(bm25, encode >> index.colbert(), features=[marf >> marf_index.scorer()])
         ensemble.fit(topics_2020, qrels_2020)

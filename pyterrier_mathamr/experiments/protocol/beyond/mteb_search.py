@@ -43,7 +43,7 @@ class MTEBSearch:
     Raises:
         MissingExtraError: mteb is not installed.
 
-    Example::
+    To evaluate a model::
 
         model = MTEBSearch.of_model("mathamr-plus-text", way="fused")
         mteb.evaluate(model, mteb.get_tasks(tasks=["ARCChallenge"]))
