@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from .sqlite import id_text as id_text
     from .sqlite import in_batches as in_batches
     from .sqlite import sqlite_id as sqlite_id
+    from .sqlite import unchanged as unchanged
     from .unfinished import changed_row as changed_row
     from .unfinished import differences as differences
     from .unfinished import file_fingerprint as file_fingerprint

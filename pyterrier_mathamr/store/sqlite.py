@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +50,21 @@ def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
     stream = iter(items)
     while batch := list(islice(stream, _BATCH)):
         yield batch
+
+
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Turn what SQLite says of an unfinished file that was changed into an error that names it.
+
+    Raises:
+        DamagedError: it was changed since an earlier run wrote it.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError:  # it cannot be written
+        raise
+    except UNREADABLE as error:
+        raise DamagedError(path, f"the unfinished store was changed ({error})") from error
 
 
 class SqliteFile:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from pyterrier_mathamr._common.progress import progress
 
-from .processes import WorkerDiedError, begin_worker, one_thread_each, without_interrupts
+from .processes import begin_worker, ending, one_thread_each, without_interrupts
 
 Result = TypeVar("Result")
 Tick = Callable[[], None]
@@ -36,15 +35,13 @@ class Aside(Generic[Result]):
             verbose: show the bar.
 
         Raises:
-            WorkerDiedError: the process was killed. An exception of the work is raised in its place.
+            BrokenProcessPool: the process was killed, of which :func:`aside` makes a WorkerDiedError. An exception of
+                the work is raised in its place.
         """
-        try:
-            if not self._future.done():
-                for _ in progress(self._steps(), desc, unit, verbose=verbose, total=total):
-                    pass
-            return self._future.result()
-        except BrokenProcessPool as error:
-            raise WorkerDiedError(1) from error
+        if not self._future.done():
+            for _ in progress(self._steps(), desc, unit, verbose=verbose, total=total):
+                pass
+        return self._future.result()
 
     def _steps(self) -> Iterator[None]:
         """Yield once for each item that is done, until the work is."""
@@ -65,20 +62,17 @@ def aside(work: Callable[[Tick], Result]) -> Iterator[Aside[Result]]:
 
     Yields:
         The work; ask it for its result before the body ends.
+
+    Raises:
+        WorkerDiedError: the process was killed.
     """
     context = multiprocessing.get_context("spawn")
     done = context.Value("q", 0)
     pool = ProcessPoolExecutor(1, context, initializer=_begin, initargs=(done,))
-    try:
+    with ending(pool, 1):
         with one_thread_each(), without_interrupts():
             future = pool.submit(_do, work)
         yield Aside(future, done)
-    except BaseException:  # nobody waits for it any more
-        for process in list((pool._processes or {}).values()):
-            process.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _begin(done: Any) -> None:

@@ -139,12 +139,23 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
         workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
     )
     waiting: deque[Future[Result]] = deque()
-    try:
+    with ending(pool, workers):
         with one_thread_each(), without_interrupts():  # a process is started with each of the first items
             waiting.extend(pool.submit(_do, item) for item in islice(items, workers))
         while waiting:
             waiting.extend(pool.submit(_do, item) for item in islice(items, _AHEAD * workers - len(waiting)))
             yield waiting.popleft().result()
+
+
+@contextmanager
+def ending(pool: ProcessPoolExecutor, workers: int) -> Iterator[None]:
+    """End the processes of a pool after the block, at once where an error ends it.
+
+    Raises:
+        WorkerDiedError: a process was killed.
+    """
+    try:
+        yield
     except BrokenProcessPool as error:
         raise WorkerDiedError(workers) from error
     except BaseException:  # nobody waits for the rest any more

@@ -24,11 +24,12 @@ from pyterrier_mathamr.store import (
     job_folder,
     open_job,
     sqlite_id,
+    unchanged,
     writing,
 )
 
 from .sqlite_file import FILE, KIND, SCHEMA
-from .staging import NewTrees, Staging, move_trees, unchanged
+from .staging import NewTrees, Staging, move_trees
 
 _STEP = 20_000  # rows of one transaction: what an interrupted build loses
 _TREES = "trees.sqlite"

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.formula.tree import FormulaTree
-from pyterrier_mathamr.store import UNREADABLE, DamagedError
+from pyterrier_mathamr.store import DamagedError, unchanged
 
 from .sqlite_file import NUMBER_BITS, encode, tree_number
 
@@ -142,18 +141,3 @@ def move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> N
         with connection:
             rows = f"SELECT number, body FROM staged.tree_{which} ORDER BY number"
             connection.execute(f"INSERT OR IGNORE INTO tree (number, body) {rows}")
-
-
-@contextmanager
-def unchanged(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of a file that was changed into an error that names it.
-
-    Raises:
-        DamagedError: it was changed since an earlier run wrote it.
-    """
-    try:
-        yield
-    except sqlite3.OperationalError:  # it cannot be written
-        raise
-    except UNREADABLE as error:
-        raise DamagedError(path, f"the unfinished store was changed ({error})") from error

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 import pyterrier as pt
 
@@ -15,17 +14,17 @@ from pyterrier_mathamr._common.frames import distinct_queries
 from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
-from pyterrier_mathamr.explanation import Asked, Explanation, Ranked, explained
+from pyterrier_mathamr.explanation import Asked, Ranked, explained
 from pyterrier_mathamr.systems.errors import RankerFileError, RankerNotFittedError
-from pyterrier_mathamr.systems.standard_scores import distinct_names, explain_standard
+from pyterrier_mathamr.systems.standard_scores import distinct_names
 
-from .base import Fusion, System
-from .z_score import fit_fusion_weights, standard_scores
+from .base import System
+from .z_score import StandardFusion, fit_fusion_weights
 
 _FORMAT = 1
 
 
-class Ensemble(Fusion, pt.Estimator):  # type: ignore[misc]
+class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
     """Ranks by a learned sum of the scores of several systems and features, standardised for each query.
 
     The candidates are all documents that one of the systems finds; a feature scores these. A document to which a part
@@ -122,15 +121,6 @@ class Ensemble(Fusion, pt.Estimator):  # type: ignore[misc]
         found = super().answers(asked)
         candidates = _candidates(asked.query_frame(), [answer.ranking for answer in found])
         return found + [explained(feature, candidates, asked.docno, asked.texts()) for feature in self.features]
-
-    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """Return ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each system and feature."""
-        return standard_scores(rankings)
-
-    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the weighted standard score."""
-        scores = answer.ranking["score"].to_numpy(np.float64)
-        return explain_standard(docno, system, scores, answer.explanation, weight)
 
     def fit(
         self,

@@ -22,7 +22,20 @@ from .base import Fusion, ranked, side_by_side
 _WEIGHTS = list_of(between(0))
 
 
-class ZScoreFusion(Fusion):
+class StandardFusion(Fusion):
+    """A fusion by the standard scores of its parts."""
+
+    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        """Return ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each system."""
+        return standard_scores(rankings)
+
+    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
+        """Explain the weighted standard score."""
+        scores = answer.ranking["score"].to_numpy(np.float64)
+        return explain_standard(docno, system, scores, answer.explanation, weight)
+
+
+class ZScoreFusion(StandardFusion):
     """Ranks by the weighted sum of the systems' scores, standardised for each query.
 
     The scores of BM25 and of MaxSim have no common scale; after the subtraction of their mean and the division by
@@ -73,15 +86,6 @@ class ZScoreFusion(Fusion):
         if len(weights) != count:
             raise ConfigError("weight", self.weight, f"a list of {count} numbers, one for each system")
         return weights
-
-    def joined(self, rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """Return ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each system."""
-        return standard_scores(rankings)
-
-    def explained_part(self, docno: str, system: str, answer: Ranked, weight: float) -> Explanation:
-        """Explain the weighted standard score."""
-        scores = answer.ranking["score"].to_numpy(np.float64)
-        return explain_standard(docno, system, scores, answer.explanation, weight)
 
 
 def fuse_rankings(left: pd.DataFrame, right: pd.DataFrame, weight: float, num_results: int = 1000) -> pd.DataFrame:

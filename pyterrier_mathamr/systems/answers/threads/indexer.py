@@ -7,7 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -21,7 +21,6 @@ from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.store import (
     UNREADABLE,
     Content,
-    DamagedError,
     DuplicateIdError,
     Job,
     Mode,
@@ -30,6 +29,7 @@ from pyterrier_mathamr.store import (
     in_batches,
     job_folder,
     sqlite_id,
+    unchanged,
     writing,
 )
 
@@ -124,7 +124,7 @@ def _add_part(job: Job, records: Iterator[Record]) -> Mapping[str, Any]:
     scratch = job.scratch(FILE)
     with closing(_take_up(job, scratch)) as connection:
         rows, digest = _fill(job, connection, scratch, records)
-        with _filling(job.path, scratch):
+        with writing(job.path), unchanged(scratch):
             if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
                 raise sqlite3.DatabaseError(found)
             names = ("questions", "answers", "votes", "comments", "accepted")
@@ -136,7 +136,7 @@ def _add_part(job: Job, records: Iterator[Record]) -> Mapping[str, Any]:
 
 def _take_up(job: Job, scratch: Path) -> sqlite3.Connection:
     """Open the unfinished file, or make one: a copy of that of the store that is appended to."""
-    with _filling(job.path, scratch):
+    with writing(job.path), unchanged(scratch):
         if not scratch.exists() and job.base:
             copy = scratch.with_name(f"{scratch.name}.copy")
             for stale in scratch.parent.glob(f"{copy.name}*"):  # of a job that was killed here, with SQLite's journal
@@ -163,13 +163,13 @@ def _fill(job: Job, connection: sqlite3.Connection, scratch: Path, records: Iter
     Returns:
         The number of posts of the stream, and their digest.
     """
-    with _filling(job.path, scratch):
+    with writing(job.path), unchanged(scratch):
         rows, digest = connection.execute("SELECT rows, digest FROM progress").fetchone()
         first = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM post").fetchone()[0]
     _check_done(job, records, rows, digest)
     while step := list(islice(records, STEP)):
         digest = _digest(digest, step)
-        with _filling(job.path, scratch):
+        with writing(job.path), unchanged(scratch):
             _refuse_known(job, connection, [record.post.id for record in step])
             with connection:  # one transaction: the step's posts and the progress
                 numbered = list(enumerate(step, first))
@@ -214,15 +214,3 @@ def _refuse_known(job: Job, connection: sqlite3.Connection, ids: list[str]) -> N
     known += [name for name in ids if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
     if known:
         raise DuplicateIdError(job.path, known)
-
-
-@contextmanager
-def _filling(path: Path, scratch: Path) -> Iterator[None]:
-    """Name the store in errors of writing, and the unfinished file where it was changed."""
-    with writing(path):
-        try:
-            yield
-        except sqlite3.OperationalError:  # it cannot be written
-            raise
-        except UNREADABLE as error:
-            raise DamagedError(scratch, f"the unfinished store was changed ({error})") from error
