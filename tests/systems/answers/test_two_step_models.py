@@ -15,7 +15,8 @@ from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
-from pyterrier_mathamr.systems.answers.two_step.qasim import TARGETS, Example, split_folds
+from pyterrier_mathamr.systems.answers.two_step.qasim import TARGETS
+from pyterrier_mathamr.systems.answers.two_step.qasim_losses import Example, split_folds
 
 QUESTIONS = pd.DataFrame(
     {

@@ -9,6 +9,7 @@
     texts, graph_words   what the models read: LaTeX between dollars, or a MathAMR graph as words
     networks, training   language models: loaded, saved, run; a loop over batches that keeps the best epoch
       bi_losses          the two losses of bi-encoders, in turn
+      qasim_losses       those of QASim, and what is held out
     baselines            answers of linked questions, and of formulas that Tangent finds
 """
 

@@ -6,43 +6,29 @@ import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.parameters import at_least, one_of
+from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.model.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
 
-from .bi_losses import Batch, InMixedPrecision, PairLosses
-from .networks import Kind, load_network, mixed, read_description, save_network
+from .bi_losses import InMixedPrecision
+from .networks import Kind, load_network, read_description, save_network
+from .qasim_losses import BiLosses, CrossLosses, Example, Loss, cross_logits, random_batches, split_folds
 from .qasim_scorer import QASimScorer
 from .texts import Form, Row, answer_text, question_text
 from .training import Epoch, FitOptions, fit_network
 
-Loss = Literal["bce", "bce+mnrl"]
-
 TARGETS = (0.0, 0.5, 1.0, 1.0)
 """What is learned for the grades 0 to 3, as published: chosen there by a grid search."""
 
-_LOSSES = "sentence_transformers.cross_encoder.losses"
 _BUDGET = 8_192  # tokens of a batch
-_FITS = 1.0
-_NEGATIVES = 4  # of the ranking loss, as the library has it
-
-
-class Example(NamedTuple):
-    """A question, an answer, and how well it fits: 0 to 1."""
-
-    question: str
-    answer: str
-    target: float
 
 
 class QASim:
@@ -169,8 +155,8 @@ class QASim:
         training, held_out = split_folds(known, folds, fold)
         if not training:
             raise TrainingError(f"{len(known)} examples leave nothing to train on")
-        losses = _BiLosses(self.network) if self.kind == "bi" else _CrossLosses(self.network, loss)
-        batches = partial(_random_batches, training, options.batch_size)
+        losses = BiLosses(self.network) if self.kind == "bi" else CrossLosses(self.network, loss)
+        batches = partial(random_batches, training, options.batch_size)
         validate = partial(losses.held_out, held_out, options.batch_size) if held_out else None
         return fit_network(self.network, batches, losses.of_batch, options, validate, verbose=verbose)
 
@@ -210,107 +196,3 @@ class QASim:
             scores = (1 + torch.nn.functional.cosine_similarity(left, right)) / 2
         found: npt.NDArray[np.float64] = scores.double().cpu().numpy()
         return found
-
-
-def split_folds(examples: Sequence[Example], folds: int | None, fold: int = 0) -> tuple[list[Example], list[Example]]:
-    """Divide examples into those to train on and those held out; each question is on one side.
-
-    Args:
-        examples: any number; where there is one question, none is held out.
-        folds: the number of parts; ``None`` holds none out.
-        fold: the part that is held out.
-
-    Raises:
-        ConfigError: there is no such part.
-    """
-    if folds is None:
-        return list(examples), []
-    at_least(2).check("folds", folds)
-    one_of(*range(folds)).check("fold", fold)
-    by_hash = sorted(
-        {example.question for example in examples}, key=lambda text: hashlib.sha256(text.encode()).digest()
-    )
-    held_out = set(by_hash[fold::folds]) if len(by_hash) > 1 else set()
-    parts: tuple[list[Example], list[Example]] = ([], [])
-    for example in examples:
-        parts[example.question in held_out].append(example)
-    return parts
-
-
-def cross_logits(network: Any, pairs: Sequence[tuple[str, str]]) -> Tensor:
-    """Compute what a cross-encoder says of pairs before the sigmoid: float32 ``[n]``, with gradient."""
-    features = {
-        name: value.to(network.device) if isinstance(value, Tensor) else value
-        for name, value in network.preprocess(list(pairs)).items()
-    }
-    with mixed(network):
-        found: Tensor = network(features)["scores"]
-    return found.float().view(-1)
-
-
-class _CrossLosses:
-    """Binary cross-entropy on targets and, in turn, a ranking loss on what fits."""
-
-    def __init__(self, network: Any, loss: Loss) -> None:
-        library: Any = require(_LOSSES, "answers")
-        self.network, self.loss = network, loss
-        self._graded = library.BinaryCrossEntropyLoss(network)
-        self._ranking = library.MultipleNegativesRankingLoss(network)
-
-    def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
-        """Compute the loss of a batch."""
-        fitting = [example for example in batch if example.target >= _FITS]
-        with mixed(self.network):
-            if self.loss == "bce+mnrl" and step % 2 and len(fitting) > 1:
-                self._ranking.num_negatives = min(_NEGATIVES, len(fitting) - 1)  # as many as the batch has
-                found: Tensor = self._ranking(_columns(fitting), None)
-            else:
-                targets = torch.tensor([example.target for example in batch], device=self.network.device)
-                found = self._graded(_columns(batch), targets)
-        return found.float()
-
-    def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
-        """Compute the mean cross-entropy of held-out examples."""
-        total = 0.0
-        with torch.no_grad():
-            for start in range(0, len(examples), batch_size):
-                batch = examples[start : start + batch_size]
-                logits = cross_logits(self.network, [(example.question, example.answer) for example in batch])
-                targets = torch.tensor([example.target for example in batch], device=logits.device)
-                total += float(torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum"))
-        return total / len(examples)
-
-
-class _BiLosses:
-    """The losses of QQSim on examples."""
-
-    def __init__(self, network: Any) -> None:
-        self._losses = PairLosses(network)
-
-    def of_batch(self, batch: Sequence[Example], step: int) -> Tensor:
-        """Compute the loss of a batch."""
-        return self._losses.of_batch(_pairs(batch), step)
-
-    def held_out(self, examples: Sequence[Example], batch_size: int) -> float:
-        """Compute the mean contrastive loss of held-out batches."""
-        starts = range(0, len(examples), batch_size)
-        with torch.no_grad():
-            found = [self._losses.contrastive(_pairs(examples[start : start + batch_size])) for start in starts]
-        return float(np.mean([float(loss) for loss in found]))
-
-
-def _random_batches(examples: Sequence[Example], batch_size: int, random: np.random.Generator) -> list[list[Example]]:
-    order = random.permutation(len(examples)).tolist()
-    return [[examples[i] for i in order[start : start + batch_size]] for start in range(0, len(order), batch_size)]
-
-
-def _columns(batch: Sequence[Example]) -> list[list[str]]:
-    return [[example.question for example in batch], [example.answer for example in batch]]
-
-
-def _pairs(batch: Sequence[Example]) -> Batch:
-    of_target = {
-        target: [(example.question, example.answer) for example in batch if example.target == target]
-        for target in (0.0, _FITS)
-    }
-    return Batch(of_target[_FITS], of_target[0.0])
