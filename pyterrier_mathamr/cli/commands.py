@@ -231,7 +231,7 @@ def index(
     **options: Any,
 ) -> None:
     """Encode the graphs of GRAPH_STORE with MODEL (a name or a folder) and index their vectors."""
-    from pyterrier_mathamr import Processes
+    from pyterrier_mathamr._common.running.processes import Processes
     from pyterrier_mathamr.experiments import index_graph_store
     from pyterrier_mathamr.index import ShardedIndex
 

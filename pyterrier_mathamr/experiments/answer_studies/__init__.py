@@ -56,7 +56,6 @@ Run one with ``mathamr experiment answers/model --collection FOLDER --workdir WO
 
 from __future__ import annotations
 
-from .answer_study_run import Outcome as Outcome
 from .answer_study_run import run_answer_study as run_answer_study
 from .common_rows import BM25_ROW as BM25_ROW
 from .common_rows import COMMON_ROWS as COMMON_ROWS
@@ -65,6 +64,7 @@ from .common_rows import SINGLE_ROW as SINGLE_ROW
 from .common_rows import TOKEN_ROW as TOKEN_ROW
 from .definition import AnswerRow as AnswerRow
 from .definition import AnswerStudy as AnswerStudy
+from .definition import Outcome as Outcome
 from .parts import DEPTH as DEPTH
 from .parts import AnswerParts as AnswerParts
 from .registry import ANSWER_STUDIES as ANSWER_STUDIES

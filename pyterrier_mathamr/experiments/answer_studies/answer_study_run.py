@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,50 +27,10 @@ from pyterrier_mathamr.experiments.studies.results import ONCE, Results
 from pyterrier_mathamr.experiments.studies.tables import REFERENCE
 
 from .common_rows import COMMON_ROWS
-from .definition import AnswerRow, AnswerStudy
+from .definition import AnswerRow, AnswerStudy, Outcome
 from .parts import AnswerParts
 from .registry import find_answer_study
 from .tables import answer_report
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What the rows of a study found.
-
-    Attributes:
-        study: which.
-        rows: all rows in order, also those that could not be measured.
-        parts: of the first year; ``parts.at(of=…, seed=…)`` has the others.
-        seeds: of the trained rows.
-        results: values by topic, of each row and of random orders.
-        missing: rows that an extra is missing for.
-    """
-
-    study: AnswerStudy
-    rows: tuple[AnswerRow, ...]
-    parts: AnswerParts
-    seeds: tuple[int, ...]
-    results: Results
-    missing: Missing
-
-    @property
-    def years(self) -> tuple[str, ...]:
-        """The years whose topics are pooled."""
-        return self.parts.years
-
-    def measured(self, *, known: bool = False) -> list[AnswerRow]:
-        """List the rows that were measured on the topics of all years, or on known items."""
-        return [row for row in self.rows if row.name not in self.missing and (row.known or not known)]
-
-    def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
-        """Return what a row found: ``qid``, ``docno``, ``score``, ``rank``.
-
-        Args:
-            name: of the row.
-            of: a year, or ``known item``.
-            seed: of a trained row.
-        """
-        return self.parts.at(of=of, seed=seed).ranking(next(row for row in self.rows if row.name == name))
 
 
 def run_answer_study(

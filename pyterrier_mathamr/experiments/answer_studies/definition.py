@@ -12,10 +12,11 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.measuring import Missing
 from pyterrier_mathamr.experiments.search import BM25
+from pyterrier_mathamr.experiments.studies.results import ONCE, Results
 
 if TYPE_CHECKING:
-    from .answer_study_run import Outcome
     from .parts import AnswerParts
 
 SEEDS = (42, 43, 44)
@@ -105,3 +106,43 @@ def key_of(name: str, settings: Mapping[str, Any]) -> str:
     slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
     text = json.dumps(settings, sort_keys=True)
     return f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the rows of a study found.
+
+    Attributes:
+        study: which.
+        rows: all rows in order, also those that could not be measured.
+        parts: of the first year; ``parts.at(of=…, seed=…)`` has the others.
+        seeds: of the trained rows.
+        results: values by topic, of each row and of random orders.
+        missing: rows that an extra is missing for.
+    """
+
+    study: AnswerStudy
+    rows: tuple[AnswerRow, ...]
+    parts: AnswerParts
+    seeds: tuple[int, ...]
+    results: Results
+    missing: Missing
+
+    @property
+    def years(self) -> tuple[str, ...]:
+        """The years whose topics are pooled."""
+        return self.parts.years
+
+    def measured(self, *, known: bool = False) -> list[AnswerRow]:
+        """List the rows that were measured on the topics of all years, or on known items."""
+        return [row for row in self.rows if row.name not in self.missing and (row.known or not known)]
+
+    def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
+        """Return what a row found: ``qid``, ``docno``, ``score``, ``rank``.
+
+        Args:
+            name: of the row.
+            of: a year, or ``known item``.
+            seed: of a trained row.
+        """
+        return self.parts.at(of=of, seed=seed).ranking(next(row for row in self.rows if row.name == name))

@@ -31,7 +31,7 @@ from .parts import AnswerParts
 from .text_vectors import MINI_LM
 
 if TYPE_CHECKING:
-    from .answer_study_run import Outcome
+    from .definition import Outcome
 
 DEPTH = 20
 """Posts that are cut, of ``rerank``."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.systems.answers.marf import MaRF, MaRFIndex
     from pyterrier_mathamr.systems.answers.marf.reading import Formula, Reading
 
-    from .answer_study_run import Outcome
+    from .definition import Outcome
 
 RERANKED = 200
 """Answers that the context encoder finds and MaRF orders anew; those after them keep their order."""

@@ -25,7 +25,7 @@ from pyterrier_mathamr.experiments.studies.results import ONCE, Key
 from pyterrier_mathamr.experiments.studies.tables import KNOWN, MAIN, REFERENCE, TASK1
 
 if TYPE_CHECKING:
-    from .answer_study_run import Outcome
+    from .definition import Outcome
 
 FEW_JUDGED = "So few answers are judged here that a difference of less than .02 nDCG' means nothing."
 JUDGED, KNOWN_ITEMS, TESTS = "Judged topics", "Known items", "Tests"

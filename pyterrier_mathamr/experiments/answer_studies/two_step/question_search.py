@@ -23,7 +23,7 @@ from .models import question_model, recipe
 from .question_index import RAW, question_search
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.experiments.answer_studies.answer_study_run import Outcome
+    from pyterrier_mathamr.experiments.answer_studies.definition import Outcome
 
 _CUT = 10
 

@@ -14,7 +14,7 @@ from pyterrier_mathamr.systems.answers.two_step.qasim_losses import Example, spl
 from .models import answer_model_path, judged_examples
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.experiments.answer_studies.answer_study_run import Outcome
+    from pyterrier_mathamr.experiments.answer_studies.definition import Outcome
 
 
 def sanity_table(outcome: Outcome) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from .rows import ROWS
 from .sanity import sanity_table
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.experiments.answer_studies.answer_study_run import Outcome
+    from pyterrier_mathamr.experiments.answer_studies.definition import Outcome
 
 QUESTIONS, SANITY = "Questions by links", "Sanity of QASim"
 
