@@ -46,7 +46,7 @@ def build_graphs(
         parser: the AMR parser, or its name; one with workers of its own gets enough posts at once to keep them busy.
         formulas: the trees that are attached.
         workers: number of processes, see :func:`complete_store`; the store is the same for any number.
-        executor: where graphs are built instead; the store is the same for all.
+        executor: where formulas are read and graphs are built instead; the stores are the same for all.
         fresh: discard the work of a job that was stopped.
         verbose: show progress.
 
@@ -65,7 +65,8 @@ def build_graphs(
         path = output.with_name(f"{output.name}.formulas")
         if fresh:
             FormulaStore(path).discard()
-        trees = FormulaStore.build(path, slt, opt, verbose=verbose, reuse=True)
+        where = executor or Processes(workers)
+        trees = FormulaStore.build(path, slt, opt, executor=where, verbose=verbose, reuse=True)
     made = get_parser(parser)
     batch_size = made.batch_posts if isinstance(made, WorkerParser) else 64
     builder = GraphBuilder(parser, formulas, trees, batch_size=batch_size)

@@ -1,4 +1,9 @@
-"""Building a formula store: a stream of rows from tables to a file beside the store, in resumable steps."""
+"""Building a formula store: a stream of rows from tables to a file beside the store, in resumable steps.
+
+::
+
+    tables ──batches──▶ workers: MathML to trees and their numbers ──in order──▶ this process writes, a step at a time
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,26 @@ import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
+from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr.formula.errors import FormulaTableError
 from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
 from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
-from pyterrier_mathamr.formula.tables import FormulaRow, count_rows, read_formula_table
 from pyterrier_mathamr.store import (
     UNREADABLE,
     Content,
     Mode,
     file_fingerprint,
+    id_text,
     job_folder,
     open_job,
-    sqlite_id,
     unchanged,
     writing,
 )
 
+from .numbering import BATCH, Numbered, Numbering, RestOfTable, batches
 from .sqlite_file import FILE, KIND, SCHEMA
 from .staging import NewTrees, Staging, move_trees
 
@@ -43,16 +46,9 @@ ON CONFLICT (id) DO UPDATE SET {column} = coalesce({column}, excluded.{column}),
 """
 
 
-class _Target(NamedTuple):
-    """Where the rows of a table go: the unfinished store, its staged trees, those to stage next, the column."""
-
-    connection: sqlite3.Connection
-    staging: Staging
-    new: NewTrees
-    column: str
-
-
-def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verbose: bool, mode: Mode) -> None:
+def build_store(
+    path: Path, slt_tables: list[Path], opt_tables: list[Path], executor: Executor, verbose: bool, mode: Mode
+) -> None:
     """Build :class:`FormulaStore` at ``path``; see :meth:`FormulaStore.build`."""
     tables = _interleave(slt_tables, opt_tables)
     made_from = {"tables": fingerprint(slt_tables, opt_tables)}
@@ -60,7 +56,7 @@ def build_store(path: Path, slt_tables: list[Path], opt_tables: list[Path], verb
         if not job.done.parts:  # else a build died while publishing it
             scratch = job.scratch(FILE)
             with writing(path), unchanged(scratch):
-                count = _fill(scratch, job.scratch(_TREES), tables, verbose)
+                count = _fill(scratch, job.scratch(_TREES), tables, executor, verbose)
             job.add(Content(files={FILE: scratch}, count=count))
         job.commit(made_from, whole=False)
 
@@ -90,15 +86,19 @@ def rows_done(path: Path) -> int:
     return 0
 
 
-def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], verbose: bool) -> int:
+def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: Executor, verbose: bool) -> int:
     """Add what an earlier run has not added, rows and then trees; return the number of formulas."""
-    new = {"slt": NewTrees(slt_from_mathml), "opt": NewTrees(opt_from_mathml)}
     with (
         closing(Staging(trees, new=not scratch.exists())) as staging,
         closing(_take_up(scratch, len(tables))) as connection,
     ):
-        for place, (table, column) in enumerate(tables):
-            _add_table(_Target(connection, staging, new[column], column), place, table, verbose)
+        work = Numbering({"slt": NewTrees(slt_from_mathml), "opt": NewTrees(opt_from_mathml)})
+        rest = [
+            RestOfTable(place, tables[place][0], tables[place][1], rows)
+            for place, rows in connection.execute("SELECT place, rows FROM progress WHERE NOT done ORDER BY place")
+        ]
+        with closing(executor.map(work, batches(rest, _batch_size(), verbose, executor.doing))) as numbered:
+            _add_steps(connection, staging, numbered)
         move_trees(connection, trees, verbose)
         if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(found)
@@ -128,46 +128,35 @@ def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
     return connection
 
 
-def _add_table(target: _Target, place: int, table: Path, verbose: bool) -> None:
-    """Add the remaining rows of one table, a step at a time."""
-    connection, column = target.connection, target.column
-    rows_done, done = connection.execute("SELECT rows, done FROM progress WHERE place = ?", (place,)).fetchone()
-    if done:
-        return
-    total = count_rows(table) if verbose else None
-    title = f"{column.upper()}, {table.name}"
-    rows = iter(progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total))
-    for _ in islice(rows, rows_done):
-        pass
-    while not done:
+def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Iterable[Numbered]) -> None:
+    """Add the remaining rows of all tables, a step at a time."""
+    for step in _steps(numbered):
         with connection:  # one transaction: the step's rows and the progress
-            added = _add_step(target, islice(rows, _STEP))
-            rows_done, done = rows_done + added, not added
-            connection.execute("UPDATE progress SET rows = ?, done = ? WHERE place = ?", (rows_done, done, place))
+            progressed = (_add_step(connection, staging, step), not step[-1].formulas, step[0].place)
+            connection.execute("UPDATE progress SET rows = rows + ?, done = ? WHERE place = ?", progressed)
 
 
-def _add_step(target: _Target, step: Iterable[FormulaRow]) -> int:
+def _steps(numbered: Iterable[Numbered]) -> Iterator[list[Numbered]]:
+    """Group batches into steps; the empty batch that ends a table ends a step."""
+    step = []
+    for batch in numbered:
+        step.append(batch)
+        if not batch.formulas or len(step) == _STEP // _batch_size():
+            yield step
+            step = []
+
+
+def _add_step(connection: sqlite3.Connection, staging: Staging, step: Sequence[Numbered]) -> int:
     """Add some rows: their new trees, durably, then the formulas that have them. Return how many."""
-    formulas = [
-        (sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None)
-        for row, number in _numbered(step, target.new)
-    ]
-    target.staging.add(target.new.take())
-    target.connection.executemany(_UPSERT.format(column=target.column), formulas)
+    staging.add({number: body for batch in step for number, body in batch.trees.items()})
+    formulas = [formula for batch in step for formula in batch.formulas]
+    connection.executemany(_UPSERT.format(column=step[0].column), formulas)
+    if failed := sum(batch.failed for batch in step):
+        which = f"{failed} of {len(formulas)} formulas up to id {id_text(formulas[-1][0])}"
+        warnings.warn(f"{which} have MathML without a tree; stored so", MathAMRWarning, stacklevel=2)
     return len(formulas)
 
 
-def _numbered(step: Iterable[FormulaRow], trees: NewTrees) -> Iterator[tuple[FormulaRow, int | None]]:
-    """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
-    failed = count = 0
-    for row in step:
-        number, count = None, count + 1
-        if row.formula.strip():
-            try:
-                number = trees.number(row.formula)
-            except FormulaError:
-                failed += 1
-        yield row, number
-    if failed:
-        message = f"{failed} of {count} formulas up to id {row.id} have MathML without a tree; stored so"
-        warnings.warn(message, MathAMRWarning, stacklevel=2)
+def _batch_size() -> int:
+    """Return how many rows are numbered together: at most those of a step."""
+    return min(BATCH, _STEP)

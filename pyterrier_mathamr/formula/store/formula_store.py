@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.tree import FormulaPair
 from pyterrier_mathamr.store import (
     DamagedError,
     FormatError,
+    Mode,
     NotBuiltError,
     OtherArtifactError,
     Snapshot,
@@ -50,6 +52,7 @@ class FormulaStore(SqliteArtifact):
         slt_tables: Sequence[str | Path],
         opt_tables: Sequence[str | Path],
         *,
+        executor: Executor | None = None,
         verbose: bool = False,
         overwrite: bool = False,
         reuse: bool = False,
@@ -64,6 +67,7 @@ class FormulaStore(SqliteArtifact):
             path: the folder to make.
             slt_tables: tables of Presentation MathML, of the collection or of topics.
             opt_tables: tables of Content MathML.
+            executor: where MathML is read, by default in this process; the store is the same for all.
             verbose: show progress.
             overwrite: replace an existing store and discard unfinished work.
             reuse: keep a store that was made from the same tables, and replace any other.
@@ -72,6 +76,7 @@ class FormulaStore(SqliteArtifact):
             StoreError: a store exists (:class:`ExistsError`), or something else (:class:`OtherArtifactError`), or
                 unfinished work from other tables (:class:`UnfinishedJobError`); another process builds it
                 (:class:`LockedError`); nothing can be written there (:class:`WriteError`).
+            WorkerDiedError, ClusterError: a worker was lost; the next call resumes.
             FormulaTableError: a table cannot be read; names file and line.
         """
         store = cls(path)
@@ -79,7 +84,8 @@ class FormulaStore(SqliteArtifact):
         if overwrite:
             store.discard()
         if not (reuse and store._made_from(*tables)):
-            build_store(store.path, *tables, verbose, "overwrite" if overwrite or reuse else "create")
+            mode: Mode = "overwrite" if overwrite or reuse else "create"
+            build_store(store.path, *tables, executor or Processes(1), verbose, mode)
         return store
 
     def get_many(self, ids: Iterable[FormulaId]) -> dict[FormulaId, FormulaPair]:

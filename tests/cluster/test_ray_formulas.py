@@ -1,0 +1,30 @@
+"""Formula stores of which two nodes read the MathML: the bytes of one process."""
+
+import pytest
+
+from pyterrier_mathamr import Processes, RayCluster
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.formula.store import build as store_build
+
+pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
+
+ROWS = 200
+
+
+@pytest.fixture
+def tables(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_build, "BATCH", 10)
+    for kind, tag in (("slt", "mi"), ("opt", "ci")):
+        rows = (f'{i}\t1\tanswer\t{i % 5}\t"<math><{tag}>x{i % 60}</{tag}></math>"\n' for i in range(ROWS))
+        (tmp_path / f"{kind}.tsv").write_text("id\tpost_id\ttype\tvisual_id\tformula\n" + "".join(rows))
+    return [tmp_path / "slt.tsv"], [tmp_path / "opt.tsv"]
+
+
+def contents(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_path):
+    for name, executor in (("one", Processes(1)), ("ray", RayCluster(cluster.address))):
+        assert len(FormulaStore.build(tmp_path / name, *tables, executor=executor)) == ROWS
+    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
