@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from .files import parse_json as parse_json
     from .files import replace_file as replace_file
     from .files import replacing as replacing
-    from .files import scratch_array as scratch_array
     from .files import settled as settled
     from .files import write_arrays as write_arrays
     from .files import write_file as write_file
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
     from .manifest import read_manifest as read_manifest
     from .manifest import read_signed as read_signed
     from .manifest import signed as signed
-    from .merging import live_ids as live_ids
+    from .merging import LiveIds as LiveIds
     from .merging import merge_ragged as merge_ragged
     from .merging import merged as merged
     from .merging import ranges as ranges
@@ -79,6 +78,8 @@ if TYPE_CHECKING:
     from .planned import begin_planned as begin_planned
     from .planned import planned_part as planned_part
     from .planned import write_planned as write_planned
+    from .scratch import Appended as Appended
+    from .scratch import scratch_array as scratch_array
     from .snapshot import Parts as Parts
     from .snapshot import Snapshot as Snapshot
     from .snapshot import signature as signature

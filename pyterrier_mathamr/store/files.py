@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -99,27 +98,6 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> FileSum:
     little = (np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<")) for name in ordered)
     data = (array.reshape(-1).view(np.uint8).data for array in little if array.size)
     return write_file(path, (len(text).to_bytes(8, "little"), text, *data))
-
-
-def scratch_array(folder: Path | None, count: int, dtype: np.dtype[Any]) -> Array:
-    """Make an array of zeros in a file without a name, which the system may write out and which ends with the array.
-
-    Args:
-        folder: on whose disk the file lies, or that of other temporary files if it is read-only; ``None`` for memory.
-        count: of the numbers.
-        dtype: theirs.
-
-    Raises:
-        OSError: the disk has no room for it.
-    """
-    if folder is None or not count:
-        return np.zeros(count, dtype)
-    with tempfile.TemporaryFile(dir=folder if os.access(folder, os.W_OK) else None) as file:
-        size, zeros = count * dtype.itemsize, bytes(_CHUNK)
-        for start in range(0, size, _CHUNK):  # a file with holes would end the process where the disk is full
-            file.write(zeros[: size - start])
-        file.flush()
-        return np.memmap(file, dtype, "r+", shape=(count,))
 
 
 def map_arrays(path: Path) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class IdTable:
         self._table: _Unpacked | None = None
 
     @staticmethod
-    def write(path: Path, ids: Sequence[str]) -> dict[str, Array]:
+    def write(path: Path, ids: Collection[str]) -> dict[str, Array]:
         """Write ids, all different, in the order of their rows.
 
         Returns:

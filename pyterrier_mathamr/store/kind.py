@@ -19,7 +19,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,7 +105,7 @@ class Content:
         count: number of rows, where the kind has no fields and so no ids.
     """
 
-    ids: Sequence[str] = ()
+    ids: Collection[str] = ()
     arrays: Mapping[str, Array] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Path] = field(default_factory=dict)

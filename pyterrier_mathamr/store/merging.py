@@ -10,18 +10,19 @@ power of eight between the smallest and a full part, and one for each full part;
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .files import Array
-from .ids import Rows
+from .ids import Rows, id_keys
 from .kind import Content
 from .part import Part
 
 _FACTOR = 8
+_AT_ONCE = 4096
 _SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
 
 
@@ -65,9 +66,27 @@ def merged(parts: Sequence[Part]) -> Content:
     return kind.merge(parts)
 
 
-def live_ids(parts: Sequence[Part]) -> list[str]:
-    """Return the ids of several parts in order, without deleted rows."""
-    return [name for part in parts for name in part.ids.texts(np.flatnonzero(part.alive))]
+class LiveIds(Collection[str]):
+    """The ids of several parts in order, without deleted rows, read when they are asked for.
+
+    Args:
+        parts: in order.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+
+    def __len__(self) -> int:
+        return sum(int(np.count_nonzero(part.alive)) for part in self._parts)
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self._parts:
+            rows = np.flatnonzero(part.alive)
+            for start in range(0, len(rows), _AT_ONCE):
+                yield from part.ids.texts(rows[start : start + _AT_ONCE])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and any(part.find(id_keys([name]))[0] >= 0 for part in self._parts)
 
 
 def merge_ragged(parts: Sequence[Part]) -> Content:
@@ -82,7 +101,7 @@ def merge_ragged(parts: Sequence[Part]) -> Content:
             pieces[name].append(piece)
     offsets = {field.name for field in kind.fields if field.cuts}
     arrays = {name: _ends(found) if name in offsets else np.concatenate(found) for name, found in pieces.items()}
-    return Content(live_ids(parts), arrays, parts[0].meta.details)
+    return Content(LiveIds(parts), arrays, parts[0].meta.details)
 
 
 def _live_pieces(part: Part) -> Iterator[tuple[str, Array]]:

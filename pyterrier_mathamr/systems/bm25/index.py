@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.store import Content, Field, Kind, Part, Snapshot, live_ids
+from pyterrier_mathamr.store import Content, Field, Kind, LiveIds, Part, Snapshot
 from pyterrier_mathamr.systems.sparse.documents import postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options, reads_bare_formulas
 from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
@@ -30,7 +30,7 @@ from .weighting import Weighting
 def merge_parts(parts: Sequence[Part]) -> Content:
     """Make one part of several, without the documents that were deleted."""
     sources = np.concatenate([part["sources"][part.alive] for part in parts])
-    return Content(live_ids(parts), {**postings_of(parts, parts[0].path.parent).arrays(), "sources": sources})
+    return Content(LiveIds(parts), {**postings_of(parts, parts[0].path.parent).arrays(), "sources": sources})
 
 
 BM25 = Kind(

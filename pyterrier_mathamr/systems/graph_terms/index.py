@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import Array, Content, Field, Kind, Part, Snapshot, live_ids
+from pyterrier_mathamr.store import Array, Content, Field, Kind, LiveIds, Part, Snapshot
 from pyterrier_mathamr.systems.bm25.weighting import Weighting
 from pyterrier_mathamr.systems.sparse.documents import postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex
@@ -32,7 +32,7 @@ def merge_parts(parts: Sequence[Part]) -> Content:
     for field in FIELDS:
         arrays |= postings_of(parts, parts[0].path.parent, f"{field}_").arrays(f"{field}_")
     arrays["sources"] = np.concatenate([part["sources"][part.alive] for part in parts])
-    return Content(live_ids(parts), arrays)
+    return Content(LiveIds(parts), arrays)
 
 
 GRAPH_TERMS = Kind(

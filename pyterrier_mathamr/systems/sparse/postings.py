@@ -17,20 +17,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
-from operator import lt
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr.store import Array, DamagedError, Field, Part, Rows, scratch_array
+from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Part, Rows, scratch_array
 
-from .texts import read_texts, text_arrays, text_fields
+from .texts import Texts, text_fields
+from .vocabulary import Place, Vocabulary, read_terms, united
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
 _TERM_BYTES, _POSTING_BYTES = 120, 8  # of memory while counting
-BLOCK = 1 << 22
+BLOCK = 1 << 20
 """Postings that are sorted or weighed at a time, whatever the size of the collection."""
 
 
@@ -55,28 +54,26 @@ def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]
 class Postings:
     """The term counts of ``m`` documents; see the module for each array."""
 
-    names: Sequence[str]
+    names: Texts
     offsets: npt.NDArray[np.int64]
     documents: npt.NDArray[np.int32]
     counts: npt.NDArray[np.int32]
     lengths: npt.NDArray[np.int32]
 
     @cached_property
-    def terms(self) -> dict[str, int]:
+    def terms(self) -> Vocabulary:
         """The number of each term."""
-        return dict(zip(self.names, range(len(self.names)), strict=True))
+        return Vocabulary(self.names)
 
     @classmethod
     def of_part(cls, part: Part, prefix: str = "") -> Postings:
-        """Read the terms of a part and memory-map its arrays.
+        """Memory-map the arrays of a part.
 
         Raises:
             DamagedError: they were changed since they were written.
         """
-        names = read_texts(part, f"{prefix}terms")
+        names = read_terms(part, f"{prefix}terms")
         counts, lengths = part[f"{prefix}counts"], part[f"{prefix}lengths"]
-        if not all(map(lt, names, islice(names, 1, None))):
-            raise DamagedError(part.path, f"{prefix}terms do not ascend")
         if counts.min(initial=1) < 1 or lengths.min(initial=0) < 0:
             raise DamagedError(part.path, f"{prefix}counts or {prefix}lengths are negative")
         offsets, documents = part[f"{prefix}offsets"], part[f"{prefix}documents"]
@@ -85,7 +82,7 @@ class Postings:
     def arrays(self, prefix: str = "") -> dict[str, Array]:
         """Return the arrays that :func:`postings_fields` declares."""
         plain = {f"{prefix}{name}": getattr(self, name) for name in _ARRAYS}
-        return plain | text_arrays(f"{prefix}terms", self.names)
+        return plain | self.names.arrays(f"{prefix}terms")
 
 
 class PostingsBuilder:
@@ -120,8 +117,8 @@ class PostingsBuilder:
         terms = sorted_id[np.asarray(self._terms, dtype=np.int32)]
         order = np.argsort(terms, kind="stable")  # stable: documents stay ascending for each term
         return Postings(
-            names=names,
-            offsets=_offsets(terms, len(names)),
+            names=Texts.of(names),
+            offsets=_ends(np.bincount(terms, minlength=len(names))),
             documents=np.repeat(np.arange(len(self), dtype=np.int32), self._distinct)[order],
             counts=np.asarray(self._counts, dtype=np.int32)[order],
             lengths=np.asarray(self._lengths, dtype=np.int32),
@@ -131,42 +128,64 @@ class PostingsBuilder:
 def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Postings:
     """Combine the counts of several collections into one, a block of terms at a time.
 
-    Beside its terms, the result is all that grows with the collections: 8 bytes for each posting.
-
     Args:
         pieces: the collections.
         numbers: for each, int64 ``[m]``: the number of each of its documents in the result, -1 for none; no number
             occurs twice.
         size: documents of the result.
-        folder: on whose disk the postings of the result are kept; ``None`` for memory.
+        folder: on whose disk the result is kept; ``None`` for memory.
 
     Returns:
         The counts of the documents of the result, without terms that none of them has.
     """
-    names = list(dict.fromkeys(sorted(chain.from_iterable(piece.names for piece in pieces))))
-    number_of = dict(zip(names, range(len(names)), strict=True))
-    terms = [np.fromiter(map(number_of.__getitem__, of.names), np.int64, len(of.names)) for of in pieces]
-    sizes = np.zeros(len(names), dtype=np.int64)
-    lengths = np.zeros(size, dtype=np.int32)
-    for piece, of, number in zip(pieces, terms, numbers, strict=True):
-        sizes[of] += np.diff(piece.offsets)
+    lengths, found = scratch_array(folder, size, np.dtype(np.int32)), _Found(folder)
+    for piece, number in zip(pieces, numbers, strict=True):
         lengths[number[number >= 0]] = piece.lengths[number >= 0]
-    documents, counts = (scratch_array(folder, int(sizes.sum()), np.dtype(np.int32)) for _ in range(2))
-    end = 0
-    for first, last in term_blocks(_ends(sizes)):
-        place, count = _block(pieces, terms, numbers, first, last, size)
-        term, document = np.divmod(place, max(1, size))
-        sizes[first:last] = np.bincount(term, minlength=last - first)
-        here = slice(end, end + len(place))
-        documents[here], counts[here], end = document, count, here.stop
-    occurs = np.flatnonzero(sizes)
-    return Postings(
-        names=[names[term] for term in occurs.tolist()],
-        offsets=_ends(sizes[occurs]),
-        documents=documents[:end],
-        counts=counts[:end],
-        lengths=lengths,
-    )
+    for terms, places in united([piece.names for piece in pieces]):
+        sizes = np.zeros(len(terms), dtype=np.int64)
+        for piece, (start, of) in zip(pieces, places, strict=True):
+            sizes[of] += np.diff(piece.offsets[start : start + len(of) + 1])
+        for first, last in term_blocks(_ends(sizes)):
+            place, counts = _block(pieces, places, numbers, first, last, size)
+            term, documents = np.divmod(place, max(1, size))
+            found.add(terms[first:last], np.bincount(term, minlength=last - first), documents, counts)
+    return found.postings(lengths)
+
+
+class _Found:
+    """Counts that are found term by term."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._names = Appended(folder, np.dtype(np.uint8))
+        self._cuts, self._offsets = (Appended(folder, np.dtype(np.int64)) for _ in range(2))
+        self._documents, self._counts = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
+        self._cut = self._offset = 0
+        for ends in (self._cuts, self._offsets):
+            ends.append(np.zeros(1))
+
+    def add(self, names: Sequence[bytes], sizes: Rows, documents: Rows, counts: npt.NDArray[np.int32]) -> None:
+        """Add the postings of neighbouring terms; a term without any is left out."""
+        occurs = np.flatnonzero(sizes)
+        kept = names if len(occurs) == len(names) else [names[term] for term in occurs.tolist()]
+        self._names.append(np.frombuffer(b"".join(kept), dtype=np.uint8))
+        cuts = self._cut + np.cumsum(np.fromiter(map(len, kept), np.int64, len(kept)))
+        offsets = self._offset + np.cumsum(sizes[occurs])
+        self._cuts.append(cuts)
+        self._offsets.append(offsets)
+        self._documents.append(documents)
+        self._counts.append(counts)
+        if len(occurs):
+            self._cut, self._offset = int(cuts[-1]), int(offsets[-1])
+
+    def postings(self, lengths: npt.NDArray[np.int32]) -> Postings:
+        """Return all that was added."""
+        return Postings(
+            names=Texts(self._names.array(), self._cuts.array()),
+            offsets=self._offsets.array(),
+            documents=self._documents.array(),
+            counts=self._counts.array(),
+            lengths=lengths,
+        )
 
 
 def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
@@ -183,29 +202,25 @@ def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
 
 
 def _block(
-    pieces: Sequence[Postings], terms: Sequence[Rows], numbers: Sequence[Rows], first: int, last: int, size: int
+    pieces: Sequence[Postings], places: Sequence[Place], numbers: Sequence[Rows], first: int, last: int, size: int
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
     """Take the postings of some neighbouring terms from all pieces.
 
     Returns:
         int64 ``[p]``, ``term · size + document``, ascending, the first term being 0; and int32 ``[p]``, the counts.
     """
-    places, counts = [], []
-    for piece, of, number in zip(pieces, terms, numbers, strict=True):
+    found, counts = [], []
+    for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
         start, stop = np.searchsorted(of, (first, last)).tolist()
-        here = slice(piece.offsets[start], piece.offsets[stop])
+        offsets = piece.offsets[base + start : base + stop + 1]
+        here = slice(offsets[0], offsets[-1])
         documents = number[piece.documents[here]]
-        place = np.repeat(of[start:stop] - first, np.diff(piece.offsets[start : stop + 1])) * size + documents
-        places.append(place[documents >= 0])
+        place = np.repeat(of[start:stop] - first, np.diff(offsets)) * size + documents
+        found.append(place[documents >= 0])
         counts.append(piece.counts[here][documents >= 0])
-    together = np.concatenate(places)
+    together = np.concatenate(found)
     order = np.argsort(together, kind="stable")  # fast on runs that are sorted already
     return together[order], np.concatenate(counts)[order]
-
-
-def _offsets(terms: Array, count: int) -> Rows:
-    """Return where the postings of each term begin: int64 ``[t + 1]``."""
-    return _ends(np.bincount(terms, minlength=count))
 
 
 def _ends(sizes: Array) -> Rows:

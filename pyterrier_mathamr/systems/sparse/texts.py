@@ -91,6 +91,16 @@ class Texts(Sequence[str]):
             padded.reshape(-1)[ranges(np.arange(start, start + len(size)) * width, size)] = here
         return [word.astype(np.uint64) for word in padded.view(">u8").T] if width else []
 
+    def encoded(self, place: int) -> bytes:
+        """Return a text in UTF-8."""
+        return bytes(self.data[self.offsets[place] : self.offsets[place + 1]])
+
+    def all_encoded(self, start: int, stop: int) -> list[bytes]:
+        """Return some neighbouring texts in UTF-8."""
+        offsets = self.offsets[start : stop + 1].tolist()
+        data, first = bytes(self.data[offsets[0] : offsets[-1]]), offsets[0]
+        return [data[here - first : there - first] for here, there in pairwise(offsets)]
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -106,7 +116,7 @@ class Texts(Sequence[str]):
             first = int(self.offsets[start])
             data = np.asarray(self.data[first : self.offsets[max(start, stop)]])
             return _cut(data, self.offsets[start : max(start, stop) + 1] - first)[::step]
-        return bytes(self.data[self.offsets[place] : self.offsets[place + 1]]).decode("utf-8", "surrogatepass")
+        return self.encoded(place).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _AT_ONCE):

@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.store import job, scratch_array
+from pyterrier_mathamr.store import Appended, job, scratch_array
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 from pyterrier_mathamr.systems.bm25.weighting import Weighting
 from pyterrier_mathamr.systems.expressions.content import _order
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse import postings as blocks
 from pyterrier_mathamr.systems.sparse import texts as text_blocks
+from pyterrier_mathamr.systems.sparse import vocabulary as term_blocks
 from pyterrier_mathamr.systems.sparse.postings import Postings, PostingsBuilder, combine
 from pyterrier_mathamr.systems.sparse.texts import Texts
+from pyterrier_mathamr.systems.sparse.vocabulary import Vocabulary, united
 
 WORDS = ["a", "bee", "élan", "x", "y", "z"]
 DOCUMENTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=6), max_size=6)
@@ -63,10 +65,37 @@ def test_pieces_are_combined_as_if_their_documents_were_counted_at_once(tmp_path
     folder = tmp_path_factory.getbasetemp() if disk else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", block)
+        patch.setattr(term_blocks, "AT_ONCE", block)
         found = combine([counted(piece) for piece in pieces], numbers, len(documents), folder)
     assert plain(found) == expected
     assert list(found.names) == sorted({token for tokens in expected for token in tokens})
     assert found.lengths.tolist() == [tokens.total() for tokens in expected]
+
+
+@given(st.lists(st.sets(TEXT), max_size=4), st.sampled_from([1, 3, 8, 1 << 16]))
+def test_vocabularies_are_united_in_order_whatever_is_taken_at_a_time(vocabularies: list[set[str]], step: int) -> None:
+    pieces = [sorted(of) for of in vocabularies]
+    found: list[str] = []
+    numbers: list[list[int]] = [[] for _ in pieces]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(term_blocks, "AT_ONCE", step)
+        for terms, places in united([Texts.of(piece) for piece in pieces]):
+            assert len(terms) <= max(step, len(pieces))
+            for (first, here), number in zip(places, numbers, strict=True):
+                assert first == len(number)
+                number += (here + len(found)).tolist()
+            found += [term.decode("utf-8", "surrogatepass") for term in terms]
+    assert found == sorted(set().union(*vocabularies))
+    assert [[found[number] for number in of] for of in numbers] == pieces
+
+
+@given(st.sets(TEXT), TEXT)
+def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> None:
+    names = sorted(terms)
+    vocabulary = Vocabulary(Texts.of(names))
+    assert dict(vocabulary) == {name: number for number, name in enumerate(names)}
+    assert vocabulary.get(other) == (names.index(other) if other in terms else None)
+    assert (other in vocabulary) == (other in terms)
 
 
 @pytest.mark.parametrize("delta", [None, 1.0])
@@ -100,10 +129,22 @@ def test_a_scratch_array_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_array_that_is_appended_to_leaves_no_file(tmp_path: Path) -> None:
+    for folder in (None, tmp_path):
+        array, empty = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
+        for piece in ([1, 2], [], [3]):
+            array.append(np.array(piece))
+        assert array.array().tolist() == [1, 2, 3]
+        assert empty.array().tolist() == []
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_scratch_array_tells_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open("/dev/full", "r+b", buffering=0) as full:
         monkeypatch.setattr("tempfile.TemporaryFile", lambda dir: full)
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            Appended(tmp_path, np.dtype(np.int32)).append(np.zeros(1000))
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             scratch_array(tmp_path, 1000, np.dtype(np.int32))
 
