@@ -21,18 +21,22 @@ def _bm25(parts: AnswerParts) -> pt.Transformer:
     return parts.shared.bm25.retriever(DEPTH)
 
 
-def _mathamr_plus_text(parts: AnswerParts) -> pt.Transformer:
-    """Rank by MaxSim of the virtual nodes of the bundled model, the graphs of topics taken from the work folder."""
-    shared = parts.shared
+def text_model(parts: AnswerParts) -> MathAMR:
+    """Open the bundled model with a text encoder, its vectors of texts shared by all runs of the work folder."""
 
     def load() -> MathAMR:
         model = MathAMR.from_pretrained(TEXT_MODEL)
-        return MathAMR.from_pretrained(TEXT_MODEL, text=shared.text_encoder(model.config))
+        return MathAMR.from_pretrained(TEXT_MODEL, text=parts.text_encoder(model.config))
 
-    model = parts.once(TEXT_MODEL, load)
+    return parts.once((TEXT_MODEL, parts.live), load)
+
+
+def _mathamr_plus_text(parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaxSim of the virtual nodes of the bundled model, the graphs of topics taken from the work folder."""
+    shared, model = parts.shared, text_model(parts)
     own = ModelArtifacts(shared, Stages(parts.folder / TEXT_MODEL, shared.say), shared.origin, shared.verbose)
     index = parts.once(f"{TEXT_MODEL} index", lambda: own.answers(model))
-    encode = parts.found.graphs.loader(side="query") >> model.query_encoder(device=parts.device)
+    encode = parts.topic_graphs() >> model.query_encoder(device=parts.device)
     return encode >> index.colbert(num_results=DEPTH)
 
 

@@ -35,7 +35,7 @@ def _search(*fields: GraphField) -> Callable[[AnswerParts], pt.Transformer]:
     """Search in some fields, with the stored graphs of the topics."""
 
     def make(parts: AnswerParts) -> pt.Transformer:
-        return parts.found.graphs.loader(side="query") >> _index(parts).retriever(DEPTH, fields=fields)
+        return parts.topic_graphs() >> _index(parts).retriever(DEPTH, fields=fields)
 
     return make
 

@@ -17,6 +17,8 @@ from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.results import ONCE
 from pyterrier_mathamr.experiments.topics import TopicSet
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import replace_file, writer_lock, writing
 from pyterrier_mathamr.systems import ThreadStore
 
@@ -40,6 +42,9 @@ class AnswerParts:
         preset: ``mini`` or ``full``.
         changes: options of the recipe that were set by hand.
         device: to train and encode on; ``None`` is the best available.
+        live: topics are read from their text, as new ones would be, and not from what the work folder keeps of them:
+            their graphs and vectors. So are systems timed.
+        asked: rows whose rankings were asked for while systems are timed: a fusion costs what its parts cost, too.
     """
 
     shared: Artifacts
@@ -49,6 +54,8 @@ class AnswerParts:
     preset: str = "mini"
     changes: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
+    live: bool = False
+    asked: list[AnswerRow] = field(default_factory=list, repr=False)
     stages: Stages = field(init=False, repr=False)
     _loaded: dict[Hashable, object] = field(default_factory=dict, repr=False)
 
@@ -70,6 +77,16 @@ class AnswerParts:
     def found(self) -> TopicSet:
         """The topics, their judgments and their graphs."""
         return self.shared.questions("test") if self.known else self.shared.topics(self.of)
+
+    def topic_graphs(self) -> pt.Transformer:
+        """Return a transformer that adds ``query_graph`` to the topics."""
+        if self.live:
+            return GraphBuilder(store=None if self.known else self.shared.topic_formulas(self.of))
+        return self.found.graphs.loader(side="query")
+
+    def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
+        """Return the text encoder of a configuration; see :meth:`Artifacts.text_encoder`."""
+        return self.shared.text_encoder(config, cached=not self.live)
 
     @property
     def other_years(self) -> tuple[str, ...]:
@@ -126,13 +143,15 @@ class AnswerParts:
             ``qid``, ``docno``, ``score``, ``rank``.
         """
         parts = self if row.trained else self.at(seed=ONCE)
+        if self.live:
+            self.asked.append(row)
         own = parts._settings_of(row)
         key = key_of(row.name, own)
         name = f"{key}-{self.of.replace(' ', '-')}"
         file = self.folder / "rankings" / f"{name}.csv.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
         with writer_lock(self.folder / "locks" / name, wait=True):
-            self.stages.run(name, file, own, lambda: _rank(row.make(parts), parts, file))
+            self.stages.run(name, file, own, lambda: _rank(row.make(replace(parts, live=False)), parts, file))
         read = pd.read_csv(file, dtype={"qid": str, "docno": str, "score": str})
         return read.assign(score=read["score"].astype("float64"))  # pandas' own reader of numbers may round
 

@@ -32,9 +32,8 @@ Rows = Callable[[Sequence[str]], Sequence[npt.NDArray[np.float32]]]
 
 def single_vectors(parts: AnswerParts) -> pt.Transformer:
     """Rank by the cosine of the vector that MiniLM gives a question and an answer."""
-    encoder = TextEncoder(
-        MINI_LM, cache=parts.shared.workdir / "texts.sqlite", device=parts.device, precision="bfloat16"
-    )
+    cache = None if parts.live else parts.shared.workdir / "texts.sqlite"
+    encoder = TextEncoder(MINI_LM, cache=cache, device=parts.device, precision="bfloat16")
 
     def rows(texts: Sequence[str]) -> list[npt.NDArray[np.float32]]:
         return [vector[None].astype(np.float32) for vector in encoder.encode(texts)]

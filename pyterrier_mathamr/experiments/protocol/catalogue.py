@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW
+from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM
+from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 from pyterrier_mathamr.experiments.tasks.answer_systems import ALL, ANSWER_SYSTEMS
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared
 from pyterrier_mathamr.systems import fuse_rankings
 
+from .costs import Cost, cost_of, kept_cost
 from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions
 from .ensembles import ensembles
 from .fused import Fused
@@ -24,7 +27,7 @@ from .strategies import SHIPPED, ModelSystems
 
 PLUS = " + "
 
-ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, MATHAMR_ROW.name: MATHAMR_ROW}
+ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, **{row.name: row for row in (MATHAMR_ROW, *QUESTION_ROWS, QQSIM)}}
 WEIGHED = f"{FUSION}, weight of validation questions"
 """The fusion of Task 1: nothing is chosen on judged topics."""
 LEARNED: dict[str, Learned] = ensembles()
@@ -109,6 +112,47 @@ class Catalogue:
             else:
                 made[name] = self._row(ROWS[name]) if name in ROWS else self._own.system(name)
         return list(made.values())
+
+    def costs(self, chosen: Mapping[str, tuple[str, ...]]) -> dict[str, Cost]:
+        """Measure what systems cost, each once in a work folder; without those that an extra is missing for.
+
+        Args:
+            chosen: as for :meth:`systems`, parts before what is made of them.
+        """
+        found: dict[str, Cost] = {}
+        for name, parts in chosen.items():
+            if not parts:
+                cost = self._row_cost(ROWS[name]) if name in ROWS else self._own_cost(name)
+                found |= {} if cost is None else {name: cost}
+            elif set(parts) <= set(found):
+                found[name] = sum((found[part] for part in parts), Cost())
+        return found
+
+    def _row_cost(self, row: AnswerRow) -> Cost | None:
+        """Measure a system of the answer studies, with what its fusion is made of."""
+        if row.fitted:  # it ranks judged answers alone
+            return None
+        parts = replace(self._parts, live=True, asked=[])
+
+        def measure() -> Cost:
+            own = cost_of(row.make(parts), parts.found.topics)
+            return sum(filter(None, map(self._row_cost, parts.asked)), own)
+
+        try:
+            return kept_cost(parts, row.name, measure, trained=row.trained, **row.settings)
+        except (MissingExtraError, BrokenExtraError):
+            return None
+
+    def _own_cost(self, name: str) -> Cost:
+        """Measure a way to search with the model."""
+        shared, year = self.made.shared, self.material.years[0]
+
+        def measure() -> Cost:
+            way = self._own.search.ways(shared.topic_formulas(year))[BM25 if name == SHIPPED else name]
+            system = way.search if way.encode is None else way.encode >> way.search
+            return cost_of(system, shared.topics(year).topics)
+
+        return kept_cost(self._parts, name, measure, model=self.made.model.identity)
 
     def _weighed(self) -> Choice:
         """Fuse BM25 and the model by the weight that is fitted to the validation questions, as Task 1 does."""

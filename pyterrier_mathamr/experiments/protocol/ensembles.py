@@ -9,7 +9,9 @@ import pandas as pd
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, TOKEN_ROW
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
-from pyterrier_mathamr.experiments.answer_studies.two_step.rows import TANGENT
+from pyterrier_mathamr.experiments.answer_studies.structural import STRUCTURAL_ROW
+from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM, TANGENT
+from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT
 from pyterrier_mathamr.systems.fusion import fit_fusion_weights, ranked, standard_scores
 
@@ -20,7 +22,13 @@ RIDGE = 0.1
 """As :class:`~pyterrier_mathamr.systems.Ensemble` has it; not chosen by these figures."""
 PLAIN = (BM25, COLBERT, TANGENT.name)
 """Words, graphs and formulas: what needs no extra."""
-EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name)
+QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
+"""Parts that read the question of an answer."""
+EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, STRUCTURAL_ROW.name, *QUESTIONS)
+_WHOLE = {"Ensemble": PLAIN, "Ensemble of all": EVERY}
+_UNKNOWN = {TANGENT.name, STRUCTURAL_ROW.name, *QUESTIONS}
+ABLATIONS = {f"{name} without {part}": (name, part) for name, parts in _WHOLE.items() for part in parts}
+"""By name, the whole ensemble and the part that is left out."""
 
 
 def ensemble(name: str, parts: tuple[str, ...]) -> Learned:
@@ -30,17 +38,14 @@ def ensemble(name: str, parts: tuple[str, ...]) -> Learned:
         name: in every table.
         parts: names of the systems that it is made of.
     """
-    return Learned(name, parts, partial(_learn, parts), known=TANGENT.name not in parts)
+    return Learned(name, parts, partial(_learn, parts), known=_UNKNOWN.isdisjoint(parts))
 
 
 def ensembles() -> dict[str, Learned]:
     """Define those of a report: each whole, then without each of its parts."""
-    found: dict[str, Learned] = {}
-    for name, parts in (("Ensemble", PLAIN), ("Ensemble of all", EVERY)):
-        found[name] = ensemble(name, parts)
-        for left_out in parts:
-            short = f"{name} without {left_out}"
-            found[short] = ensemble(short, tuple(part for part in parts if part != left_out))
+    found = {name: ensemble(name, parts) for name, parts in _WHOLE.items()}
+    for name, (whole, left_out) in ABLATIONS.items():
+        found[name] = ensemble(name, tuple(part for part in _WHOLE[whole] if part != left_out))
     return found
 
 

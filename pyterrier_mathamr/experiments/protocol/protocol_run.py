@@ -12,15 +12,18 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
 from pyterrier_mathamr.experiments.report import Report
-from pyterrier_mathamr.experiments.search import COLBERT, FUSION
+from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
 from .catalogue import WEIGHED, Catalogue, chosen_systems
+from .costs import Cost
 from .definition import ProtocolSystem
 from .folds import Fold, crossed_years, pooled_folds
 from .material import ALL_LINKS, DUPLICATES, Material
 from .nested import Nested, described
+from .overview import ABOUT, ABOUT_PARTS, MS, OVERVIEW, PARTS, overview_table, parts_table
+from .pictures import draw_systems
 from .strategies import SHIPPED
 from .tables import (
     CHOSEN,
@@ -71,7 +74,8 @@ def run_protocol(
         verbose: report each stage on stderr, with progress bars.
 
     Returns:
-        The report, which is written to ``workdir/protocol/crossed``.
+        The report, which is written to ``workdir/protocol/crossed``; with the extra ``plots`` beside it
+        ``systems.png``, a bar for each system, and ``cost.png``, quality over the time of a query.
 
     Raises:
         ConfigError: there is a single year, a name is that of no system, or options contradict each other.
@@ -84,19 +88,26 @@ def run_protocol(
         crossed_years([f"{year} topic" for year in when])  # refuses a single year before anything is made
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
     material = Material(made.shared, when)
-    made_systems = Catalogue(made, material, tuple(seeds)).systems(chosen)
+    catalogue = Catalogue(made, material, tuple(seeds))
+    made_systems = catalogue.systems(chosen)
     with made.own.stages.timed("protocol"):
-        report = protocol_report(made, material, made_systems)
-    return report.write(made.shared.workdir / "protocol" / "crossed")
+        report = protocol_report(made, material, made_systems, catalogue.costs(chosen))
+    folder = made.shared.workdir / "protocol" / "crossed"
+    report.write(folder)
+    draw_systems(report.tables[OVERVIEW], str(TASK1_MEASURES[0]), MS, BM25, folder)
+    return report
 
 
-def protocol_report(made: Prepared, material: Material, systems: Sequence[ProtocolSystem]) -> Report:
+def protocol_report(
+    made: Prepared, material: Material, systems: Sequence[ProtocolSystem], costs: Mapping[str, Cost] | None = None
+) -> Report:
     """Measure systems, and make the report.
 
     Args:
         made: the model and the artifacts.
         material: the questions.
         systems: BM25 and others, parts before what is made of them.
+        costs: of systems by their names.
     """
     nested, qids = Nested(systems, material.judged, material.qrels), list(material.judged.topics["qid"])
     values, chosen = {}, []
@@ -115,17 +126,20 @@ def protocol_report(made: Prepared, material: Material, systems: Sequence[Protoc
         caption: _rows(table, known if caption in (KNOWN, LINKED) else names, nested)
         for caption, table in tables.items()
     }
-    linked = material.linked_answers
+    linked, parts = material.linked_answers, parts_table(values)
+    more = {OVERVIEW: overview_table(tables, names, costs or {}), **({PARTS: parts} if len(parts) else {})}
     about = f"{len(qids)} topics of {' and '.join(material.years)}, {len(material.qrels):,} judgments. {FEW_JUDGED}"
     return Report(
         title=f"Task 1 on topics that chose nothing, {', '.join(material.years)} of {made.shared.collection.path.name}",
         settings=made.settings(years=list(material.years), topics=len(qids), systems=names),
         stages=tuple({record.name: record for record in reversed(made.shared.stages.records)}.values())[::-1],
-        tables={**kept, TESTS: tests, CHOSEN: chosen_table(chosen)},
+        tables={**kept, **more, TESTS: tests, CHOSEN: chosen_table(chosen)},
         about={
             CROSSED: f"{about} {star(CROSSED)}",
             FOLDS: f"{about} {star(FOLDS)}",
             KNOWN: f"{len(material.known_items.topics)} test questions look for their own answers. {star(KNOWN)}",
+            OVERVIEW: ABOUT,
+            PARTS: ABOUT_PARTS,
             LINKED: about_linked(linked[DUPLICATES]["qid"].nunique(), linked[ALL_LINKS]["qid"].nunique()),
         },
         remarks={CROSSED: [f"**Not measured**: {name}. {error}" for name, error in nested.missing.items()]},

@@ -13,6 +13,8 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import Report, run_protocol
 from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training
 from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, WEIGHED, chosen_systems
+from pyterrier_mathamr.experiments.protocol.overview import MB, MS, OVERVIEW, PARTS
+from pyterrier_mathamr.experiments.protocol.pictures import draw_systems
 from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
 from pyterrier_mathamr.experiments.studies.tables import MAIN
@@ -48,6 +50,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             "best of two",
             "tangent",
             "doc-vn + maxsim (k = 1000)",
+            "bm25 with questions",
+            *(name for name in LEARNED if name.startswith("Ensemble") and "of all" not in name),
         ]
         return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
 
@@ -64,6 +68,8 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
         "Best of two",
         "Tangent",
         DOC_VN,
+        "BM25 with questions",
+        *(name for name in LEARNED if name.startswith("Ensemble") and "of all" not in name),
         WEIGHED,
     ]
     for caption in (CROSSED, FOLDS):
@@ -88,7 +94,7 @@ def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:
 def test_equal_years_choose_the_same(report: Report) -> None:
     chosen = report.tables[CHOSEN]
     crossed = chosen[chosen["folds"].str.contains("→")]
-    assert set(crossed["system"]) == {BM25, FUSION, f"{BM25} + TF-IDF", "Best of two", DOC_VN}
+    assert {BM25, FUSION, f"{BM25} + TF-IDF", "Best of two", DOC_VN, "Ensemble"} <= set(crossed["system"])
     assert crossed["folds"].str.startswith("2022 → 2020; 2020 → 2022").all()
 
 
@@ -98,6 +104,37 @@ def test_known_items_and_duplicates_leave_out_what_reads_questions(report: Repor
     assert known.loc[SHIPPED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
     assert "1 test questions have a duplicate" in report.about[LINKED]
     assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()
+
+
+def test_what_a_query_costs_stands_beside_its_figures(report: Report) -> None:
+    table, crossed = report.tables[OVERVIEW].set_index("name"), report.tables[CROSSED].set_index("name")
+    assert not any("without" in name for name in table.index)
+    assert table[MAIN].to_dict() == crossed.loc[table.index, MAIN].to_dict()
+    assert table.loc[SHIPPED, "known item"] == report.tables[KNOWN].set_index("name").loc[SHIPPED, "RR@10"]
+    assert table.loc["BM25 with questions", "known item"] != table.loc["BM25 with questions", "known item"]
+    assert (table[MS] > 0).all()
+    both = table.loc["Ensemble", [MS, MB]]
+    parts = table.loc[[BM25, COLBERT, "Tangent"], [MS, MB]].sum()
+    assert both.to_numpy() == pytest.approx(parts.to_numpy())
+    fused = table.loc[f"{BM25} + TF-IDF", MB]
+    assert fused == pytest.approx(table.loc[[BM25, "TF-IDF"], MB].sum())
+    assert table.loc[WEIGHED, MB] == pytest.approx(table.loc[FUSION, MB])  # the index of words is kept once
+
+
+def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -> None:
+    lost = report.tables[PARTS].set_index("without")
+    assert lost.index.tolist() == [BM25, COLBERT, "Tangent"]
+    crossed = report.tables[CROSSED].set_index("name")[MAIN]
+    assert lost.loc[COLBERT, CROSSED] == pytest.approx(crossed["Ensemble"] - crossed[f"Ensemble without {COLBERT}"])
+    assert (lost[f"{CROSSED} error"] >= 0).all()
+
+
+def test_all_systems_are_drawn(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = draw_systems(report.tables[OVERVIEW], MAIN, MS, BM25, tmp_path)
+    assert [path.name for path in drawn] == ["systems.png", "cost.png"]
+    assert all(path.stat().st_size > 10_000 for path in drawn)
+    assert draw_systems(report.tables[OVERVIEW].iloc[:0], MAIN, MS, BM25, tmp_path) == []
 
 
 def test_fusions_are_tested_against_their_parts(report: Report) -> None:

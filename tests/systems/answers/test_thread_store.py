@@ -157,6 +157,9 @@ def test_an_answer_is_indexed_with_its_question_in_front(threads: ThreadStore, t
         "<p>Alone</p>",
         "<p>Q</p>",
     ]
+    titles = threads.with_question(body=False)(pd.DataFrame({"docno": ["13", "40"], "text": ["Yes, $b$.", "Alone"]}))
+    assert titles["title"].tolist() == ["Does $a<b$ hold?", ""]
+    assert titles["html"].tolist() == ["<p>Yes, $b$.</p>", "<p>Alone</p>"]
     index = BM25Index(tmp_path / "bm25")
     (mapper >> index.indexer()).index([{"docno": "13", "html": "<p>Yes.</p>"}, {"docno": "21", "html": "<p>No.</p>"}])
     assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["hold"]}))["docno"].tolist() == ["13"]

@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing
+from pyterrier_mathamr._common.parameters import FLAG
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, html_from_markdown, is_html
 
@@ -31,13 +32,15 @@ class WithQuestion(Transformer):
 
     Args:
         threads: the store.
+        body: the body of the question, too; else its title alone.
     """
 
     label = "with question"
 
-    def __init__(self, threads: ThreadStore) -> None:
+    def __init__(self, threads: ThreadStore, body: bool = True) -> None:
         super().__init__()
-        self.threads = threads
+        FLAG.check("body", body)
+        self.threads, self.body = threads, body
 
     def transform_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
@@ -50,8 +53,8 @@ class WithQuestion(Transformer):
             inp: ``docno`` and the first of ``html``, ``body``, ``text`` and ``markdown``.
 
         Returns:
-            The rows with ``title``, the question's, and ``html``, its body and the answer. What is a question, or has
-            none in the store, keeps its own title and text.
+            The rows with ``title``, the question's, and ``html``, its body, if asked for, and the answer. What is a
+            question, or has none in the store, keeps its own title and text.
 
         Raises:
             UnknownIdError: some documents are not in the store; it names them.
@@ -65,7 +68,10 @@ class WithQuestion(Transformer):
         questions = {post.id for post in self.threads.known_posts(post.question_id for post in posts)}
         asked = [post.question_id if post.kind == "answer" else "" for post in posts]
         known = list(dict.fromkeys(name for name in asked if name in questions))
-        texts = dict(zip(known, self.threads.texts(known), strict=True))
+        texts = {
+            name: (title, body if self.body else "")
+            for name, (title, body) in zip(known, self.threads.texts(known), strict=True)
+        }
         rows = [
             _in_front(row, *texts.get(question, (None, "")))
             for row, question in zip(documents(inp), asked, strict=True)
@@ -75,9 +81,9 @@ class WithQuestion(Transformer):
         return result
 
 
-def with_question(threads: ThreadStore) -> WithQuestion:
+def with_question(threads: ThreadStore, body: bool = True) -> WithQuestion:
     """Return the transformer that puts its question before each answer; see :class:`WithQuestion`."""
-    return WithQuestion(threads)
+    return WithQuestion(threads, body)
 
 
 class ThreadTextLoader(Transformer):

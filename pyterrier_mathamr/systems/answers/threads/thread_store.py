@@ -96,9 +96,13 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         """Return the transformer of a ranking to the best answers of its threads; see :class:`BestAnswer`."""
         return BestAnswer(self)
 
-    def with_question(self) -> WithQuestion:
-        """Return the transformer that puts its question before each answer; see :class:`WithQuestion`."""
-        return WithQuestion(self)
+    def with_question(self, body: bool = True) -> WithQuestion:
+        """Return the transformer that puts its question before each answer; see :class:`WithQuestion`.
+
+        Args:
+            body: the body of the question, too; else its title alone.
+        """
+        return WithQuestion(self, body)
 
     def text_loader(self) -> ThreadTextLoader:
         """Return the transformer that adds the text of posts; see :class:`ThreadTextLoader`."""
