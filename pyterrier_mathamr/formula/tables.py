@@ -12,6 +12,7 @@ import csv
 import gzip
 import warnings
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -54,14 +55,15 @@ def count_rows(path: Path) -> int:
 
 
 def _columns(path: Path, header: list[str]) -> tuple[int, ...]:
-    """Find the column of each field of :class:`FormulaRow`; -1 for one that the table does not have."""
+    """Find the column of each field of :class:`FormulaRow`; one that the table does not have is after the last."""
     place = {name.strip().lower(): i for i, name in enumerate(header)}
     formula = next((place[name] for name in _FORMULA_COLUMNS if name in place), None)
     if formula is None or "id" not in place:
         names = ", ".join(header) or "nothing"
         raise FormulaTableError(path, 1, f"not a formula table: needs columns id and formula, has {names}")
-    post = next((place[name] for name in _POST_COLUMNS if name in place), -1)
-    others = (place.get(name, -1) for name in ("thread_id", "type", "visual_id"))
+    none = len(header)
+    post = next((place[name] for name in _POST_COLUMNS if name in place), none)
+    others = (place.get(name, none) for name in ("thread_id", "type", "visual_id"))
     return (place["id"], post, *others, formula)
 
 
@@ -83,10 +85,11 @@ def read_formula_table(path: str | Path) -> Iterator[FormulaRow]:
         reader = csv.reader(file, delimiter="\t", quotechar='"')
         try:
             header = next(reader, [])
-            columns, width = _columns(path, header), len(header)
+            fields, width = itemgetter(*_columns(path, header)), len(header)
             for cells in reader:
                 if len(cells) == width:
-                    yield FormulaRow(*(cells[i] if i >= 0 else "" for i in columns))
+                    cells.append("")  # the field that a table does not have
+                    yield FormulaRow._make(fields(cells))
                 elif cells:
                     message = f"{path}:{reader.line_num}: {len(cells)} columns instead of {width}; row skipped"
                     warnings.warn(message, MathAMRWarning, stacklevel=2)

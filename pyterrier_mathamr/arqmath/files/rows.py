@@ -184,24 +184,26 @@ class SeenIds:
 
     def add(self, item: str) -> bool:
         """Add an id; return whether it is new."""
-        if item in self:
-            return False
         place = _place(item)
         if place is None:
+            before = len(self._others)
             self._others.add(item)
-        else:
-            byte, bit = divmod(place, 8)
-            if byte >= len(self._bits):
-                self._bits.extend(bytes(byte + 1 - len(self._bits)))
-            self._bits[byte] |= 1 << bit
+            return len(self._others) > before
+        byte, bit = place >> 3, 1 << (place & 7)
+        bits = self._bits
+        if byte >= len(bits):
+            bits.extend(bytes(byte + 1 - len(bits)))
+        elif bits[byte] & bit:
+            return False
+        bits[byte] |= bit
         return True
 
     def __contains__(self, item: str) -> bool:
         place = _place(item)
         if place is None:
             return item in self._others
-        byte, bit = divmod(place, 8)
-        return byte < len(self._bits) and bool(self._bits[byte] >> bit & 1)
+        byte = place >> 3
+        return byte < len(self._bits) and bool(self._bits[byte] >> (place & 7) & 1)
 
     def __bool__(self) -> bool:
         return bool(self._bits or self._others)
@@ -209,6 +211,6 @@ class SeenIds:
 
 def _place(item: str) -> int | None:
     """Return the bit of an id, or ``None`` for one that is not a number in canonical form."""
-    if not item.isascii() or not item.isdigit() or len(item) > 8 or (item[0] == "0" and item != "0"):
-        return None
-    return int(item)
+    if item.isdigit() and len(item) <= 8 and item.isascii() and (item[0] != "0" or item == "0"):
+        return int(item)
+    return None

@@ -103,7 +103,7 @@ def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
     """Count formulas and compare their ids with those of the table of LaTeX, which is checked first."""
     of_posts = item.role.startswith("formulas, ")
     first = of_posts and not ids.formulas
-    seen = ids.formulas if first else SeenIds()
+    seen, compared, post, missing = ids.formulas if first else SeenIds(), of_posts and bool(ids.posts), "", False
     total = repeated = elsewhere = foreign = empty = 0
     problems: list[str] = []
     for file in progress(item.files, item.role, "files", verbose=verbose):
@@ -115,7 +115,10 @@ def _table(item: Item, ids: _Ids, verbose: bool) -> _Report:
             repeated += not seen.add(row.id)
             foreign += not known
             empty += not row.formula
-            elsewhere += of_posts and row.type != "comment" and bool(ids.posts) and row.post_id not in ids.posts
+            if compared and row.type != "comment":
+                if row.post_id != post:  # the formulas of a post follow each other
+                    post, missing = row.post_id, row.post_id not in ids.posts
+                elsewhere += missing
     problems += [f"{repeated:,} duplicate ids"] if repeated else []
     notes = [f"{foreign:,} formulas are not in the table of LaTeX"] if foreign else []
     notes += [f"{elsewhere:,} formulas are of posts that are missing here"] if elsewhere else []

@@ -77,12 +77,14 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
     if not collection.latex_tables:
         return None, None, None
     formulas = visual = posts = 0
-    visual_ids, post_ids = SeenIds(), SeenIds()  # a bit for each, where a set of 28 million would take gigabytes
+    visual_ids, post_ids, post = SeenIds(), SeenIds(), ""  # a bit for each, where a set of 28 million takes gigabytes
     for table in progress(collection.latex_tables, "formulas", "tables", verbose=verbose):
         for row in read_formula_table(table):
             formulas += 1
             visual += bool(row.visual_id) and visual_ids.add(row.visual_id)
-            posts += row.type != "comment" and post_ids.add(row.post_id)
+            if row.type != "comment" and row.post_id != post:  # the formulas of a post follow each other
+                post = row.post_id
+                posts += post_ids.add(post)
     return formulas, visual, posts
 
 
