@@ -13,8 +13,9 @@ from pyterrier_mathamr._common.running.threads import on_threads
 from pyterrier_mathamr.index.protocols import Field, Numbers, Scores, Weights
 from pyterrier_mathamr.index.snapshot import Shard, Snapshot
 
+from .compiled_scan import compiled
 from .int8_product import usable
-from .int8_scoring import scan_codes
+from .int8_scan import scan_codes
 from .maxsim import float32_error, scan
 from .queries import QueryBatch
 from .ranking import pieces
@@ -59,7 +60,8 @@ def select(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device
 
 def _codes_pay(snapshot: Snapshot, k: int) -> bool:
     """Decide whether the scan of codes is faster: it saves on each document, but leaves more to rescore."""
-    return len(snapshot) >= CODES_PAY * k and usable(snapshot.meta.dimensions)
+    width = snapshot.meta.dimensions
+    return len(snapshot) >= CODES_PAY * k and (compiled(width) is not None or usable(width))
 
 
 def _add(best: list[_Best], shard: Shard, scores: Scores, errors: Weights) -> None:

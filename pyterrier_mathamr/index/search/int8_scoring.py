@@ -1,35 +1,29 @@
-"""Scores of all documents from int8 codes: integer products, block by block, on CPU threads or on a GPU.
+"""Scores of the documents of a shard from int8 codes by torch: integer products, block by block.
 
 ::
 
     [D * n, d] @ [d, T]  ->  [D * n, T]  --max over n-->  [D, T]  --factors of each query's rows-->  [queries, D]
 
 A block is one product and a few reductions into memory that a thread reuses. Between calls of torch a thread waits for
-Python's lock: with more and shorter calls two threads were only a third faster than one. On the CPU the codes stay
-memory-mapped and threads share the shards piece by piece. On a GPU they are copied once and stay there.
+Python's lock: with more and shorter calls two threads were only a third faster than one.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.running.processes import usable_cores
-from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores, Weights
-from pyterrier_mathamr.index.snapshot import Shard
+from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores
 
-from .int8_coding import CodedQueries, encode_queries
-from .int8_product import exactly, product_into, product_on
-from .maxsim import blocks, run_bounds
+from .int8_coding import CodedQueries
+from .int8_product import product_into, product_on
+from .maxsim import run_bounds
 from .queries import QueryBatch
 
 if TYPE_CHECKING:
@@ -48,56 +42,6 @@ _GPU_PRODUCTS = 1 << 25
 _HALF_TILE = 32  # numbers of a row of which a product of int8 takes two as fast as one
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
-_PIECES = 16  # that each thread takes, one after the other, so that all end at about the same time
-_PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
-
-
-def scan_codes(
-    shards: Sequence[Shard],
-    queries: QueryBatch,
-    device: str | None,
-    take: Callable[[Shard, Scores, Weights], None],
-) -> None:
-    """Score all documents of some shards.
-
-    Args:
-        shards: shards of documents.
-        queries: the queries.
-        device: ``None`` for threads of the CPU; else the device that stores the codes, as torch names it.
-        take: called for each shard in order with its scores, float32 ``[queries, m]``, and the bound of their error,
-            float64 ``[queries]``.
-    """
-    import torch
-
-    memory, cores = Memory(device or "cpu"), usable_cores()
-    least, most = _PIECE_ROWS
-    piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
-    waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
-
-    def finish() -> None:
-        shard, pieces, scores, errors = waiting.popleft()
-        for piece in pieces:
-            piece.result()
-        take(shard, scores, errors)
-
-    with (
-        exactly(),
-        ThreadPoolExecutor(1 if device else cores, initializer=torch.set_num_threads, initargs=(1,)) as pool,
-    ):
-        for shard in shards:
-            coded = encode_queries(queries, *shard.coding[1:])
-            offsets = shard.field("all")[1]
-            codes = shard.coding[0]
-            tensor = shard.kept(device, partial(on_device, codes, device)) if device else torch.from_numpy(codes)
-            runs = shard.kept("runs", partial(run_bounds, offsets))
-            scan = CodeScan(tensor, offsets, coded, queries, memory, runs=runs, padded=device is not None)
-            scores = np.empty((len(queries), len(shard)), dtype=np.float32)
-            pieces = [(0, len(shard))] if device else blocks(offsets, piece_rows)
-            waiting.append((shard, [pool.submit(scan.fill, *piece, scores) for piece in pieces], scores, coded.errors))
-            if len(waiting) > 2 * cores:  # scores of a few shards, not of all, wait in memory
-                finish()
-        while waiting:
-            finish()
 
 
 def on_device(codes: Codes, device: str) -> Tensor:

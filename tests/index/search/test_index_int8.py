@@ -11,7 +11,7 @@ from index_scans import score_codes, search_exact
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.building import builder
-from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scoring, maxsim, ranking
+from pyterrier_mathamr.index.search import exact, int8_coding, int8_product, int8_scan, int8_scoring, maxsim, ranking
 from pyterrier_mathamr.index.search.queries import QueryBatch
 
 
@@ -62,12 +62,14 @@ def test_a_dimension_that_is_always_zero_is_no_trouble():
     assert bounds[0] < 1
 
 
-@pytest.mark.parametrize("faster", [True, False])
+@pytest.mark.parametrize("by", ["compiled code", "torch", "numpy"])
 @pytest.mark.parametrize(("k", "few"), [(1, 0), (7, 0), (7, 1 << 14), (1000, 1 << 14)])
-def test_both_scans_find_what_brute_force_finds(
-    part_rows, monkeypatch, tmp_path, documents, topics, judge, faster, k, few
+def test_every_scan_finds_what_brute_force_finds(
+    part_rows, monkeypatch, tmp_path, documents, topics, judge, by, k, few
 ):
-    monkeypatch.setattr(exact, "_codes_pay", lambda *of: faster)
+    if by == "torch":
+        monkeypatch.setattr(int8_scan, "compiled", lambda dimensions: None)
+    monkeypatch.setattr(exact, "_codes_pay", lambda *of: by != "numpy")
     monkeypatch.setattr(exact, "_FEW", few)
     monkeypatch.setattr(ranking, "_ROWS", 20)
     part_rows(60, d=16)
