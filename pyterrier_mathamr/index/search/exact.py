@@ -75,13 +75,12 @@ def _narrow(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, most: Weigh
     if len(numbers) <= k:
         return numbers
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
-    scores = np.full(len(numbers), -np.inf, dtype=np.float32)
     promising = min(len(numbers), k + k // 4 + 16)
     first = most >= np.partition(most, -promising)[-promising]
-    scores[first] = _rescored(snapshot, query, numbers[first])
-    then = ~first & (most >= _floor(scores, k) - 2 * error)
-    scores[then] = _rescored(snapshot, query, numbers[then])
-    kept: Numbers = numbers[scores >= _floor(scores, k) - 2 * error]
+    some, scores = numbers[first], _rescored(snapshot, query, numbers[first])
+    then = numbers[~first & (most >= _floor(scores, k) - 2 * error)]
+    some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then)])
+    kept: Numbers = np.sort(some[scores >= _floor(scores, k) - 2 * error])
     return kept
 
 
@@ -124,12 +123,14 @@ class _Best:
         if len(shard.part.deleted):
             local = local[shard.part.alive[local]]
         exact = scores[local].astype(np.float64)
-        self._numbers.append(local + self._base)
+        higher = exact[exact > self._floor + error] - error
+        exact += error
+        local += self._base
         self._base += len(shard)
-        self._most.append(exact + error)
-        least = exact - error
-        self._least = np.concatenate([self._least, least[least > self._floor]])
-        if len(self._least) >= self.k:
+        self._numbers.append(local)
+        self._most.append(exact)
+        self._least = np.concatenate([self._least, higher])
+        if len(higher) and len(self._least) >= self.k:
             place = len(self._least) - self.k
             self._least = np.partition(self._least, place)[place:]
             self._floor = float(self._least[0])

@@ -47,7 +47,7 @@ def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[st
     Args:
         scores: float64 ``[m]``.
         k: how many at most.
-        docnos: returns the docnos of some places, int64; called only where there are ties.
+        docnos: returns the docnos of some places, int64; called only for those with equal scores.
 
     Returns:
         Their places in ``scores``, int64, best first.
@@ -56,13 +56,15 @@ def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[st
     if len(scores) > k:
         least = len(scores) - k
         places = np.flatnonzero(scores >= np.partition(scores, least)[least])
-    scores = scores[places]
-    order = np.argsort(-scores, kind="stable")
-    if (scores[order[1:]] == scores[order[:-1]]).any():
-        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(places)]
+    ordered = places[np.argsort(-scores[places], kind="stable")]
+    equal = scores[ordered[1:]] == scores[ordered[:-1]]
+    if equal.any():
+        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
+        among = ordered[tied]
+        names = [docno.encode("utf-8", "surrogatepass") for docno in docnos(among)]
         by_docno = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-        order = by_docno[np.argsort(-scores[by_docno], kind="stable")]
-    return places[order[:k]]
+        ordered[tied] = among[by_docno[np.argsort(-scores[among[by_docno]], kind="stable")]]
+    return ordered[:k]
 
 
 def exact_scores(

@@ -13,6 +13,7 @@ from pyterrier_mathamr._common.running import threads
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.search import maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
+from pyterrier_mathamr.index.search.ranking import best_places
 from pyterrier_mathamr.index.transformers import retrievers
 
 SHAPES = st.lists(st.integers(1, 7), min_size=1, max_size=40)
@@ -170,3 +171,17 @@ def test_a_batch_of_queries_returns_what_it_freed_and_a_single_one_does_not(monk
     for count, times in ((1, 0), (3, 1)):
         index.colbert()(topics([2] * count))
         assert len(returned) == times
+
+
+@given(scores=st.lists(st.integers(0, 6).map(float), max_size=30), k=st.integers(1, 40), seed=st.integers(0, 99))
+def test_the_best_are_ordered_by_score_and_equal_ones_by_docno(scores, k, seed):
+    docnos = np.random.default_rng(seed).permutation([f"d{i}" for i in range(len(scores))]).tolist()
+    asked = []
+
+    def read(places):
+        asked.extend(places.tolist())
+        return [docnos[place] for place in places.tolist()]
+
+    found = best_places(np.array(scores), k, read)
+    assert found.tolist() == sorted(range(len(scores)), key=lambda i: (-scores[i], docnos[i]))[:k]
+    assert all(scores.count(scores[place]) > 1 for place in asked)
