@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.problems import tell
 from pyterrier_mathamr._common.types import DocNo, FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, definitions, tell_unknown_commands
-from pyterrier_mathamr.posts import PostFormula
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, tell_unknown_commands
 from pyterrier_mathamr.store import META, Job, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
-from pyterrier_mathamr.systems.sparse.reading import document_post
 from pyterrier_mathamr.systems.sparse.texts import Texts
 
 from .content import KEY_BYTES, Formulas, Payload, content_of, digests, expression_key
-from .trees import formula_trees
+from .reading import Expression, Found, PostReader, Read, ReadPosts, Taker, Unread
 
 _FORMULA_BYTES = 400  # of memory for a formula, beside what is kept of its expression
 
@@ -38,6 +39,13 @@ class PayloadBuilder(Protocol):
         """Return what is kept of them."""
 
 
+class _TakenBuilder(PayloadBuilder, Protocol):
+    """Takes expressions of which a worker has computed what is kept."""
+
+    def add_taken(self, taken: Any) -> None:
+        """Take an expression."""
+
+
 class ExpressionIndexer(sparse.SparseIndexer):
     """Builds an index of the formulas of posts, or adds to one, in one step at the end; subclasses say what is kept.
 
@@ -53,6 +61,19 @@ class ExpressionIndexer(sparse.SparseIndexer):
     def begin(self) -> PayloadBuilder:
         """Return an empty payload that grows."""
         raise NotImplementedError
+
+    def taker(self) -> Taker:
+        """Return what computes what is kept of an expression; an indexer that has an executor has one."""
+        raise NotImplementedError
+
+    def read(self, part: _Part, batches: Iterator[sparse.Batch]) -> Generator[Any, None, None]:
+        """Read batches of posts on the executor, if there is one."""
+        if self.executor is None:
+            yield from batches
+            return
+        work = ReadPosts(part.reader, self.taker())
+        with closing(self.executor.map(work, map(part.unread, batches))) as read:
+            yield from read
 
     def build_expressions(
         self, target: sparse.SparseIndex, posts: pd.DataFrame | Iterable[Mapping[str, Any]], details: sparse.Details
@@ -94,19 +115,11 @@ def _warn_of_formulas(target: sparse.SparseIndex, text: str) -> None:
         warnings.warn(EmptyIndexWarning(f"{target.path}: the index is empty: {text}."), stacklevel=4)
 
 
-class _Found(NamedTuple):
-    """A formula of a post."""
-
-    formula: PostFormula
-    post_id: DocNo
-    source: int
-    macros: str
-
-
 class _Part:
     """Formulas whose expressions are taken and not written yet.
 
     Attributes:
+        reader: of posts.
         posts: the number of posts so far.
         seen: that of their formulas.
         without: the ids and LaTeX of those without trees.
@@ -115,6 +128,7 @@ class _Part:
     def __init__(self, job: Job, indexer: ExpressionIndexer) -> None:
         self._job, self._by = job, indexer
         self._earlier = _Earlier(job)
+        self.reader = PostReader(indexer.bare_formulas, indexer.store)
         self.posts = self.seen = 0
         self.without: list[tuple[FormulaId, str]] = []
         self._begin()
@@ -124,36 +138,44 @@ class _Part:
         self._payload = self._by.begin()
         self._rows: dict[FormulaId, tuple[int, DocNo, str, int]] = {}  # expression, post, visual id, source
 
-    def add(self, posts: Sequence[Mapping[str, Any]]) -> None:
+    def add(self, posts: Sequence[Mapping[str, Any]] | Read) -> None:
         """Add the formulas of some posts, each id once; write a part when it is large enough.
 
         A part ends with a post, so that an earlier run has stored all of a post or nothing.
         """
-        found = [of for post in posts for of in self._formulas(post)]
-        self.posts += len(posts)
+        if isinstance(posts, Read):
+            self._add_read(posts)
+        else:
+            found = [of for post in posts for of in self._formulas(post)]
+            new = [found[i] for i in self._new(len(posts), found)]
+            visual = self._visual([of.formula.id for of in new])
+            for of, pair in zip(new, self.reader.trees(new), strict=True):
+                self._take(of, pair, str(visual.get(of.formula.id, "")))
+        if self._nbytes >= sparse.PART_BYTES:
+            self.write()
+
+    def unread(self, posts: Sequence[Mapping[str, Any]]) -> Unread:
+        """Choose what of some posts a worker reads: those that no earlier run has stored."""
+        hashed = [(row, row_fingerprint(row)) for row in posts]
+        known = [self._earlier.knows(source) for _, source in hashed]
+        done = [source for (_, source), stored in zip(hashed, known, strict=True) if stored]
+        return Unread(len(posts), done, [one for one, stored in zip(hashed, known, strict=True) if not stored])
+
+    def _formulas(self, row: Mapping[str, Any]) -> list[Found]:
+        """Read the formulas of a post, unless an earlier run has stored them."""
+        source = row_fingerprint(row)
+        return [] if self._earlier.has(source) else self.reader.found(row, source)
+
+    def _new(self, posts: int, found: Sequence[Found]) -> list[int]:
+        """Count posts and their formulas; return the places of those whose ids did not come before these posts."""
+        self.posts += posts
         self.seen += len(found)
         ids = [of.formula.id for of in found]
         self._earlier.check(ids)
         stored = self._job.look_up(ids).tolist()
-        new = [of for of, row in zip(found, stored, strict=True) if row < 0 and of.formula.id not in self._rows]
-        trees = formula_trees((of.formula for of in new), self._by.store, (of.macros for of in new))
-        visual = self._visual([of.formula.id for of in new])
-        for of, pair in zip(new, trees, strict=True):
-            self._take(of, pair, str(visual.get(of.formula.id, "")))
-        if self._nbytes >= sparse.PART_BYTES:
-            self.write()
+        return [i for i, name in enumerate(ids) if stored[i] < 0 and name not in self._rows]
 
-    def _formulas(self, row: Mapping[str, Any]) -> list[_Found]:
-        """Read the formulas of a post, unless an earlier run has stored them."""
-        source = row_fingerprint(row)
-        if self._earlier.has(source):
-            return []
-        docno = str(row["docno"])
-        formulas = document_post(row, bare_formulas=self._by.bare_formulas).formulas
-        macros = definitions(formula.latex for formula in formulas)
-        return [_Found(formula, docno, source, macros) for formula in formulas]
-
-    def _take(self, of: _Found, pair: FormulaPair, visual_id: str) -> None:
+    def _take(self, of: Found, pair: FormulaPair, visual_id: str) -> None:
         """Add one formula, unless it came before in its batch or has no tree."""
         if pair.slt is None and pair.opt is None:
             self.without.append((of.formula.id, of.formula.latex))
@@ -161,9 +183,35 @@ class _Part:
             tell_unknown_commands(of.post_id, of.formula.latex, pair)
             key = digests(pair)
             if key not in self._numbers:
-                self._numbers[key] = len(self._numbers)
                 self._payload.add(pair)
-            self._rows[of.formula.id] = (self._numbers[key], of.post_id, visual_id, of.source)
+            self._own(of, key, visual_id)
+
+    def _add_read(self, posts: Read) -> None:
+        """Add what a worker has read."""
+        for source in posts.done:
+            self._earlier.has(source)
+        posts.heard.repeat()
+        new = self._new(posts.posts, posts.found)
+        visual = self._visual([posts.found[i].formula.id for i in new])
+        for i in new:
+            of = posts.found[i]
+            self._take_read(of, posts.expressions[i], str(visual.get(of.formula.id, "")))
+
+    def _take_read(self, of: Found, expression: Expression, visual_id: str) -> None:
+        """Add one formula as :meth:`_take` does."""
+        if expression.key is None:
+            self.without.append((of.formula.id, of.formula.latex))
+        elif of.formula.id not in self._rows:
+            for problem in expression.problems:
+                tell(*problem)
+            if expression.key not in self._numbers:
+                cast("_TakenBuilder", self._payload).add_taken(expression.taken)
+            self._own(of, expression.key, visual_id)
+
+    def _own(self, of: Found, key: tuple[str, str], visual_id: str) -> None:
+        """Note the expression of a formula."""
+        number = self._numbers.setdefault(key, len(self._numbers))
+        self._rows[of.formula.id] = (number, of.post_id, visual_id, of.source)
 
     @property
     def _nbytes(self) -> int:
@@ -202,14 +250,21 @@ class _Earlier:
         self._sources = sources[self._order]
         self._came = np.zeros(len(sources), dtype=np.bool_)
 
-    def has(self, source: int) -> bool:
+    def knows(self, source: int) -> bool:
         """Whether the formulas of a post are stored."""
-        first, last = (int(np.searchsorted(self._sources, np.uint64(source), side)) for side in ("left", "right"))
-        rows = self._order[first:last]
+        return len(self._rows_of(source)) > 0
+
+    def has(self, source: int) -> bool:
+        """Whether the formulas of a post are stored; if so it has come."""
+        rows = self._rows_of(source)
         if len(rows) and not self._came[rows[0]]:
             self._job.rows_done(self._job.done.ids(rows))
             self._came[rows] = True
-        return first < last
+        return len(rows) > 0
+
+    def _rows_of(self, source: int) -> npt.NDArray[np.int64]:
+        first, last = (int(np.searchsorted(self._sources, np.uint64(source), side)) for side in ("left", "right"))
+        return self._order[first:last]
 
     def check(self, ids: Sequence[FormulaId]) -> None:
         """Refuse formulas of new posts that an earlier run stored from a post with another content.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
@@ -16,6 +17,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
 from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged
@@ -143,6 +145,9 @@ class SparseIndex(BuiltOnce):
         return self.retriever().fuse_rank_cutoff(k)
 
 
+Batch = list[Mapping[str, Any]]
+
+
 class Growing(Protocol):
     """A part that is counted in memory."""
 
@@ -164,10 +169,16 @@ class SparseIndexer(Indexer):
     bare_formulas: bool
     resume: bool
     verbose: bool
+    executor: Executor | None = None
+    """Where documents are read, by the indexers that have one."""
 
     def index_inputs(self) -> list[list[str]]:
         """Return the columns of a document, one list for each way."""
         return [list(columns) for columns in DOCUMENT_COLUMNS]
+
+    def read(self, part: Any, batches: Iterator[Batch]) -> Generator[Any, None, None]:
+        """Prepare batches of documents for the part that counts them; by default they are left to it."""
+        yield from batches
 
     def build(
         self,
@@ -192,10 +203,12 @@ class SparseIndexer(Indexer):
             if job.base is not None:
                 index.check_same(job.base.details, details)
             checked, title = checked_documents(stream, self), self.label.replace("Indexer", "index")
-            shown = progress(checked, title, "documents", verbose=self.verbose, total=total)
+            beside = self.executor.doing if self.executor is not None else None
+            shown = progress(checked, title, "documents", verbose=self.verbose, total=total, beside=beside)
             part, documents = begin(job), iter(shown)
-            while batch := list(islice(documents, BATCH)):
-                part.add(batch)
+            with closing(self.read(part, iter(lambda: list(islice(documents, BATCH)), []))) as batches:
+                for batch in batches:
+                    part.add(batch)
             part.write()
             job.commit(details, compact=self.mode != "append")
         return part

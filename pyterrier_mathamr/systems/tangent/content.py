@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,28 @@ class SymbolPairs:
         return self.slt.arrays("slt_") | self.opt.arrays("opt_")
 
 
+class PairTerms(NamedTuple):
+    """The symbol pairs of both trees of an expression, as terms."""
+
+    slt: list[str]
+    opt: list[str]
+
+
+@dataclass(frozen=True)
+class TakePairs:
+    """Takes the symbol pairs of an expression.
+
+    Attributes:
+        options: which.
+    """
+
+    options: PairOptions
+
+    def __call__(self, pair: FormulaPair) -> PairTerms:
+        """Return the symbol pairs, with repetitions."""
+        return PairTerms(pair_terms(pair.slt, self.options), pair_terms(pair.opt, self.options))
+
+
 class SymbolPairsBuilder:
     """Counts the symbol pairs of expressions, one after another."""
 
@@ -67,8 +89,12 @@ class SymbolPairsBuilder:
 
     def add(self, pair: FormulaPair) -> None:
         """Count the symbol pairs of an expression."""
-        self._slt.add(pair_terms(pair.slt, self._options))
-        self._opt.add(pair_terms(pair.opt, self._options))
+        self.add_taken(TakePairs(self._options)(pair))
+
+    def add_taken(self, terms: PairTerms) -> None:
+        """Count symbol pairs that were taken."""
+        self._slt.add(terms.slt)
+        self._opt.add(terms.opt)
 
     def payload(self) -> SymbolPairs:
         """Return what was counted."""

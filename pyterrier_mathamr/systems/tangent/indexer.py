@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import Mode
 from pyterrier_mathamr.systems.expressions import ExpressionIndexer
 
-from .content import SymbolPairsBuilder
+from .content import SymbolPairsBuilder, TakePairs
 from .pairs import PairOptions
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class TangentIndexer(ExpressionIndexer):
         bare_formulas: also read formulas without delimiters, such as ``x^2+1=0``.
         visual_ids: formula id to visual id; formulas that are not in it get the empty string. By default the store's.
         resume: continue an earlier call that was interrupted.
+        executor: where formulas are read and symbol pairs taken, by default in this process; the index is the same.
         verbose: show a progress bar.
 
     Raises:
@@ -53,12 +55,14 @@ class TangentIndexer(ExpressionIndexer):
         visual_ids: Mapping[str, str] | None = None,
         bare_formulas: bool = False,
         resume: bool = False,
+        executor: Executor | None = None,
         verbose: bool = False,
     ) -> None:
         super().__init__()
         self.tangent_index, self.mode, self.pairs = tangent_index, mode, pairs
         self.store, self.visual_ids = store, visual_ids
         self.bare_formulas, self.resume, self.verbose = bare_formulas, resume, verbose
+        self.executor = executor
 
     def index(self, iter: pd.DataFrame | Iterable[Mapping[str, Any]]) -> TangentIndex:
         """Build the index, or add to it.
@@ -79,3 +83,7 @@ class TangentIndexer(ExpressionIndexer):
     def begin(self) -> SymbolPairsBuilder:
         """Return symbol pairs of no expressions."""
         return SymbolPairsBuilder(self.pairs)
+
+    def taker(self) -> TakePairs:
+        """Return what takes symbol pairs."""
+        return TakePairs(self.pairs)
