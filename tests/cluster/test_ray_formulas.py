@@ -1,10 +1,12 @@
-"""Formula stores of which two nodes read the MathML: the bytes of one process."""
+"""Formulas that two nodes read, their trees in a store and symbol pairs in an index: the bytes of one process."""
 
 import pytest
 
 from pyterrier_mathamr import Processes, RayCluster
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.store import build as store_build
+from pyterrier_mathamr.systems import TangentIndex
+from pyterrier_mathamr.systems.sparse import index as sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 
@@ -27,4 +29,16 @@ def contents(path):
 def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_path):
     for name, executor in (("one", Processes(1)), ("ray", RayCluster(cluster.address))):
         assert len(FormulaStore.build(tmp_path / name, *tables, executor=executor)) == ROWS
+    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
+
+
+def test_a_cluster_takes_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(sparse, "BATCH", 20)
+    store = FormulaStore.build(tmp_path / "trees", *tables)
+    posts = [
+        {"docno": f"d{i}", "html": f'<span class="math-container" id="{i}">x{i}</span> and $y^{{{i}}}$'}
+        for i in range(ROWS)
+    ]
+    for name, executor in (("one", None), ("ray", RayCluster(cluster.address))):
+        TangentIndex(tmp_path / name).indexer(store=store, executor=executor).index(posts)
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")

@@ -85,8 +85,7 @@ def colbert_index(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
         indexer = MathAMRIndex(folder).indexer(
             "overwrite", dtype="float16", resume=True, verbose=shared.verbose, total=shared.collection.count_answers()
         )
-        encode = model.doc_encoder(device=parts.device)
-        (encode >> indexer).index(indexer.pending(answers, encode.batch_size), batch_size=encode.batch_size)
+        indexer.index_encoded(answers, model.doc_encoder(device=parts.device))
 
     return model, MathAMRIndex(parts.stage("colbert-index", build, trained=True))
 

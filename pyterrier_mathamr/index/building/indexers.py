@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning
-from pyterrier_mathamr._common.frames import documents
+from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
+from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.errors import check_model
 from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint, unfinished_parts
 
 from .builder import Build
+from .encoded import EncodedRows, records_of
 from .entries import DType, Post, VisualIds, document_posts, formula_posts
 from .resume import Corpus
 
@@ -95,7 +100,7 @@ class ArtifactIndexer(Indexer):
         Raises:
             MathAMRIndexError: one of its kinds, naming the document; the index is unchanged.
         """
-        stream = pt.utils.peekable(documents(iter))
+        stream = pt.utils.peekable(documents_of(iter))
         model = self.model
         if (first := _first(stream)) is not None:
             pt.validate.columns_iter(stream, includes=self.index_inputs()[0], context=self)
@@ -105,6 +110,42 @@ class ArtifactIndexer(Indexer):
         shown = progress(stream, f"vectors of {self._index.LAYOUT}", "documents", **bar)
         self.write(self.records_to_posts(self._of_one_model(shown, model)), model)
         return self._index
+
+    def index_encoded(
+        self,
+        documents: Iterable[Mapping[str, Any]],
+        encoder: pt.Transformer,
+        *,
+        executor: Executor | None = None,
+    ) -> IndexArtifact:
+        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does.
+
+        Example::
+
+            indexer = index.indexer(dtype="float16", resume=True)
+            indexer.index_encoded(dataset.get_corpus_iter(), colbert.doc_encoder(), executor=mathamr.RayCluster())
+
+        Args:
+            documents: a DataFrame or dictionaries with what the encoder reads; the same each time where ``resume``
+                continues a call that was interrupted.
+            encoder: a document encoder, of MathAMR, ColBERT or MaRF, or another transformer that can be pickled.
+            executor: where documents are encoded, in batches by position, by default in this process; rows are the
+                same to the byte on processors of one kind with as many threads.
+
+        Returns:
+            The index.
+
+        Raises:
+            MathAMRIndexError, StoreError: as :meth:`index`.
+            WorkerDiedError, ClusterError: finished work is kept where ``resume`` is given.
+        """
+        where = executor or Processes(1)
+        size = max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
+        pending = iter(self.pending(documents_of(documents), size))
+        batches = iter(lambda: list(islice(pending, size)), [])
+        self.beside = where.doing
+        with told_once(), closing(where.map(EncodedRows(encoder), batches)) as encoded:
+            return self.index(records_of(encoded))
 
     def write(self, posts: Iterator[Post], model: str | None) -> None:
         """Write documents to the index, in one step at the end.
