@@ -101,9 +101,9 @@ def graphs(
     A source is a local ARQMath folder, whose official formula trees are used; posts as `mathamr build` reads them; or a
     file of question-answer pairs (.jsonl or .jsonl.gz, with qid, question, aid and answer in each line).
 
-    The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses,
-    so an interrupted job does not parse them again. A job with other sources or options than the interrupted one is
-    refused; --fresh discards the interrupted one's work.
+    The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses
+    (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
+    interrupted one is refused; --fresh discards the interrupted one's work.
     """
     from pyterrier_mathamr.experiments import build_graphs
 

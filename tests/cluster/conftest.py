@@ -15,10 +15,10 @@ class TwoNodes:
     def __init__(self):
         from ray.cluster_utils import Cluster
 
-        node = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args=node)
+        self._options = {"num_cpus": 1, "num_gpus": 1, "object_store_memory": 80 << 20}  # no real GPU
+        head = {**self._options, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
-        self._options = {"num_cpus": 1, "object_store_memory": 80 << 20}
         self._second = None
 
     def second(self):

@@ -118,8 +118,8 @@ def stop_when(results, condition):
 
 
 def test_resources_that_no_node_has_and_other_clusters_are_refused(cluster):
-    with pytest.raises(ClusterError, match="none of its nodes has CPU: 1, GPU: 1"):
-        list(RayCluster(cluster.address, resources={"GPU": 1}).map(square, [1]))
+    with pytest.raises(ClusterError, match="none of its nodes has CPU: 1, GPU: 2"):
+        list(RayCluster(cluster.address, resources={"GPU": 2}).map(square, [1]))
     list(RayCluster("auto").map(square, [1]))
     with pytest.raises(ClusterError, match="one process uses one cluster"):
         list(RayCluster("192.0.2.1:6379").map(square, [1]))

@@ -16,7 +16,7 @@ from pyterrier_mathamr._version import __version__
 
 from .processes import limit_cores
 
-_kept: tuple[str, Callable[[Any], Any]] | None = None
+_kept: tuple[tuple[str, str | None], Callable[[Any], Any]] | None = None
 
 
 class Done(NamedTuple):
@@ -49,9 +49,10 @@ def do(key: str, work: list[Any], release: str, item: Any) -> Done:
         OtherReleaseError: this node has another one.
     """
     global _kept
-    node = node_name()
-    if _kept is None or _kept[0] != key:
-        _kept = (key, _fetched(work, release, node))
+    node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if _kept is None or _kept[0] != wanted:  # on another GPU it is made anew
+        _kept = None
+        _kept = (wanted, _fetched(work, release, node))
     return Done(node, _kept[1](item))
 
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.problems import Overheard, overheard, told_once
 from pyterrier_mathamr._common.progress import progress
@@ -27,16 +26,18 @@ from pyterrier_mathamr.graph.store.records import Record
 from pyterrier_mathamr.graph.store.transformers import record_of_row
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
+from .on_devices import on_devices
 from .transformer import GraphBuilder
 
 Batch = list[dict[str, Any]]
 
 
 class Built(NamedTuple):
-    """The packed graphs of a batch, and the warnings about its posts."""
+    """The packed graphs of a batch, the warnings about its posts, and how many texts the embedded parser parsed."""
 
     records: list[Record]
     heard: Overheard
+    embedded: int
 
 
 def build_store(
@@ -73,7 +74,8 @@ def build_store(
         workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other, which
             may have its own processes or devices.
         executor: where graphs are built instead, such as a :class:`~pyterrier_mathamr.RayCluster`; a store that was
-            begun by one is completed by another.
+            begun by one is completed by another. On a cluster a neural parser takes a GPU for each piece of work,
+            unless the cluster's ``resources`` say otherwise.
         shard_size: the most finished graphs that a killed job loses.
         verbose: show progress.
         total: the number of documents, for the progress bar; by default that of ``documents`` where it has one.
@@ -82,7 +84,8 @@ def build_store(
         The store.
 
     Raises:
-        ConfigError: ``workers`` is no positive number, or more than one with a parser that has its own processes.
+        ConfigError: ``workers`` is no positive number, or several processes of this machine are given to a parser that
+            has its own.
         UnfinishedJobError: an interrupted job had other documents, sources, parser or trees.
         StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError, ClusterError: a process was killed, or the
             cluster cannot do the work. Stored graphs are kept and the next run resumes.
@@ -90,19 +93,20 @@ def build_store(
     parser = get_parser(builder.parser)
     if executor is None:
         executor = Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
+    made_by = _made_by(builder, parser)
     if isinstance(parser, WorkerParser) and executor != Processes(1):
-        raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
+        builder, executor = on_devices(builder, parser, executor)
     if total is None and isinstance(documents, Sized):
         total = len(documents)
     if sources is None:
         sources = {"trees": _trees(builder)}
     indexer = store.indexer(mode, shard_size=shard_size)
-    with told_once(), store.job(mode, {**_made_by(builder, parser), **sources}) as job:
+    with told_once(), store.job(mode, {**made_by, **sources}) as job:
         batches = _batches(iter(rows_of(documents)), builder.batch_size)
         rest = None if total is None else max(total - sum(map(len, job.done.parts)), 0)
         with closing(executor.map(partial(_build_batch, builder), _pending(job, batches))) as built:
             bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": executor.doing}
-            indexer.write(job, progress(_unpacked(built), "building graphs", "graphs", **bar))
+            indexer.write(job, progress(_unpacked(built, parser), "building graphs", "graphs", **bar))
         job.commit({})
     return store
 
@@ -130,10 +134,12 @@ def _trees(builder: GraphBuilder) -> object:
 
 def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
     """Build and pack the graphs of a batch in a worker process; warnings are collected for the caller."""
+    parser = get_parser(builder.parser)
+    before = _embedded(parser)
     with overheard() as heard:
         rows = zip(builder.build_rows(batch), batch, strict=True)
         records = [record_of_row(row, row_fingerprint(document)) for row, document in rows]
-    return Built(records, heard)
+    return Built(records, heard, _embedded(parser) - before)
 
 
 def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
@@ -161,8 +167,17 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
             yield batch
 
 
-def _unpacked(batches: Iterable[Built]) -> Iterator[Record]:
-    """Repeat the warnings of the processes, and yield their records."""
+def _unpacked(batches: Iterable[Built], parser: AmrParser) -> Iterator[Record]:
+    """Repeat the warnings of the processes, count what their embedded parsers parsed, and yield their records."""
+    embedded = _embedded(parser)
     for built in batches:
         built.heard.repeat()
+        embedded += built.embedded
+        if isinstance(parser, WorkerParser):
+            parser.embedded_count = embedded
         yield from built.records
+
+
+def _embedded(parser: AmrParser) -> int:
+    """How many texts the embedded parser has parsed for another."""
+    return parser.embedded_count if isinstance(parser, WorkerParser) else 0

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from store_examples import dies_after, files
 
-from pyterrier_mathamr import RayCluster
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
 from pyterrier_mathamr.formula import FormulaStore
@@ -84,9 +83,6 @@ def test_nothing_is_read_or_replaced_where_it_must_not_be(tmp_path):
         build_store(DOCUMENTS, builder(), store, mode="overwrite", workers=0)
     with pytest.raises(ConfigError, match="processes of its own"):
         build_store(DOCUMENTS, builder(TransitionAmrParser(python=sys.executable)), store, mode="overwrite", workers=2)
-    neural = builder(TransitionAmrParser(python=sys.executable))
-    with pytest.raises(ConfigError, match="processes of its own"):
-        build_store(DOCUMENTS, neural, store, mode="overwrite", executor=RayCluster())
     assert files(store.path) == before
 
 
