@@ -85,7 +85,7 @@ def _standing(path: Path) -> list[str]:
         raise OtherArtifactError(path, "it is a file, not an index in parts")
     foreign = [entry.name for entry in path.glob("[!.]*") if entry.name != NOTE and not PART.fullmatch(entry.name)]
     if foreign:
-        raise OtherArtifactError(path, f"it holds {foreign[0]!r:.80}, which is no part of an index")
+        raise OtherArtifactError(path, f"it has no {META}, and {foreign[0]!r:.80}, which is no part of an index")
     return []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -215,6 +215,17 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         raise MathAMRIndexError(
             f"{self.path}: documents are indexed into its parts: build each with MathAMRIndex(path).index(...), then "
             "ShardedIndex.join(folder); or by `mathamr index --parts N`."
+        )
+
+    def delete(self, ids: Iterable[str]) -> NoReturn:
+        """Refuse: a document is removed from its part.
+
+        Raises:
+            MathAMRIndexError: always; says how.
+        """
+        raise MathAMRIndexError(
+            f"{self.path}: documents are removed from their parts: MathAMRIndex(part).delete(...) for each of parts() "
+            "that has some, then ShardedIndex.join(folder)."
         )
 
     def _part_paths(self) -> tuple[list[Path], list[str | None]]:

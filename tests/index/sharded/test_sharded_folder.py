@@ -116,6 +116,15 @@ def test_what_is_no_index_in_parts_is_refused(folder: Path, tmp_path: Path) -> N
         len(ShardedIndex(folder))
 
 
-def test_documents_are_indexed_into_parts(folder: Path) -> None:
+def test_documents_are_added_to_parts_and_removed_from_them(folder: Path) -> None:
+    index = ShardedIndex(folder)
     with pytest.raises(MathAMRIndexError, match=r"ShardedIndex\.join"):
-        ShardedIndex(folder).index(DOCUMENTS)
+        index.index(DOCUMENTS)
+    with pytest.raises(MathAMRIndexError, match=r"ShardedIndex\.join"):
+        index.delete([DOCUMENTS[0]["docno"]])
+    first, *_, last = index.parts()
+    gone = next(first.get_corpus_iter())["docno"]
+    first.delete([gone])
+    last.indexer("append").index([{**DOCUMENTS[0], "docno": "new"}])
+    names = {entry["docno"] for entry in index_here(ShardedIndex.join(folder).path).get_corpus_iter()}
+    assert names == {document["docno"] for document in DOCUMENTS} - {gone} | {"new"}
