@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 _TICK = os.sysconf("SC_CLK_TCK")
+_KEPT = {"idle_worker_killing_time_threshold_ms": 3_600_000}  # the CPU time of a worker that Ray ends is lost to us
 _NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "include_dashboard": False}
 
 
@@ -149,7 +150,7 @@ class Trials:
         from ray.cluster_utils import Cluster
 
         if self.cluster is None:
-            self.cluster = Cluster(initialize_head=True, head_node_args=_NODE)
+            self.cluster = Cluster(initialize_head=True, head_node_args={**_NODE, "_system_config": _KEPT})
         if self.second is None:
             self.second = self.cluster.add_node(**{name: _NODE[name] for name in ("num_cpus", "object_store_memory")})
         return str(self.cluster.address)
