@@ -14,7 +14,7 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Job, Mode, map_arrays, move, write_arrays
 from pyterrier_mathamr.systems.errors import NothingToTrainError
 from pyterrier_mathamr.systems.expressions import ExpressionIndexer
-from pyterrier_mathamr.systems.expressions.content import Formulas, content_of
+from pyterrier_mathamr.systems.expressions.joining import Formulas, content_of
 from pyterrier_mathamr.systems.trees import FormulaTrees
 from pyterrier_mathamr.systems.trees.payload import TreePairs
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from .content import Expressions as Expressions
 from .content import Payload as Payload
 from .content import expression_fields as expression_fields
-from .content import merging as merging
 from .index import ExpressionIndex as ExpressionIndex
 from .index import ExpressionSnapshot as ExpressionSnapshot
 from .indexer import ExpressionIndexer as ExpressionIndexer
+from .joining import merging as merging
 from .queries import asked_formula as asked_formula
 from .queries import query_formula as query_formula
 from .queries import query_trees as query_trees

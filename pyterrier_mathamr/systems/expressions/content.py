@@ -14,7 +14,7 @@ the same trees.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -24,11 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
-from pyterrier_mathamr.store import Array, Content, DamagedError, Field, Part, Rows, ranges
+from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Part, Rows, ranges
 from pyterrier_mathamr.systems.sparse.ranking import Names, best_first
-from pyterrier_mathamr.systems.sparse.texts import Texts, text_fields, texts_of
+from pyterrier_mathamr.systems.sparse.texts import text_fields
 
 KEY_BYTES = 16
+BLOCK = 1 << 16
+"""Expressions that are united at a time, whatever the size of the collection."""
 
 
 class Payload(Protocol):
@@ -55,7 +57,6 @@ class Payload(Protocol):
 
 
 P = TypeVar("P", bound=Payload)
-Q = TypeVar("Q", bound=Payload)
 
 
 _digest = lru_cache(maxsize=8192)(FormulaTree.digest)  # half of a collection's formulas are repetitions
@@ -83,90 +84,6 @@ def expression_fields(*payload: Field) -> tuple[Field, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Formulas(Generic[P]):
-    """Some ``f`` formulas of ``x`` expressions, on their way into a part.
-
-    Attributes:
-        keys: bytes ``[x]``, of the expressions.
-        payload: what is kept of the expressions.
-        expressions: int64 ``[f]``, the expression of each formula.
-        ids: of the formulas.
-        post_ids: of their posts.
-        visual_ids: empty where they have none.
-        sources: uint64 ``[f]``.
-    """
-
-    keys: Array
-    payload: P
-    expressions: Rows
-    ids: Texts
-    post_ids: Texts
-    visual_ids: Texts
-    sources: Array
-
-    @classmethod
-    def of_part(cls, part: Part, payload: type[P]) -> Formulas[P]:
-        """Read the formulas of a part that were not deleted."""
-        rows = np.flatnonzero(part.alive)
-        return cls(
-            keys=keys_of(part),
-            payload=payload.of_part(part),
-            expressions=np.searchsorted(part["owned"], rows, side="right") - 1,
-            ids=Texts.of(part.ids if len(rows) == len(part) else part.ids.texts(rows)),
-            post_ids=texts_of(part, "post_ids").take(rows),
-            visual_ids=texts_of(part, "visual_ids").take(rows),
-            sources=part["sources"][rows],
-        )
-
-    def having(self, payload: Q) -> Formulas[Q]:
-        """Return the same formulas with another payload of their expressions."""
-        rest = (self.expressions, self.ids, self.post_ids, self.visual_ids, self.sources)
-        return Formulas(self.keys, payload, *rest)
-
-
-def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
-    """Make one part of some formulas; it does not depend on how they are cut into pieces.
-
-    Args:
-        pieces: the formulas.
-        folder: on whose disk the payload may be kept until it is written; ``None`` for memory.
-    """
-    owning = [np.bincount(piece.expressions, minlength=len(piece.keys)) > 0 for piece in pieces]
-    keys, numbers = _unite([piece.keys for piece in pieces], owning)
-    expressions = np.concatenate([number[piece.expressions] for number, piece in zip(numbers, pieces, strict=True)])
-    ids = Texts.joined([piece.ids for piece in pieces])
-    order = _order(expressions, ids)
-    arrays = {
-        **_combined([piece.payload for piece in pieces], numbers, len(keys), folder).arrays(),
-        **Texts.joined([piece.post_ids for piece in pieces]).take(order).arrays("post_ids"),
-        **Texts.joined([piece.visual_ids for piece in pieces]).take(order).arrays("visual_ids"),
-        "keys": keys.view(np.uint8).reshape(-1, KEY_BYTES),
-        "owned": _ends(np.bincount(expressions, minlength=len(keys))),
-        "sources": np.concatenate([piece.sources for piece in pieces])[order],
-    }
-    return Content(ids.take(order), arrays)
-
-
-def _order(expressions: Rows, ids: Texts) -> Rows:
-    """Order formulas by their expression, then by their id: int64 ``[f]``."""
-    words = ids.words()
-    if words is not None:
-        return np.lexsort((*reversed(words), expressions)).astype(np.int64, copy=False)
-    names = list(ids)
-    pairs = list(zip(expressions.tolist(), names, strict=True))
-    return np.array(sorted(range(len(names)), key=pairs.__getitem__), dtype=np.int64)
-
-
-def merging(payload: type[P]) -> Callable[[Sequence[Part]], Content]:
-    """Return what makes one part of several, without the formulas that were deleted."""
-
-    def merge(parts: Sequence[Part]) -> Content:
-        return content_of([Formulas.of_part(part, payload) for part in parts], parts[0].path.parent)
-
-    return merge
-
-
 @dataclass(frozen=True, eq=False)
 class Expressions(Generic[P]):
     """``x`` expressions and the ``f`` formulas that they own.
@@ -190,9 +107,9 @@ class Expressions(Generic[P]):
         if len(parts) == 1 and not len(parts[0].deleted):
             return cls(payload.of_part(parts[0]), np.arange(len(parts[0]["keys"])), parts[0]["owned"])
         sizes = [np.diff(_ends(part.alive)[part["owned"]]) for part in parts]  # formulas of each expression
-        keys, numbers = _unite([keys_of(part) for part in parts], [size > 0 for size in sizes])
+        keys, numbers = unite([keys_of(part) for part in parts], [size > 0 for size in sizes])
         pieces = [payload.of_part(part) for part in parts]
-        combined = _combined(pieces, numbers, len(keys)) if pieces else payload.combined([], [], 0)
+        combined = combine_payloads(pieces, numbers, len(keys)) if pieces else payload.combined([], [], 0)
         every = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
         owned = _ends(np.concatenate([np.zeros(0, np.int64), *sizes])[every >= 0])
         return cls(combined, every[every >= 0], owned)
@@ -247,27 +164,48 @@ def keys_of(part: Part) -> Array:
     return found
 
 
-def _unite(keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]]) -> tuple[Array, list[Rows]]:
+def unite(
+    keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]], folder: Path | None = None
+) -> tuple[Array, list[Rows]]:
     """Number the expressions of several pieces that own a formula; equal expressions have one number.
+
+    Args:
+        keys: bytes ``[x]`` of each piece; they ascend where there is a folder, and are then united by ranges.
+        owning: bool ``[x]`` of each piece.
+        folder: on whose disk the result is kept; ``None`` for memory.
 
     Returns:
         The keys, bytes ``[x]``, ascending, and for each piece int64: the number of each of its expressions, -1 for one
         that owns nothing.
     """
-    none = np.zeros(0, dtype=f"S{KEY_BYTES}")
-    united = np.unique(np.concatenate([none, *(of[own] for of, own in zip(keys, owning, strict=True))]))
-    return united, [np.where(own, np.searchsorted(united, of), -1) for of, own in zip(keys, owning, strict=True)]
+    parts = 1 if folder is None else 1 + sum(map(len, keys)) // BLOCK
+    bounds = np.array([((i << 32) // parts).to_bytes(4) for i in range(1, parts)], dtype=f"S{KEY_BYTES}")
+    cuts = [[0, *np.searchsorted(of, bounds).tolist(), len(of)] for of in keys]
+    united, size = Appended(folder, bounds.dtype), 0
+    numbers = [Appended(folder, np.dtype(np.int64)) for _ in keys]
+    for part in range(parts):
+        here = [slice(*cut[part : part + 2]) for cut in cuts]
+        some = [of[cut][own[cut]] for of, own, cut in zip(keys, owning, here, strict=True)]
+        block = np.unique(np.concatenate([bounds[:0], *some]))
+        united.append(block)
+        for number, of, own, cut in zip(numbers, keys, owning, here, strict=True):
+            number.append(np.where(own[cut], size + np.searchsorted(block, of[cut]), -1))
+        size += len(block)
+    return united.array(), [number.array() for number in numbers]
 
 
-def _combined(pieces: Sequence[P], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> P:
+def combine_payloads(pieces: Sequence[P], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> P:
     """Combine several payloads; a common expression is taken from the first."""
-    known = np.zeros(size, dtype=np.bool_)
-    first: list[Rows] = []
+    known, first = np.zeros(size, dtype=np.bool_), list[Rows]()
     for number in numbers:
-        fresh = number >= 0
-        fresh[fresh] = ~known[number[fresh]]
-        known[number[fresh]] = True
-        first.append(np.where(fresh, number, -1))
+        kept = Appended(folder, np.dtype(np.int64))
+        for start in range(0, len(number), BLOCK):
+            some = number[start : start + BLOCK]
+            fresh = some >= 0
+            fresh[fresh] = ~known[some[fresh]]
+            known[some[fresh]] = True
+            kept.append(np.where(fresh, some, -1))
+        first.append(kept.array())
     return type(pieces[0]).combined(pieces, first, size, folder)
 
 

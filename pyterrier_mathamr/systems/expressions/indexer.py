@@ -19,7 +19,8 @@ from pyterrier_mathamr.store import META, Job, file_fingerprint, row_fingerprint
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse.texts import Texts
 
-from .content import KEY_BYTES, Formulas, Payload, content_of, digests, expression_key
+from .content import KEY_BYTES, Payload, digests, expression_key
+from .joining import Formulas, content_of
 from .reading import Expression, Found, PostReader, Read, ReadPosts, Taker, Unread
 
 _FORMULA_BYTES = 400  # of memory for a formula, beside what is kept of its expression

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Part, Rows, scratch_array
 
-from .texts import Texts, text_fields
+from .texts import Texts, TextsBuilder, text_fields
 from .vocabulary import Place, Vocabulary, read_terms, united
 
 _ARRAYS = ("offsets", "documents", "counts", "lengths")
@@ -140,7 +140,9 @@ def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, fold
     """
     lengths, found = scratch_array(folder, size, np.dtype(np.int32)), _Found(folder)
     for piece, number in zip(pieces, numbers, strict=True):
-        lengths[number[number >= 0]] = piece.lengths[number >= 0]
+        for start in range(0, len(number), BLOCK):
+            some = number[start : start + BLOCK]
+            lengths[some[some >= 0]] = piece.lengths[start : start + BLOCK][some >= 0]
     for terms, places in united([piece.names for piece in pieces]):
         sizes = np.zeros(len(terms), dtype=np.int64)
         for piece, (start, of) in zip(pieces, places, strict=True):
@@ -156,31 +158,26 @@ class _Found:
     """Counts that are found term by term."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._names = Appended(folder, np.dtype(np.uint8))
-        self._cuts, self._offsets = (Appended(folder, np.dtype(np.int64)) for _ in range(2))
+        self._names, self._offsets = TextsBuilder(folder), Appended(folder, np.dtype(np.int64))
         self._documents, self._counts = (Appended(folder, np.dtype(np.int32)) for _ in range(2))
-        self._cut = self._offset = 0
-        for ends in (self._cuts, self._offsets):
-            ends.append(np.zeros(1))
+        self._offsets.append(np.zeros(1))
+        self._end = 0
 
     def add(self, names: Sequence[bytes], sizes: Rows, documents: Rows, counts: npt.NDArray[np.int32]) -> None:
         """Add the postings of neighbouring terms; a term without any is left out."""
         occurs = np.flatnonzero(sizes)
         kept = names if len(occurs) == len(names) else [names[term] for term in occurs.tolist()]
-        self._names.append(np.frombuffer(b"".join(kept), dtype=np.uint8))
-        cuts = self._cut + np.cumsum(np.fromiter(map(len, kept), np.int64, len(kept)))
-        offsets = self._offset + np.cumsum(sizes[occurs])
-        self._cuts.append(cuts)
-        self._offsets.append(offsets)
+        lengths = np.fromiter(map(len, kept), np.int64, len(kept))
+        self._names.add(Texts(np.frombuffer(b"".join(kept), dtype=np.uint8), _ends(lengths)))
+        self._offsets.append(self._end + np.cumsum(sizes[occurs]))
+        self._end += len(documents)
         self._documents.append(documents)
         self._counts.append(counts)
-        if len(occurs):
-            self._cut, self._offset = int(cuts[-1]), int(offsets[-1])
 
     def postings(self, lengths: npt.NDArray[np.int32]) -> Postings:
         """Return all that was added."""
         return Postings(
-            names=Texts(self._names.array(), self._cuts.array()),
+            names=self._names.texts(),
             offsets=self._offsets.array(),
             documents=self._documents.array(),
             counts=self._counts.array(),

@@ -9,7 +9,7 @@ from typing import Protocol, overload
 
 import numpy as np
 
-from pyterrier_mathamr.store import Array, DamagedError, Field, Rows, ranges
+from pyterrier_mathamr.store import Appended, Array, DamagedError, Field, Rows, ranges
 
 _AT_ONCE = 1 << 16
 _MOST_WIDTH = 64  # bytes of a text that is sorted by numbers
@@ -43,33 +43,33 @@ class Texts(Sequence[str]):
         self.data, self.offsets = data, offsets
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> Texts:
-        """Store some texts, a block at a time."""
-        stream, blocks = iter(texts), [np.zeros(0, dtype=np.uint8)]
-        lengths = [np.zeros(1, dtype=np.int64)]
+    def of(cls, texts: Iterable[str], folder: Path | None = None) -> Texts:
+        """Store some texts, a block at a time, in memory or in a folder."""
+        stream, found = iter(texts), TextsBuilder(folder)
         while some := list(islice(stream, _AT_ONCE)):
-            found = text_arrays("", some)
-            blocks.append(found[""])
-            lengths.append(np.diff(found["_offsets"]))
-        return cls(np.concatenate(blocks), np.cumsum(np.concatenate(lengths)))
+            arrays = text_arrays("", some)
+            found.add(cls(arrays[""], arrays["_offsets"]))
+        return found.texts()
 
-    def take(self, rows: Rows) -> Texts:
-        """Return the texts of some rows, in the order of these."""
-        lengths = self.offsets[rows + 1] - self.offsets[rows]
-        offsets = np.append(0, np.cumsum(lengths))
-        data = np.empty(int(offsets[-1]), dtype=np.uint8)
+    def take(self, rows: Rows, folder: Path | None = None) -> Texts:
+        """Return the texts of some rows, in the order of these, in memory or in a folder."""
+        found = TextsBuilder(folder)
         for start in range(0, len(rows), _AT_ONCE):
-            here = slice(start, start + _AT_ONCE)
-            stop = min(start + _AT_ONCE, len(rows))
-            data[offsets[start] : offsets[stop]] = self.data[ranges(self.offsets[rows[here]], lengths[here])]
-        return Texts(data, offsets)
+            starts, ends = (self.offsets[rows[start : start + _AT_ONCE] + more] for more in (0, 1))
+            found.add(Texts(self.data[ranges(starts, ends - starts)], np.append(0, np.cumsum(ends - starts))))
+        return found.texts()
+
+    def between(self, start: int, stop: int) -> Texts:
+        """Return neighbouring texts, without copying them."""
+        return Texts(self.data, self.offsets[start : stop + 1])
 
     @classmethod
     def joined(cls, pieces: Sequence[Texts]) -> Texts:
         """Put the texts of several one after another."""
-        lengths = [np.zeros(1, dtype=np.int64), *(np.diff(piece.offsets) for piece in pieces)]
-        data = [np.zeros(0, dtype=np.uint8), *(piece.data[piece.offsets[0] : piece.offsets[-1]] for piece in pieces)]
-        return cls(np.concatenate(data), np.cumsum(np.concatenate(lengths)))
+        found = TextsBuilder(None)
+        for piece in pieces:
+            found.add(piece)
+        return found.texts()
 
     def arrays(self, name: str) -> dict[str, Array]:
         """Return the arrays that :func:`text_fields` declares."""
@@ -121,6 +121,30 @@ class Texts(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self), _AT_ONCE):
             yield from self[start : start + _AT_ONCE]
+
+
+class TextsBuilder:
+    """Texts that come in pieces.
+
+    Args:
+        folder: on whose disk they are kept; ``None`` for memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._data, self._offsets = Appended(folder, np.dtype(np.uint8)), Appended(folder, np.dtype(np.int64))
+        self._offsets.append(np.zeros(1))
+        self._end = 0
+
+    def add(self, texts: Texts) -> None:
+        """Add some at the end."""
+        first, last = texts.offsets[[0, -1]].tolist()
+        self._data.append(texts.data[first:last])
+        self._offsets.append(texts.offsets[1:] + (self._end - first))
+        self._end += last - first
+
+    def texts(self) -> Texts:
+        """Return all of them."""
+        return Texts(self._data.array(), self._offsets.array())
 
 
 class Arrays(Protocol):

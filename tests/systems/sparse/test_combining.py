@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from pyterrier_mathamr.store import Appended, job, scratch_array
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 from pyterrier_mathamr.systems.bm25.weighting import Weighting
-from pyterrier_mathamr.systems.expressions.content import _order
+from pyterrier_mathamr.systems.expressions import content as expressions
+from pyterrier_mathamr.systems.expressions.joining import _order
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse import postings as blocks
 from pyterrier_mathamr.systems.sparse import texts as text_blocks
@@ -147,6 +148,31 @@ def test_a_scratch_array_tells_of_a_full_disk(tmp_path: Path, monkeypatch: pytes
             Appended(tmp_path, np.dtype(np.int32)).append(np.zeros(1000))
         with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             scratch_array(tmp_path, 1000, np.dtype(np.int32))
+
+
+def test_formulas_are_joined_alike_whatever_is_taken_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    latex = ["x", "y^2", "x", r"\frac{a}{b}", "x", "z", "y^2"]
+    stream = [
+        {"docno": f"d{i}", "html": f'<span class="math-container" id="{9 - i}">{of}</span>'}
+        for i, of in enumerate(latex)
+    ]
+    alike = []
+    for step in (1 << 16, 1, 2):
+        monkeypatch.setattr(expressions, "BLOCK", step)
+        whole = TangentIndex(tmp_path / f"whole{step}").index(stream)
+        index = TangentIndex(tmp_path / f"parts{step}").index(stream[:3])
+        index.indexer("append").index(stream[3:])
+        index.delete(["7"])
+        index.compact()
+        whole.delete(["7"])
+        whole.compact()
+        alike += [[dict(row) for row in of.get_corpus_iter()] for of in (whole, index)]
+        alike += [
+            [np.array(part[field.name]).tolist() for part in of.snapshot().parts for field in of.KIND.fields]
+            for of in (whole, index)
+        ]
+    assert alike == [alike[0], alike[0], alike[2], alike[2]] * 3
+    assert sorted(row["docno"] for row in alike[0]) == ["3", "4", "5", "6", "8", "9"]
 
 
 class KilledError(Exception):
