@@ -139,8 +139,10 @@ class FormulaPair(NamedTuple):
     opt: FormulaTree | None
 
 
-_LONGEST = 200  # characters of a symbol pair, joined by tabs
-_SPELLED = 5  # longest path that is not run-length encoded
+LONGEST_PAIR = 200
+"""Characters of a symbol pair, joined by tabs; a longer one is left out."""
+SPELLED_PATH = 5
+"""Edges of the longest path that is not run-length encoded."""
 _PUSHED = {label: rank for rank, label in enumerate("naboucdwe")}  # order in which an SLT subtree is searched
 
 Children = list[list[tuple[str, int]]]
@@ -166,13 +168,13 @@ class _Place:
         closed = self.closed
         if closed is not None and self.run:
             closed = f"{closed}{self.run}{self.label}"
-            closed = closed if len(closed) <= _LONGEST else None  # every symbol pair from here down is dropped
+            closed = closed if len(closed) <= LONGEST_PAIR else None  # every symbol pair from here down is dropped
         return _Place(closed, label, 1, self.length + 1)
 
     def __str__(self) -> str:
         if self.written is None:
             code = f"{self.closed}{self.run}{self.label}" if self.length else "-"
-            self.written = _spell(code) if 0 < self.length <= _SPELLED else code
+            self.written = _spell(code) if 0 < self.length <= SPELLED_PATH else code
         return self.written
 
 
@@ -183,7 +185,7 @@ def _spell(code: str) -> str:
 
 def _encode(path: str) -> str:
     """Shorten a path of more than five edges."""
-    if len(path) <= _SPELLED:
+    if len(path) <= SPELLED_PATH:
         return path
     place = _Place()
     for label in path:
@@ -199,7 +201,7 @@ def _descendants(
     stack = [(start, label)]
     while stack:
         node, path = stack.pop()
-        found.append((nodes[node], path if len(path) <= _SPELLED else _encode(path)))
+        found.append((nodes[node], path if len(path) <= SPELLED_PATH else _encode(path)))
         if not window or len(path) < window:
             stack += [(child, path + edge) for edge, child in children[node]]
     return found
@@ -210,5 +212,5 @@ def _add(found: list[SymbolPair], ancestor: str, place: _Place, descendants: lis
     if place.closed is None:
         return
     where = str(place)
-    room = _LONGEST - 3 - len(ancestor) - len(where)
+    room = LONGEST_PAIR - 3 - len(ancestor) - len(where)
     found += [(ancestor, below, path, where) for below, path in descendants if len(below) + len(path) <= room]

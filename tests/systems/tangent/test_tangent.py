@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
 from pyterrier_mathamr._common.problems import PostWarning
@@ -49,6 +51,27 @@ def test_a_term_is_two_symbols_and_the_path_between_them_wherever_they_stand() -
     assert sorted(pair_terms(tree, PairOptions(1))) == sorted(alone + ends)
     assert sorted(pair_terms(tree, PairOptions(2))) == sorted([*alone, *ends, "V!x\tnn\tN!1"])
     assert pair_terms(None, PairOptions()) == []
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> FormulaTree:
+    """A tree in depth-first order; some of its labels are as long as a symbol pair may be."""
+    kind = draw(st.sampled_from(["slt", "opt"]))
+    path, edges = [0], list[tuple[int, int, str]]()
+    for node in range(1, draw(st.integers(1, 10))):
+        path = path[: draw(st.integers(1, len(path)))]
+        edges.append((path[-1], node, draw(st.sampled_from("nab" if kind == "slt" else "012"))))
+        path.append(node)
+    labels = st.sampled_from(["V!x", "N!1", "+", "V!x\ny", "T!" + "x" * 80, "T!" + "y" * 94])
+    return FormulaTree(tuple(draw(labels) for _ in range(len(edges) + 1)), tuple(edges), kind=kind)
+
+
+@given(trees(), st.integers(0, 7), st.sampled_from([True, False, "small"]))
+def test_terms_are_those_of_the_pairs_of_all_subtrees(tree: FormulaTree, window: int, ends: bool | str) -> None:
+    small = all(parent == 0 for parent, _, _ in tree.edges)
+    pairs = tree.tuples(window, small if ends == "small" else bool(ends))
+    expected = Counter(f"{above}\t{path}\t{below}".replace("\n", " ") for above, below, path, _ in pairs)
+    assert Counter(pair_terms(tree, PairOptions(window, ends))) == expected
 
 
 def test_the_score_is_the_harmonic_mean_of_recall_and_precision(tmp_path: Path) -> None:
