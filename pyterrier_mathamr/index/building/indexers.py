@@ -123,7 +123,7 @@ class ArtifactIndexer(Indexer):
         Example::
 
             indexer = index.indexer(dtype="float16", resume=True)
-            indexer.index_encoded(dataset.get_corpus_iter(), colbert.doc_encoder(), executor=mathamr.RayCluster())
+            indexer.index_encoded(dataset.get_corpus_iter(), colbert.doc_encoder(), executor=mathamr.Processes(4))
 
         Args:
             documents: a DataFrame or dictionaries with what the encoder reads; the same each time where ``resume``
