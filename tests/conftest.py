@@ -1,6 +1,7 @@
 """What all tests share: no network (see pytest's options), steady random examples, where the large real data lies."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import settings
 # A slow machine is no failure; where CI is set the examples are the same in every run.
 settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("steady")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and tests that press it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(os.environ.get("MATHAMR_TEST_DATA", Path(__file__).resolve().parents[2] / "shared"))
 
