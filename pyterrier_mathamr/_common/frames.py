@@ -154,8 +154,11 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float)
         for row, value in enumerate(values):  # a slice assignment would unpack arrays of one shape
             cells[row] = value
         added[name] = pd.Series(cells, index=frame.index, dtype=object)
-    result: pd.DataFrame = frame.assign(**added)
-    return result
+    if any(name in frame.columns for name in added):
+        result: pd.DataFrame = frame.assign(**added)
+        return result
+    # at once: `assign` makes the index of the columns anew with each of them
+    return pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
 
 
 def text_column(texts: Sequence[str]) -> pd.Series[str]:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
@@ -207,7 +209,7 @@ def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> No
     if layers > len(shapes):  # each layer has weights, and building even empty ones takes time
         raise ModelFileError(path, f"{len(shapes)} tensors, but the configuration asks for {layers:,} layers")
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _Unfilled():
             expected = {name: tuple(tensor.shape) for name, tensor in build().state_dict().items()}
     except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
         problem = str(error).partition("\n")[0]
@@ -216,6 +218,19 @@ def _check_shapes(path: Path, layers: int, build: Callable[[], nn.Module]) -> No
         found, wanted = shapes.get(name), expected.get(name)
         if found != wanted:
             raise ModelFileError(path, f"{name!r} has shape {found}, but the configuration asks for {wanted}")
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out normal noise, for which a device without memory would import torch's compiler: a second."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Call a function of torch, or return the tensor that it would fill."""
+        given = kwargs or {}
+        if func is nn.init.normal_ or func is Tensor.normal_:
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
 
 
 def write_model(folder: Path, manifest: Manifest, vocabulary: Vocabulary, weights: bytes) -> None:

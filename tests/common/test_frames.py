@@ -83,6 +83,16 @@ def test_lists_of_one_length_are_cells_and_the_input_is_not_changed():
     assert list(before.columns) == ["docno"]
 
 
+def test_a_column_is_replaced_in_its_place_and_rows_of_one_label_keep_their_own():
+    before = pd.DataFrame({"graph": ["a", "b"], "docno": ["1", "2"]}, index=[7, 7])
+    after = with_objects(before, graph=[{1}, {2}], text="x")
+    assert list(after.columns) == ["graph", "docno", "text"]
+    assert after["graph"].tolist() == [{1}, {2}]
+    after = with_objects(before, doc_embs=[{3}, {4}], text="x")
+    assert after["doc_embs"].tolist() == [{3}, {4}]
+    assert list(after.index) == [7, 7]
+
+
 def test_a_column_of_wrong_length_is_refused():
     with pytest.raises(ValueError, match="ength"):
         with_objects(pd.DataFrame({"docno": ["a", "b"]}), graph=[1])

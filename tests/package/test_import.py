@@ -52,10 +52,10 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(mathamr, "no_such_thing")
 
 
-def test_a_pipeline_starts_no_java() -> None:
+def test_a_pipeline_starts_no_java_and_no_compiler_of_torch() -> None:
     code = (
-        "import pyterrier as pt, pyterrier_mathamr as mathamr; "
+        "import sys, pyterrier as pt, pyterrier_mathamr as mathamr; "
         "encode = mathamr.GraphBuilder() >> mathamr.MathAMR.from_pretrained('mathamr-plus-mini').query_encoder(); "
-        "print(len(encode.search('Is $x^2$ convex?')), pt.java.started())"
+        "print(len(encode.search('Is $x^2$ convex?')), pt.java.started(), 'torch._dynamo' in sys.modules)"
     )
-    assert run(code) == "1 False"
+    assert run(code) == "1 False False"

@@ -129,8 +129,8 @@ class GraphBuilder(Transformer):
         if inp.empty:
             return empty_output(inp, [*["query_graph"] * queries, *["graph"] * documents])
         if queries:
-            texts = inp[["qid", *_query_columns(inp.columns)]]
-            rows = _rows(texts.drop_duplicates() if len(texts) > 1 else texts)
+            names = ["qid", *_query_columns(inp.columns)]
+            rows = _rows(inp[names].drop_duplicates() if len(inp) > 1 else inp, names)
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         return self._with_documents(inp) if documents else inp
@@ -224,10 +224,10 @@ class GraphBuilder(Transformer):
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""
-        columns = inp[[name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]]
+        names = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
         if "docno" not in inp.columns:
-            return frames.with_objects(inp, graph=self._document_graphs(_rows(columns)))
-        rows = _rows(columns.drop_duplicates(subset="docno"))
+            return frames.with_objects(inp, graph=self._document_graphs(_rows(inp, names)))
+        rows = _rows(inp[names].drop_duplicates(subset="docno"), names)
         graphs = zip([row["docno"] for row in rows], self._document_graphs(rows), strict=True)
         return join_values(inp, "graph", dict(graphs), key="docno")
 
@@ -257,8 +257,8 @@ def _query_columns(columns: Collection[str]) -> list[str]:
     return [name for name in names if name in columns]
 
 
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return list(frames.documents(frame))
+def _rows(frame: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
+    return [dict(zip(names, row, strict=True)) for row in zip(*(frame[name] for name in names), strict=True)]
 
 
 def _read(name: str, row: Row, reader: Callable[[Row], MathPost]) -> MathPost:

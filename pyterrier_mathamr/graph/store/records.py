@@ -97,9 +97,13 @@ def _frozen_fields(content: dict[str, Any]) -> dict[str, Any]:
 
 def _frozen(value: Any, depth: int = 0) -> Any:
     """Convert JSON's lists to tuples; fields are nested a few levels deep, whatever the graph."""
+    if not isinstance(value, list):
+        return value
     if depth == _DEEPEST:
         raise ValueError("lists deeper than those of any record")
-    return tuple(_frozen(part, depth + 1) for part in value) if isinstance(value, list) else value
+    if list in set(map(type, value)):
+        return tuple(_frozen(part, depth + 1) for part in value)
+    return tuple(value)
 
 
 GRAPHS = Kind(
