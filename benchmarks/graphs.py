@@ -27,9 +27,9 @@ from lxml import html
 from pyterrier_mathamr._common.running.threads import one_blas_thread
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.amr.dependency.tokens import tokenize
+from pyterrier_mathamr.formula import trees_of_posts
 from pyterrier_mathamr.formula.tex.converter import to_mathml
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
-from pyterrier_mathamr.graph.building import from_posts
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts.rows import document_post
 
@@ -58,7 +58,7 @@ def main() -> None:
         store = GraphStore(Path(folder) / "graphs.mathamr")
         build_store(posts[:10], GraphBuilder(), GraphStore(Path(folder) / "warm.mathamr"))  # loads the parser
         bare = rate(lambda: [GraphBuilder().build_rows(posts[i : i + 64]) for i in range(0, len(posts), 64)])
-        from_posts._trees_of.cache_clear()  # the trees of the formulas are built again
+        trees_of_posts.cache_clear()  # the trees of the formulas are built again
         built = rate(lambda: build_store(posts, GraphBuilder(), store))
         graphs = [row["graph"] for row in store.get_corpus_iter()]
         written = rate(lambda: store.indexer("overwrite").index({"docno": g.id, "graph": g} for g in graphs))

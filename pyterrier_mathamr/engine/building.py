@@ -1,28 +1,24 @@
-"""Building an engine, and adding to it: one pass over the posts, then one index after the other from what it stored.
+"""Building an engine, and adding to it.
 
 ::
 
     source ──read──▶ posts ──parse──▶ graphs ──encode──▶ vectors ──▶ formulas
                        ├──▶ bm25
-                       └──▶ tangent      by a process of its own, while vectors are made
+                       └──▶ tangent
 
-Each is an artifact of its own and resumes where it was stopped, so the same call continues a build that was killed. The
-posts define what an engine holds: an index that is ahead of them or behind after a kill is brought into line by the
-next change, and until then only posts that are in all of them are found.
+A new engine reads its posts once for all indexes (``one_pass``). Each is an artifact of its own and resumes where it
+was stopped, so the same call continues a build that was killed, then one index after the other. The posts define what
+an engine holds: an index that is ahead of them or behind after a kill is brought into line by the next change, and
+until then only posts that are in all of them are found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.problems import Overheard, overheard
-from pyterrier_mathamr._common.running.aside import aside
-from pyterrier_mathamr._common.running.processes import usable_cores
+from pyterrier_mathamr._common.running.processes import Processes
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
@@ -30,10 +26,8 @@ from pyterrier_mathamr.posts import document_post
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes
-from .posts import PostStore
-
-_BATCH = 64
-_BESIDE = 500  # posts; the formulas of fewer are read before a process has started
+from .one_pass import build_in_one_pass, untouched
+from .posts import AT_ONCE, PostStore, Records
 
 
 def build_indexes(
@@ -49,39 +43,39 @@ def build_indexes(
         workers: processes that make graphs; ``None`` for all cores.
         verbose: show progress.
     """
-    if mode == "append":
-        remove_strays(indexes)
     sources = {"posts": len(indexes.posts)}
-    if posts := _missing(indexes.graphs, indexes.posts):
-        _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)
-    with _symbol_pairs(indexes, mode, workers, verbose):
-        if posts := _missing(indexes.bm25, indexes.posts):
-            indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
-        if posts := _missing(indexes.vectors, indexes.posts):
-            _encode(indexes, model, posts, sources, mode, verbose)
+    if mode == "create" and untouched(indexes):
+        build_in_one_pass(indexes, model, parser, sources, workers, verbose)
+    else:
+        _complete(indexes, model, parser, sources, mode, workers, verbose)
     _build_formulas(indexes, mode, verbose)
 
 
-class _Records:
-    """Posts as records, with their number; ``tick`` is called with each."""
+def _complete(
+    indexes: Indexes,
+    model: MathAMR,
+    parser: str | AmrParser,
+    sources: dict[str, Any],
+    mode: Mode,
+    workers: int | None,
+    verbose: bool,
+) -> None:
+    """Bring one index after the other into line with the posts."""
+    if mode == "append":
+        remove_strays(indexes)
+    if posts := _missing(indexes.graphs, indexes.posts):
+        _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)
+    if posts := _missing(indexes.bm25, indexes.posts):
+        indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
+    if mode == "create" and not indexes.tangent.built():
+        _index_symbol_pairs(indexes, workers, verbose)
+    if posts := _missing(indexes.vectors, indexes.posts):
+        _encode(indexes, model, posts, sources, mode, verbose)
 
-    def __init__(self, posts: PostStore, docnos: Sequence[str], tick: Callable[[], None] = lambda: None) -> None:
-        self.posts, self.docnos, self.tick = posts, docnos, tick
 
-    def __len__(self) -> int:
-        return len(self.docnos)
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        names = iter(self.docnos)
-        while batch := list(islice(names, _BATCH)):
-            for document in self.posts.get_many(batch):
-                yield document.record()
-                self.tick()
-
-
-def _missing(index: StoredArtifact, posts: PostStore) -> _Records:
+def _missing(index: StoredArtifact, posts: PostStore) -> Records:
     """The posts that an index does not have, in order."""
-    return _Records(posts, _absent(posts, index) if index.built() else list(posts.snapshot()))
+    return Records(posts, _absent(posts, index) if index.built() else list(posts.snapshot()))
 
 
 def _absent(some: StoredArtifact, other: StoredArtifact) -> list[str]:
@@ -94,7 +88,7 @@ def _absent(some: StoredArtifact, other: StoredArtifact) -> list[str]:
 def _build_graphs(
     indexes: Indexes,
     parser: str | AmrParser,
-    posts: _Records,
+    posts: Records,
     sources: dict[str, Any],
     mode: Mode,
     workers: int | None,
@@ -107,7 +101,7 @@ def _build_graphs(
 
 
 def _encode(
-    indexes: Indexes, model: MathAMR, posts: _Records, sources: dict[str, Any], mode: Mode, verbose: bool
+    indexes: Indexes, model: MathAMR, posts: Records, sources: dict[str, Any], mode: Mode, verbose: bool
 ) -> None:
     """Encode the graphs of posts and index their vectors."""
     indexer = indexes.vectors.indexer(
@@ -119,38 +113,17 @@ def _encode(
 
 def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, Any]]:
     """Read the graphs of posts, many at a time."""
-    while batch := list(islice(docnos, _BATCH)):
+    while batch := list(islice(docnos, AT_ONCE)):
         for docno, graph in zip(batch, store.get_many(batch), strict=True):
             yield {"docno": docno, "graph": graph}
 
 
-@contextmanager
-def _symbol_pairs(indexes: Indexes, mode: Mode, workers: int | None, verbose: bool) -> Iterator[None]:
-    """Index the symbol pairs of a new engine's formulas beside the body, on a second core where it may be used."""
-    beside = (workers or usable_cores()) > 1 and len(indexes.posts) >= _BESIDE
-    if mode != "create" or indexes.tangent.built():
-        yield
-    elif not beside:
-        yield
-        _index_symbol_pairs(indexes, verbose)
-    else:
-        with aside(partial(_symbol_pairs_of, indexes.posts.path.parent)) as work:
-            yield
-            work.result("indexing formulas", "posts", total=len(indexes.posts), verbose=verbose).repeat()
-
-
-def _symbol_pairs_of(folder: Path, tick: Callable[[], None]) -> Overheard:
-    with overheard() as heard:
-        _index_symbol_pairs(Indexes.of(folder), False, tick)
-    return heard
-
-
-def _index_symbol_pairs(indexes: Indexes, verbose: bool, tick: Callable[[], None] = lambda: None) -> None:
+def _index_symbol_pairs(indexes: Indexes, workers: int | None, verbose: bool) -> None:
     """Index the symbol pairs of all posts, if one of them has a formula."""
-    posts = _Records(indexes.posts, list(indexes.posts.snapshot()))
+    posts = Records(indexes.posts, list(indexes.posts.snapshot()))
     if any(document_post(post).formulas for post in posts):
-        posts.tick = tick
-        indexes.tangent.indexer("create", resume=True, verbose=verbose).index(posts)
+        options: dict[str, Any] = {"resume": True, "executor": Processes(workers), "verbose": verbose}
+        indexes.tangent.indexer("create", **options).index(posts)
 
 
 def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
@@ -160,7 +133,7 @@ def _build_formulas(indexes: Indexes, mode: Mode, verbose: bool) -> None:
         return
     if mode == "append":
         tangent_mode: Mode = "append" if indexes.tangent.built() else "create"
-        indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(_Records(indexes.posts, pending))
+        indexes.tangent.indexer(tangent_mode, resume=True, verbose=verbose).index(Records(indexes.posts, pending))
     wanted = set(pending)
     entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in wanted)
     vector_mode: Mode = "append" if indexes.formulas.built() else mode

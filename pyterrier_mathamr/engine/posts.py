@@ -32,6 +32,8 @@ from pyterrier_mathamr.store import (
     row_fingerprint,
 )
 
+AT_ONCE = 64
+"""Posts that are handed on together."""
 _PART = 2_000  # posts; what a build that is killed reads again
 
 POSTS = Kind(
@@ -121,6 +123,27 @@ class PostStore(StoredArtifact):
                 data = bytes(records[offsets[row] : offsets[row + 1]])
                 found[place] = _document(docnos[place], data, self.path)
         return [document for document in found if document is not None]
+
+
+class Records:
+    """Posts as the records that indexers read, with their number.
+
+    Args:
+        posts: the store.
+        docnos: of the posts, in order.
+    """
+
+    def __init__(self, posts: PostStore, docnos: Sequence[str]) -> None:
+        self.posts, self.docnos = posts, docnos
+
+    def __len__(self) -> int:
+        return len(self.docnos)
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        names = iter(self.docnos)
+        while batch := list(islice(names, AT_ONCE)):
+            for document in self.posts.get_many(batch):
+                yield document.record()
 
 
 def _add(job: Job, batch: Sequence[Document], done: npt.NDArray[np.uint64]) -> None:

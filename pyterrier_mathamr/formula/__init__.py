@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from .errors import FormulaError, FormulaTableError
-from .latex import opt_from_latex, slt_from_latex, tell_unknown_commands, trees_from_latex
+from .latex import opt_from_latex, slt_from_latex, tell_unknown_commands, trees_from_latex, trees_of_posts
 from .opt.from_mathml import opt_from_mathml
 from .opt.names import RELATIONS
 from .slt.from_mathml import slt_from_mathml
@@ -35,5 +35,6 @@ __all__ = [
     "slt_from_mathml",
     "tell_unknown_commands",
     "trees_from_latex",
+    "trees_of_posts",
     "unified_label",
 ]

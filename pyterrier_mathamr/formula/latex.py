@@ -8,6 +8,7 @@ or given to ``latex2mathml`` where that is installed; the tree is then ``partial
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import math_core
 from lxml import etree
@@ -122,6 +123,23 @@ def trees_from_latex(
     except FormulaError:
         return FormulaPair(None, None)
     return FormulaPair(slt_tree(layout.symbol, latex, partial=partial), _operator_tree(atom, latex, chains, partial))
+
+
+@lru_cache(maxsize=8192)
+def trees_of_posts(latex: str, macros: str) -> FormulaPair:
+    """Convert LaTeX to both trees as graphs and indexes of posts have them, and remember them.
+
+    Half of a collection's formulas are repetitions, and what makes the graph of a post and what indexes its formulas
+    ask for the same trees.
+
+    Args:
+        latex: one formula, without dollars; all of its lines are read.
+        macros: commands of the same post, see :func:`definitions`.
+
+    Returns:
+        Both trees, or ``None`` twice where no converter accepts the formula.
+    """
+    return trees_from_latex(latex, macros=macros, lines="all")
 
 
 def tell_unknown_commands(post: str, latex: str, trees: FormulaPair) -> None:

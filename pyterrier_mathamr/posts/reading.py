@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from pyterrier_mathamr._common.errors import MathAMRError
 
@@ -48,6 +49,11 @@ def post_from_html(body: str, title: str = "", *, bare_formulas: bool = False) -
         PostError: ``body`` or ``title`` is not text.
     """
     _check(body, title)
+    return _from_html(body, title, bare_formulas)
+
+
+@lru_cache(maxsize=128)  # what reads the posts of a batch one after another reads each once
+def _from_html(body: str, title: str, bare_formulas: bool) -> MathPost:
     reader = HtmlFlattener(mark_code=bare_formulas)
     reader.feed(title)
     reader.feed(body)

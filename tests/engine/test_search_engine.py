@@ -1,6 +1,7 @@
 """An engine over a person's own posts: one call to build, one to ask, and a score that is the sum of its parts."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,12 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr.engine import SearchEngine, building
+from pyterrier_mathamr._common.running import processes
+from pyterrier_mathamr.engine import SearchEngine, building, one_pass
+from pyterrier_mathamr.engine.generations import Indexes
 from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -124,10 +128,7 @@ def test_posts_are_added_and_deleted_everywhere(tmp_path) -> None:
     assert np.allclose(both[0][both[1].index], both[1], atol=1e-4)
 
 
-STEPS = ("build_store", "_encode", "_build_formulas")
-
-
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", ["build_in_one_pass", "_build_formulas"])
 def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path, monkeypatch, step) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(building, step, _stop)
@@ -148,23 +149,57 @@ def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path
     pd.testing.assert_frame_equal(again.search(QUERY), engine.search(QUERY))
 
 
-def test_another_process_indexes_the_same_symbol_pairs_also_after_a_stop(engine, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(building, "_BESIDE", 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(building, "_encode", _stop)
-        with pytest.raises(KeyboardInterrupt):
-            built(tmp_path / "e", workers=2)
+@pytest.fixture
+def batches_of_two(monkeypatch) -> None:
+    """Batches, and parts of the graphs, of two posts; several processes for any number of them."""
+    monkeypatch.setattr(one_pass, "GraphBuilder", partial(GraphBuilder, batch_size=2))
+    monkeypatch.setattr(one_pass, "begun_store", partial(one_pass.begun_store, shard_size=2))
+    monkeypatch.setattr(processes, "_FEW", 1)
+
+
+@pytest.mark.usefixtures("batches_of_two")
+def test_several_processes_make_the_engine_of_one(engine, tmp_path) -> None:
     again = built(tmp_path / "e", workers=2)
-    files = {
-        path: {file.name: file.read_bytes() for file in (path / "part-000000").iterdir()}
-        for path in (each._indexes.tangent.path for each in (engine, again))
-    }
-    ours, theirs = files.values()
-    assert ours
-    assert ours == theirs
+    assert_same_engine(again, engine)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.usefixtures("batches_of_two")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_pass_that_is_stopped_is_completed_by_one_index_after_the_other(
+    engine, tmp_path, monkeypatch, workers
+) -> None:
+    with monkeypatch.context() as patch:
+        graphs = iter(range(3))
+        read = one_pass.graph_of
+        patch.setattr(one_pass, "graph_of", lambda text: read(text) if next(graphs, -1) >= 0 else _stop())
+        with pytest.raises(KeyboardInterrupt):
+            built(tmp_path / "e")
+    stopped = Indexes.of(tmp_path / "e" / "generation-1")
+    assert stopped.graphs.unfinished() == 2
+    assert not any(index.built() for index in stopped[1:])
+    with monkeypatch.context() as patch:
+        patch.setattr(building, "build_in_one_pass", _stop)
+        again = built(tmp_path / "e", workers=workers)
+    assert_same_engine(again, engine)
+
+
+def assert_same_engine(ours: SearchEngine, theirs: SearchEngine) -> None:
+    """Compare the indexes of two engines; of those without floats, all bytes."""
+    for one, other in zip(ours._indexes, theirs._indexes, strict=True):
+        assert list(one.snapshot()) == list(other.snapshot())
+    for name in ("bm25", "tangent"):
+        one, other = (
+            {file.name: file.read_bytes() for file in (getattr(each._indexes, name).path / "part-000000").iterdir()}
+            for each in (ours, theirs)
+        )
+        assert one
+        assert one == other
+    docnos = [post.get("docno", post.get("id")) for post in POSTS]
+    assert ours._indexes.graphs.get_many(docnos) == theirs._indexes.graphs.get_many(docnos)
+    pd.testing.assert_frame_equal(ours.search(QUERY), theirs.search(QUERY))
+
+
+@pytest.mark.parametrize("step", ["build_store", "_encode", "_build_formulas"])
 def test_posts_that_are_half_added_or_half_deleted_are_not_found_until_it_is_completed(
     tmp_path, monkeypatch, step
 ) -> None:
@@ -196,7 +231,7 @@ def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeyp
     with pytest.raises(ExistsError):
         built(tmp_path / "e", POSTS[:2])
     with monkeypatch.context() as patch:
-        patch.setattr(building, "_encode", _stop)
+        patch.setattr(building, "build_in_one_pass", _stop)
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e", POSTS[:2], overwrite=True)
     assert len(SearchEngine(tmp_path / "e")) == 5
@@ -224,7 +259,7 @@ def test_posts_without_formulas_make_an_engine_too(tmp_path) -> None:
 
 def test_a_stopped_build_is_discarded_on_request(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(building, "_encode", _stop)
+        patch.setattr(building, "build_in_one_pass", _stop)
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e")
     assert len(built(tmp_path / "e", POSTS[:2], fresh=True)) == 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache, partial
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running.collection import cycles_kept
@@ -19,7 +18,7 @@ from pyterrier_mathamr.formula import (
     FormulaStore,
     definitions,
     tell_unknown_commands,
-    trees_from_latex,
+    trees_of_posts,
 )
 from pyterrier_mathamr.graph.formula_trees import attach_formulas
 from pyterrier_mathamr.graph.mathamr import EMPTY_AMR, MathAMRGraph
@@ -27,9 +26,6 @@ from pyterrier_mathamr.graph.texts import sentence_texts
 from pyterrier_mathamr.posts import MathPost, PostFormula
 
 _NO_TREES = FormulaPair(slt=None, opt=None)
-
-# Half of a collection's formulas are repeated.
-_trees_of = lru_cache(maxsize=8192)(partial(trees_from_latex, lines="all"))
 
 
 def build_graphs(
@@ -127,7 +123,7 @@ def _trees(
     if formulas == "none" or (trees.slt is not None and trees.opt is not None):
         return trees
     try:
-        made = _trees_of(formula.latex, macros=macros)
+        made = trees_of_posts(formula.latex, macros)
     except Exception as error:
         warn(name, f"the formula {formula.latex[:80]!r} has no trees", error)
         return trees

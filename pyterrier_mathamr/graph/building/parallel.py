@@ -6,8 +6,9 @@ documents ──batches by position──▶ worker: read, parse, attach, pack �
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore
 from pyterrier_mathamr.graph.store.records import Record
-from pyterrier_mathamr.graph.store.transformers import record_of_row
+from pyterrier_mathamr.graph.store.transformers import GraphStoreIndexer, record_of_row
 from pyterrier_mathamr.store import META, Job, Mode, file_fingerprint, row_fingerprint
 
 from .on_devices import on_devices
@@ -90,25 +91,79 @@ def build_store(
         StoreError: see :meth:`GraphStoreIndexer.index`; WorkerDiedError, ClusterError: a process was killed, or the
             cluster cannot do the work. Stored graphs are kept and the next run resumes.
     """
+    if total is None and isinstance(documents, Sized):
+        total = len(documents)
+    with begun_store(builder, store, sources, mode, workers, executor, shard_size) as begun:
+        batches = begun.batches(documents)
+        rest = None if total is None else max(total - sum(map(len, begun.job.done.parts)), 0)
+        with closing(begun.executor.map(begun.build, _pending(begun.job, batches))) as built:
+            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": begun.executor.doing}
+            begun.indexer.write(begun.job, progress(begun.records(built), "building graphs", "graphs", **bar))
+    return store
+
+
+@dataclass(frozen=True, eq=False)
+class BegunStore:
+    """A store whose graphs are being built.
+
+    Attributes:
+        job: of the store.
+        indexer: writes records to it.
+        parser: counts what the embedded parser parsed in its place.
+        builder: makes the graphs, perhaps with a parser for each worker.
+        executor: where.
+    """
+
+    job: Job
+    indexer: GraphStoreIndexer
+    parser: AmrParser
+    builder: GraphBuilder
+    executor: Executor
+
+    @property
+    def build(self) -> Callable[[Batch], Built]:
+        """What builds and packs the graphs of a batch of documents; it can be pickled."""
+        return partial(_build_batch, self.builder)
+
+    def batches(self, documents: pd.DataFrame | Iterable[dict[str, Any]]) -> Iterator[Batch]:
+        """Cut documents into the batches that are built."""
+        stream = iter(rows_of(documents))
+        return iter(lambda: list(islice(stream, self.builder.batch_size)), [])
+
+    def records(self, built: Iterable[Built]) -> Iterator[Record]:
+        """Repeat the warnings of the processes, count what their embedded parsers parsed, and yield their records."""
+        parser, embedded = self.parser, _embedded(self.parser)
+        for batch in built:
+            batch.heard.repeat()
+            embedded += batch.embedded
+            if isinstance(parser, WorkerParser):
+                parser.embedded_count = embedded
+            yield from batch.records
+
+
+@contextmanager
+def begun_store(
+    builder: GraphBuilder,
+    store: GraphStore,
+    sources: Mapping[str, Any] | None = None,
+    mode: Mode = "create",
+    workers: int | None = 1,
+    executor: Executor | None = None,
+    shard_size: int = 1000,
+) -> Iterator[BegunStore]:
+    """Open a job of a store, and publish what the body has written; the arguments are those of :func:`build_store`."""
     parser = get_parser(builder.parser)
     if executor is None:
         executor = Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
     made_by = _made_by(builder, parser)
     if isinstance(parser, WorkerParser) and executor != Processes(1):
         builder, executor = on_devices(builder, parser, executor)
-    if total is None and isinstance(documents, Sized):
-        total = len(documents)
     if sources is None:
         sources = {"trees": _trees(builder)}
     indexer = store.indexer(mode, shard_size=shard_size)
     with told_once(), store.job(mode, {**made_by, **sources}) as job:
-        batches = _batches(iter(rows_of(documents)), builder.batch_size)
-        rest = None if total is None else max(total - sum(map(len, job.done.parts)), 0)
-        with closing(executor.map(partial(_build_batch, builder), _pending(job, batches))) as built:
-            bar: dict[str, Any] = {"verbose": verbose, "total": rest, "beside": executor.doing}
-            indexer.write(job, progress(_unpacked(built, parser), "building graphs", "graphs", **bar))
+        yield BegunStore(job, indexer, parser, builder, executor)
         job.commit({})
-    return store
 
 
 def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:
@@ -142,11 +197,6 @@ def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
     return Built(records, heard, _embedded(parser) - before)
 
 
-def _batches(documents: Iterator[dict[str, Any]], size: int) -> Iterator[Batch]:
-    while batch := list(islice(documents, size)):
-        yield batch
-
-
 def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
     """Skip the batches that an earlier run has completed.
 
@@ -165,17 +215,6 @@ def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
             job.rows_done(job.done.ids(done))
         else:
             yield batch
-
-
-def _unpacked(batches: Iterable[Built], parser: AmrParser) -> Iterator[Record]:
-    """Repeat the warnings of the processes, count what their embedded parsers parsed, and yield their records."""
-    embedded = _embedded(parser)
-    for built in batches:
-        built.heard.repeat()
-        embedded += built.embedded
-        if isinstance(parser, WorkerParser):
-            parser.embedded_count = embedded
-        yield from built.records
 
 
 def _embedded(parser: AmrParser) -> int:

@@ -97,7 +97,15 @@ class GraphStoreIndexer(Indexer):
         return self.store
 
     def write(self, job: Job, records: Iterable[Record]) -> None:
-        """Write the records that an earlier run of the job has not written, in parts of at most ``shard_size``.
+        """Write the records that an earlier run of the job has not written; see :meth:`written`."""
+        for _ in self.written(job, records):
+            pass
+
+    def written(self, job: Job, records: Iterable[Record]) -> Iterator[Record]:
+        """Write records in parts of at most ``shard_size``, and pass them on.
+
+        Yields:
+            Those that an earlier run of the job has not written; the last of them are on disk once it is exhausted.
 
         Raises:
             UnfinishedJobError: a record differs from that of the earlier run.
@@ -105,6 +113,7 @@ class GraphStoreIndexer(Indexer):
         part: list[Record] = []
         size = 0
         for record in filterfalse(partial(_is_done, job), records):
+            yield record
             if part and size + len(record.data) > GRAPHS.part_bytes:
                 job.add(content_of(part))
                 part, size = [], 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -73,17 +75,59 @@ class BM25Indexer(sparse.SparseIndexer):
             StoreError: another of its kinds; nothing was changed.
         """
         require("bm25s", "bm25")
-        details = {"tokens": self.tokens.to_dict()}
-        counting = _Counting(self.tokens, self.bare_formulas)
-        self.build(self.bm25_index, iter, details, {}, lambda job: CountedDocuments(job, counting))
+        counting = _Counting(self.reading())
+        self.build(self.bm25_index, iter, self._details(), {}, lambda job: CountedDocuments(job, counting))
         return self.bm25_index
+
+    def reading(self) -> ReadTokens:
+        """Return what reads documents, by itself or for :meth:`adding`; it can be pickled."""
+        return ReadTokens(self.tokens, self.bare_formulas)
+
+    @contextmanager
+    def adding(self) -> Iterator[Callable[[Sequence[Mapping[str, Any]]], None]]:
+        """Build the index of documents that :meth:`reading` has read: give them to what this yields, in order."""
+        require("bm25s", "bm25")
+        begun = self.begun(self.bm25_index, self._details(), {}, lambda job: CountedDocuments(job, _Counting(None)))
+        with begun as part:
+            yield part.add
+
+    def _details(self) -> dict[str, Any]:
+        return {"tokens": self.tokens.to_dict()}
+
+
+@dataclass(frozen=True)
+class ReadTokens:
+    """Reads documents.
+
+    Attributes:
+        options: which tokens.
+        bare_formulas: also read formulas without delimiters.
+    """
+
+    options: TokenOptions
+    bare_formulas: bool
+
+    def tokens(self, document: Mapping[str, Any]) -> list[str]:
+        """List the tokens of a document."""
+        return post_tokens(document_post(document, bare_formulas=self.bare_formulas), self.options)
+
+    def __call__(self, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Read documents: ``docno``, their hash, and their tokens, which have no white space, in one text."""
+        return [
+            {"docno": each["docno"], "source": row_fingerprint(each), "tokens": " ".join(self.tokens(each))}
+            for each in documents
+        ]
 
 
 class _Counting:
-    """Counts the tokens of posts."""
+    """Counts the tokens of documents.
 
-    def __init__(self, tokens: TokenOptions, bare_formulas: bool) -> None:
-        self._tokens, self._bare_formulas, self._builder = tokens, bare_formulas, PostingsBuilder()
+    Args:
+        read: reads them; ``None`` for documents that it has read already.
+    """
+
+    def __init__(self, read: ReadTokens | None) -> None:
+        self._read, self._builder = read, PostingsBuilder()
 
     @property
     def nbytes(self) -> int:
@@ -92,12 +136,11 @@ class _Counting:
 
     def source(self, document: Mapping[str, Any]) -> int:
         """Hash all columns of a document."""
-        return row_fingerprint(document)
+        return int(document["source"]) if self._read is None else row_fingerprint(document)
 
     def add(self, document: Mapping[str, Any]) -> None:
         """Count a document."""
-        post = document_post(document, bare_formulas=self._bare_formulas)
-        self._builder.add(post_tokens(post, self._tokens))
+        self._builder.add(document["tokens"].split() if self._read is None else self._read.tokens(document))
 
     def take(self) -> dict[str, Array]:
         """Return the arrays of what was counted, and begin anew."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -67,13 +67,16 @@ class ExpressionIndexer(sparse.SparseIndexer):
         """Return what computes what is kept of an expression; an indexer that has an executor has one."""
         raise NotImplementedError
 
+    def reading(self) -> ReadPosts:
+        """Return the work of a batch of posts; it can be pickled."""
+        return ReadPosts(PostReader(self.bare_formulas, self.store), self.taker())
+
     def read(self, part: _Part, batches: Iterator[sparse.Batch]) -> Generator[Any, None, None]:
         """Read batches of posts on the executor, if there is one."""
         if self.executor is None:
             yield from batches
             return
-        work = ReadPosts(part.reader, self.taker())
-        with closing(self.executor.map(work, map(part.unread, batches))) as read:
+        with closing(self.executor.map(self.reading(), map(part.unread, batches))) as read:
             yield from read
 
     def build_expressions(
@@ -86,7 +89,19 @@ class ExpressionIndexer(sparse.SparseIndexer):
             posts: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
             details: the options; an index that is appended to must have the same.
         """
-        part = self.build(target, posts, details, self._sources(), lambda job: _Part(job, self))
+        self._tell(target, self.build(target, posts, details, self._sources(), lambda job: _Part(job, self)))
+
+    @contextmanager
+    def begun_expressions(
+        self, target: sparse.SparseIndex, details: sparse.Details
+    ) -> Iterator[Callable[[Read], None]]:
+        """Build an index of what the body adds: posts that workers have read; see :meth:`build_expressions`."""
+        with self.begun(target, details, self._sources(), lambda job: _Part(job, self)) as part:
+            yield part.add
+        self._tell(target, part)
+
+    def _tell(self, target: sparse.SparseIndex, part: _Part) -> None:
+        """Warn of formulas that have no trees, and where there are no formulas."""
         if part.without:
             shown = ", ".join(f"{name} “{latex[:60]}”" for name, latex in part.without[:5])
             text = f"{len(part.without)} of {part.seen} formulas have no trees and {self.without_trees}, since their "
@@ -111,9 +126,9 @@ class ExpressionIndexer(sparse.SparseIndexer):
 def _warn_of_formulas(target: sparse.SparseIndex, text: str) -> None:
     """Warn of formulas that were left out, or not there; say where the index is empty for that."""
     if len(target):
-        warnings.warn(MathAMRWarning(f"{target.path}: {text}."), stacklevel=4)
+        warnings.warn(MathAMRWarning(f"{target.path}: {text}."), stacklevel=5)
     else:
-        warnings.warn(EmptyIndexWarning(f"{target.path}: the index is empty: {text}."), stacklevel=4)
+        warnings.warn(EmptyIndexWarning(f"{target.path}: the index is empty: {text}."), stacklevel=5)
 
 
 class _Part:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache, partial
 
 from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_from_latex
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_of_posts
 from pyterrier_mathamr.posts import PostFormula
-
-# Half of a collection's formulas are repetitions.
-_from_latex = lru_cache(maxsize=8192)(partial(trees_from_latex, lines="all"))
 
 
 def formula_trees(
@@ -37,5 +33,5 @@ def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair], 
     pair = official.get(formula.id, FormulaPair(None, None))
     if pair.slt is not None and pair.opt is not None:
         return pair
-    made = _from_latex(formula.latex, macros=macros)
+    made = trees_of_posts(formula.latex, macros)
     return FormulaPair(slt=pair.slt or made.slt, opt=pair.opt or made.opt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar, get_args
@@ -197,18 +197,35 @@ class SparseIndexer(Indexer):
             sources: what else determines the rows.
             begin: returns the part that counts, for a job.
         """
-        details = {**details, "bare_formulas": bool(self.bare_formulas)}
         total = getattr(stream, "__len__", lambda: None)()
-        with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
-            if job.base is not None:
-                index.check_same(job.base.details, details)
+        with self.begun(index, details, sources, begin) as part:
             checked, title = checked_documents(stream, self), self.label.replace("Indexer", "index")
             beside = self.executor.doing if self.executor is not None else None
             shown = progress(checked, title, "documents", verbose=self.verbose, total=total, beside=beside)
-            part, documents = begin(job), iter(shown)
+            documents = iter(shown)
             with closing(self.read(part, iter(lambda: list(islice(documents, BATCH)), []))) as batches:
                 for batch in batches:
                     part.add(batch)
+        return part
+
+    @contextmanager
+    def begun(
+        self,
+        index: BuiltOnce,
+        details: Details,
+        sources: Mapping[str, Any],
+        begin: Callable[[Job], Part],
+    ) -> Iterator[Part]:
+        """Open a job of the index, and publish what the body has counted; see :meth:`build`.
+
+        Yields:
+            The part, to which the body adds documents.
+        """
+        details = {**details, "bare_formulas": bool(self.bare_formulas)}
+        with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
+            if job.base is not None:
+                index.check_same(job.base.details, details)
+            part = begin(job)
+            yield part
             part.write()
             job.commit(details, compact=self.mode != "append")
-        return part

@@ -54,10 +54,10 @@ class SymbolPairs:
 
 
 class PairTerms(NamedTuple):
-    """The symbol pairs of both trees of an expression, as terms."""
+    """The symbol pairs of both trees of an expression: terms in one text, which other processes are handed faster."""
 
-    slt: list[str]
-    opt: list[str]
+    slt: str
+    opt: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class TakePairs:
 
     def __call__(self, pair: FormulaPair) -> PairTerms:
         """Return the symbol pairs, with repetitions."""
-        return PairTerms(pair_terms(pair.slt, self.options), pair_terms(pair.opt, self.options))
+        return PairTerms(*("\n".join(pair_terms(tree, self.options)) for tree in (pair.slt, pair.opt)))
 
 
 class SymbolPairsBuilder:
@@ -89,12 +89,13 @@ class SymbolPairsBuilder:
 
     def add(self, pair: FormulaPair) -> None:
         """Count the symbol pairs of an expression."""
-        self.add_taken(TakePairs(self._options)(pair))
+        self._slt.add(pair_terms(pair.slt, self._options))
+        self._opt.add(pair_terms(pair.opt, self._options))
 
     def add_taken(self, terms: PairTerms) -> None:
         """Count symbol pairs that were taken."""
-        self._slt.add(terms.slt)
-        self._opt.add(terms.opt)
+        self._slt.add(terms.slt.split("\n") if terms.slt else ())
+        self._opt.add(terms.opt.split("\n") if terms.opt else ())
 
     def payload(self) -> SymbolPairs:
         """Return what was counted."""

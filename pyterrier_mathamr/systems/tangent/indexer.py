@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.store import Mode
 from pyterrier_mathamr.systems.expressions import ExpressionIndexer
+from pyterrier_mathamr.systems.expressions.reading import Read
 
 from .content import SymbolPairsBuilder, TakePairs
 from .pairs import PairOptions
@@ -77,8 +79,15 @@ class TangentIndexer(ExpressionIndexer):
             ConfigError: the index that is added to was built with other options.
             StoreError: one of its kinds; nothing was changed.
         """
-        self.build_expressions(self.tangent_index, iter, {"pairs": self.pairs.to_dict()})
+        self.build_expressions(self.tangent_index, iter, self._details())
         return self.tangent_index
+
+    def adding(self) -> AbstractContextManager[Callable[[Read], None]]:
+        """Build the index of posts that :meth:`reading` has read: give them to what this yields, in order."""
+        return self.begun_expressions(self.tangent_index, self._details())
+
+    def _details(self) -> dict[str, Any]:
+        return {"pairs": self.pairs.to_dict()}
 
     def begin(self) -> SymbolPairsBuilder:
         """Return symbol pairs of no expressions."""

@@ -225,10 +225,10 @@ def test_a_parse_that_cannot_carry_trees_is_left_out():
 
 
 def test_a_formula_that_no_converter_takes_leaves_its_placeholder(monkeypatch):
-    def fail(latex):
+    def fail(latex, macros):
         raise RuntimeError("no tree")
 
-    monkeypatch.setattr(building_module, "_trees_of", fail)
+    monkeypatch.setattr(building_module, "trees_of_posts", fail)
     with pytest.warns(MathAMRWarning, match="post '1': the formula 'y' has no trees"):
         result = build([{"docno": "1", "text": "x $y$"}])
     assert result["graph"][0].amr.labels == ("x", "FORMULA_0")

@@ -1,0 +1,136 @@
+"""The indexes of a new engine, made in one pass over its posts.
+
+::
+
+    posts ──batches──▶ workers: each post is read once, each formula once     ┐
+                       graphs · tokens · symbol pairs                         │
+                          └──in order──▶ this process ──▶ graphs ──▶ vectors  ├─▶ published at the end
+                                                      ──▶ bm25                │
+                                                      ──▶ tangent             ┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.problems import Overheard, overheard
+from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr.amr import AmrParser
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.graph.building.parallel import Batch, Built, begun_store
+from pyterrier_mathamr.graph.store.records import graph_of, unpack
+from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.store import row_fingerprint
+from pyterrier_mathamr.systems.bm25.indexer import ReadTokens
+from pyterrier_mathamr.systems.expressions.reading import Read as ReadFormulas
+from pyterrier_mathamr.systems.expressions.reading import ReadPosts, Unread
+
+from .generations import Indexes
+from .posts import Records
+
+
+class Read(NamedTuple):
+    """What a worker has made of a batch of posts.
+
+    Attributes:
+        graphs: packed.
+        tokens: of each post, for BM25.
+        heard: what was warned of on the way to them.
+        formulas: with their symbol pairs.
+    """
+
+    graphs: Built
+    tokens: list[dict[str, Any]]
+    heard: Overheard
+    formulas: ReadFormulas
+
+
+@dataclass(frozen=True, eq=False)
+class ReadBatch:
+    """Work of a batch of posts: all that indexes need of it, so that posts and formulas are remembered in between.
+
+    Attributes:
+        graphs: makes graphs.
+        tokens: makes tokens.
+        formulas: makes symbol pairs.
+    """
+
+    graphs: Callable[[Batch], Built]
+    tokens: ReadTokens
+    formulas: ReadPosts
+
+    def __call__(self, batch: Batch) -> Read:
+        """Read the posts."""
+        graphs = self.graphs(batch)
+        with overheard() as heard:
+            tokens = self.tokens(batch)
+        unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
+        return Read(graphs, tokens, heard, self.formulas(unread))
+
+
+def untouched(indexes: Indexes) -> bool:
+    """Tell whether nothing of what is made of the posts was begun."""
+    made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.vectors)
+    return not any(index.built() or index.unfinished() for index in made)
+
+
+def build_in_one_pass(
+    indexes: Indexes,
+    model: MathAMR,
+    parser: str | AmrParser,
+    sources: dict[str, Any],
+    workers: int | None,
+    verbose: bool,
+) -> None:
+    """Make the indexes of all posts; a build that is stopped is completed by one index after the other.
+
+    Args:
+        indexes: the posts are stored, and nothing else.
+        model: makes the vectors.
+        parser: makes the graphs.
+        sources: identifies the posts.
+        workers: processes that read posts; ``None`` for all cores.
+        verbose: show progress.
+    """
+    indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
+    posts = Records(indexes.posts, list(indexes.posts.snapshot()))
+    pending = indexer.pending({"docno": docno} for docno in posts.docnos)
+    with closing(_graphs(indexes, posts, parser, sources, workers, verbose)) as graphs:
+        rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
+        (model.doc_encoder() >> indexer).index(rows)
+
+
+def _graphs(
+    indexes: Indexes,
+    posts: Records,
+    parser: str | AmrParser,
+    sources: dict[str, Any],
+    workers: int | None,
+    verbose: bool,
+) -> Generator[MathAMRGraph, None, None]:
+    """Read posts, make their indexes, and yield the graph of each; with the last one the indexes are published."""
+    bm25, tangent = (index.indexer("create", resume=True) for index in (indexes.bm25, indexes.tangent))
+    with ExitStack() as stack:
+        begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, workers=workers))
+        add_tokens = stack.enter_context(bm25.adding())
+        add_formulas: Callable[[ReadFormulas], None] | None = None
+
+        def counted(read: Iterator[Read]) -> Iterator[Built]:
+            nonlocal add_formulas
+            for batch in read:
+                batch.heard.repeat()
+                add_tokens(batch.tokens)
+                if add_formulas is None and batch.formulas.found:  # posts without formulas have no such index
+                    add_formulas = stack.enter_context(tangent.adding())
+                if add_formulas is not None:
+                    add_formulas(batch.formulas)
+                yield batch.graphs
+
+        work = ReadBatch(begun.build, bm25.reading(), tangent.reading())
+        read = stack.enter_context(closing(begun.executor.map(work, begun.batches(posts))))
+        records = begun.indexer.written(begun.job, begun.records(counted(read)))
+        for record in progress(records, "indexing", "posts", verbose=verbose, total=len(posts)):
+            yield graph_of(unpack(record.data))
