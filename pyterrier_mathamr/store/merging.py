@@ -81,9 +81,8 @@ class LiveIds(Collection[str]):
 
     def __iter__(self) -> Iterator[str]:
         for part in self._parts:
-            rows = np.flatnonzero(part.alive)
-            for start in range(0, len(rows), _AT_ONCE):
-                yield from part.ids.texts(rows[start : start + _AT_ONCE])
+            for start in range(0, len(part), _AT_ONCE):
+                yield from part.ids.texts(start + np.flatnonzero(part.alive[start : start + _AT_ONCE]))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and any(part.find(id_keys([name]))[0] >= 0 for part in self._parts)

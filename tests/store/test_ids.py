@@ -2,11 +2,13 @@
 
 import tracemalloc
 
+import npids
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyterrier_mathamr.store import DamagedError, id_file
 from pyterrier_mathamr.store import ids as ids_module
 from pyterrier_mathamr.store.ids import IdTable, id_keys
 
@@ -20,6 +22,9 @@ IDS = st.one_of(
     st.binary(max_size=16).map(bytes.hex),
     st.sampled_from(ODD),
 )
+
+
+ODD_ARRAYS = ("odd_ids", "odd_offsets", "odd_rows")
 
 
 def table(folder, ids) -> IdTable:
@@ -76,9 +81,44 @@ def test_a_long_id_costs_its_length(tmp_path) -> None:
 
 
 def test_ids_of_one_hash_are_told_apart(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(ids_module, "_hashes", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    for module in (id_file, ids_module):
+        monkeypatch.setattr(module, "hashes_of", lambda names: np.zeros(len(names), dtype=np.uint32))
     names = ["a", "b", "é", "c" * 40]
-    table = IdTable(tmp_path / "ids.npids", 4, IdTable.write(tmp_path / "ids.npids", names))
-    for _ in range(3):  # from the file, and from memory once more were asked for than there are
-        assert table.rows(id_keys(["c" * 40, "d", "b", "é", "a"])).tolist() == [3, -1, 1, 2, 0]
-        assert table.texts(np.arange(4)) == names
+    made = table(tmp_path, names)
+    assert made.rows(id_keys(["c" * 40, "d", "b", "é", "a"])).tolist() == [3, -1, 1, 2, 0]
+    assert made.texts(np.arange(4)) == names
+
+
+@pytest.mark.parametrize("form", ["{}", "fcla-{:x}-proof"])
+def test_the_file_is_that_of_npids_whatever_is_kept_in_memory(tmp_path, monkeypatch, form) -> None:
+    names = [form.format(7 * i) for i in range(3000)]
+    with npids.Lookup.builder(str(tmp_path / "theirs")) as builder:
+        builder.formats = builder.seeded_formats = {"fixedbytes": builder.formats["fixedbytes"]}
+        for name in names:
+            builder.add(name)
+    monkeypatch.setattr(id_file, "_BLOCK", 100)
+    monkeypatch.setattr(id_file, "_MAPPED", 0)
+    id_file.write_id_file(tmp_path / "ours", names)
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    ours, theirs = id_file.IdFile(tmp_path / "ours"), npids.Lookup(str(tmp_path / "ours"))
+    rows, keys = np.arange(3000)[::-1], id_keys(names)
+    assert ours.ids(rows).tolist() == theirs.fwd.lookup(rows, as_bytes=True).tolist()
+    assert ours.rows(keys.names, keys.hashes).tolist() == theirs.inv.lookup(keys.names).tolist() == sorted(rows)
+
+
+def test_memory_does_not_grow_with_the_blocks_of_the_file(tmp_path) -> None:
+    made = table(tmp_path, list(map(str, range(1_000_000, 1_100_000))))  # a hundred blocks
+    tracemalloc.start()
+    made = IdTable(tmp_path / "ids", 100_000, {name: np.zeros(0, np.int64) for name in ODD_ARRAYS})
+    for start in range(0, 100_000, 1000):
+        some = made.texts(np.arange(start, start + 1000))
+        assert made.rows(id_keys(some))[0] == start
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000  # the file has 1.6 MB, all ids as texts would take 7 MB
+
+
+def test_a_file_of_another_form_is_named(tmp_path) -> None:
+    npids.Lookup.build(list(map(str, range(5000))), str(tmp_path / "ids"), return_self=False)
+    with pytest.raises(DamagedError, match="intsequence"):
+        id_file.IdFile(tmp_path / "ids")

@@ -7,14 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import numpy as np
-
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import Content, Field, Kind, LiveIds, Part, Snapshot
-from pyterrier_mathamr.systems.sparse.documents import postings_of
+from pyterrier_mathamr.systems.sparse.documents import live_sources, postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex, read_options, reads_bare_formulas
 from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
@@ -29,8 +27,8 @@ from .weighting import Weighting
 
 def merge_parts(parts: Sequence[Part]) -> Content:
     """Make one part of several, without the documents that were deleted."""
-    sources = np.concatenate([part["sources"][part.alive] for part in parts])
-    return Content(LiveIds(parts), {**postings_of(parts, parts[0].path.parent).arrays(), "sources": sources})
+    arrays = postings_of(parts, parts[0].path.parent).arrays()
+    return Content(LiveIds(parts), {**arrays, "sources": live_sources(parts)})
 
 
 BM25 = Kind(

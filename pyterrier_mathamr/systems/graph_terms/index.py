@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Array, Content, Field, Kind, LiveIds, Part, Snapshot
 from pyterrier_mathamr.systems.bm25.weighting import Weighting
-from pyterrier_mathamr.systems.sparse.documents import postings_of
+from pyterrier_mathamr.systems.sparse.documents import live_sources, postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex
 from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
 from pyterrier_mathamr.systems.sparse.ranking import Remembered
@@ -31,8 +31,7 @@ def merge_parts(parts: Sequence[Part]) -> Content:
     arrays: dict[str, Array] = {}
     for field in FIELDS:
         arrays |= postings_of(parts, parts[0].path.parent, f"{field}_").arrays(f"{field}_")
-    arrays["sources"] = np.concatenate([part["sources"][part.alive] for part in parts])
-    return Content(LiveIds(parts), arrays)
+    return Content(LiveIds(parts), {**arrays, "sources": live_sources(parts)})
 
 
 GRAPH_TERMS = Kind(

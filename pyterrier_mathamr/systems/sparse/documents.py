@@ -10,10 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import Array, Content, DuplicateIdError, Job, Part, Rows, Snapshot
+from pyterrier_mathamr.store import (
+    Appended,
+    Array,
+    Content,
+    DuplicateIdError,
+    Job,
+    Part,
+    Rows,
+    Snapshot,
+    scratch_array,
+)
 
 from . import index as sparse
-from .postings import Postings, combine
+from .postings import BLOCK, Postings, combine
 
 
 class Counting(Protocol):
@@ -85,9 +95,28 @@ def postings_of(parts: Sequence[Part], folder: Path | None = None, prefix: str =
     numbers: list[Rows] = []
     size = 0
     for part in parts:
-        numbers.append(np.where(part.alive, size + np.cumsum(part.alive) - 1, -1))
-        size += int(np.count_nonzero(part.alive))
+        numbers.append(_numbers(part, size, folder))
+        size += part.meta.live
     return combine([Postings.of_part(part, prefix) for part in parts], numbers, size, folder)
+
+
+def _numbers(part: Part, first: int, folder: Path | None) -> Rows:
+    """Number the rows of a part that are not deleted, from a number on: int64 ``[m]``, -1 for the others."""
+    numbers = scratch_array(folder, len(part), np.dtype(np.int64))
+    for start in range(0, len(part), BLOCK):
+        alive = part.alive[start : start + BLOCK]
+        numbers[start : start + BLOCK] = np.where(alive, first + np.cumsum(alive) - 1, -1)
+        first += int(np.count_nonzero(alive))
+    return numbers
+
+
+def live_sources(parts: Sequence[Part]) -> Array:
+    """Put the hashes of the documents of some parts one after another, without those deleted, beside the parts."""
+    found = Appended(parts[0].path.parent, np.dtype(np.uint64))
+    for part in parts:
+        for start in range(0, len(part), BLOCK):
+            found.append(part["sources"][start : start + BLOCK][part.alive[start : start + BLOCK]])
+    return found.array()
 
 
 def contributions(

@@ -149,8 +149,8 @@ def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, fold
             sizes[of] += np.diff(piece.offsets[start : start + len(of) + 1])
         for first, last in term_blocks(_ends(sizes)):
             place, counts = _block(pieces, places, numbers, first, last, size)
-            term, documents = np.divmod(place, max(1, size))
-            found.add(terms[first:last], np.bincount(term, minlength=last - first), documents, counts)
+            ends = np.searchsorted(place, size * np.arange(1, last - first + 1))
+            found.add(terms[first:last], np.diff(ends, prepend=0), place % max(1, size), counts)
     return found.postings(lengths)
 
 
@@ -206,7 +206,7 @@ def _block(
     Returns:
         int64 ``[p]``, ``term · size + document``, ascending, the first term being 0; and int32 ``[p]``, the counts.
     """
-    found, counts = [], []
+    found, of_found = [], []
     for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
         start, stop = np.searchsorted(of, (first, last)).tolist()
         offsets = piece.offsets[base + start : base + stop + 1]
@@ -214,10 +214,12 @@ def _block(
         documents = number[piece.documents[here]]
         place = np.repeat(of[start:stop] - first, np.diff(offsets)) * size + documents
         found.append(place[documents >= 0])
-        counts.append(piece.counts[here][documents >= 0])
-    together = np.concatenate(found)
+        of_found.append(piece.counts[here][documents >= 0])
+    together, counts = np.concatenate(found), np.concatenate(of_found)
+    if bool(np.all(together[:-1] <= together[1:])):  # of one term that most documents have: it is not cut
+        return together, counts
     order = np.argsort(together, kind="stable")  # fast on runs that are sorted already
-    return together[order], np.concatenate(counts)[order]
+    return together[order], counts[order]
 
 
 def _ends(sizes: Array) -> Rows:

@@ -1,0 +1,151 @@
+"""The file of a part's ids: the format of npids, read where it lies and written with the memory of a block.
+
+::
+
+    header │ block of ids │ block of ids │ … │ rows by the hash of their ids
+
+npids reads a file of many blocks into memory, a copy of each, and looks ids up block by block; millions of ids have
+thousands of blocks. It wrote only one form of them (:data:`FORM`), and one form of what is sought by.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DamagedError
+from .files import Array, parse_json
+from .scratch import scratch_array
+
+Rows = npt.NDArray[np.int64]
+
+FORM = "fixedbytes"
+"""The one format of npids 0.1.3 that is lossless: ``hexdigest`` mistakes 123456 and 12345678 for digests of one length
+and writes blocks that cannot be read, ``intsequence`` loses numbers that do not begin with 0."""
+
+_HEADER = struct.Struct("<IqqI")  # kind, where the next header is or -1, ids, bytes of JSON that follow
+_IDS, _BY_HASH = 0, 1
+_BLOCK = 1 << 16
+_MAPPED = 1 << 20  # bytes; a smaller file is read, so that an artifact of many small parts has fewer open
+
+
+class IdFile:
+    """Short plain texts, the ids of some rows, by row and rows by id.
+
+    Args:
+        path: the file that :func:`write_id_file` wrote.
+
+    Raises:
+        DamagedError: it is no such file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        small = path.stat().st_size < _MAPPED
+        self._data: Array = np.fromfile(path, np.uint8) if small else np.memmap(path, np.uint8, "r")
+        blocks: list[tuple[int, int, int]] = []  # ids before it, where it begins, bytes of an id
+        prefixes: list[bytes] = []
+        self._ends = self._order = np.zeros(0, dtype=np.uint32)
+        self.count, place = 0, 0
+        try:
+            while place >= 0:
+                kind, following, ids, length = _HEADER.unpack(self._data[place : place + _HEADER.size].tobytes())
+                here = place + _HEADER.size + length
+                about = parse_json(self._data[place + _HEADER.size : here].tobytes(), path)
+                if kind == _IDS and about["format"] == FORM:
+                    prefixes.append(about["prefix"].encode())
+                    blocks.append((self.count, here, about["length"] - len(prefixes[-1])))
+                    self.count += ids
+                elif kind == _BY_HASH and about["format"] == "hash":
+                    of = [(1 << about["hash_bits"]) + 1, ids]
+                    self._ends, self._order = np.split(self._numbers(here, sum(of)), of[:1])
+                elif place:
+                    raise ValueError(f"a block of the format {about.get('format')}")
+                place = following
+        except (struct.error, KeyError, TypeError, ValueError) as error:
+            raise DamagedError(path, f"it is no file of ids ({error!s:.200})") from error
+        self._firsts, self._places, self._widths = np.array(blocks, dtype=np.int64).reshape(-1, 3).T
+        self._prefixes = np.array(prefixes or [b"-"], dtype=np.bytes_)
+        self._starts = np.array(list(map(len, prefixes)), dtype=np.int64)
+
+    def _numbers(self, place: int, count: int) -> npt.NDArray[np.uint32]:
+        """Return numbers from the file; they need not be aligned there."""
+        return np.ndarray(count, "<u4", buffer=self._data.data, offset=place)
+
+    def ids(self, rows: Rows) -> npt.NDArray[np.bytes_]:
+        """Return the ids of at least one row."""
+        of = np.searchsorted(self._firsts, rows, side="right") - 1
+        start, width = self._starts[of], self._widths[of]
+        length = int((start + width).max())
+        columns = np.arange(length)
+        found = self._prefixes.astype(f"S{max(length, self._prefixes.itemsize)}")[of]
+        letters = found.view(np.uint8).reshape(len(rows), -1)
+        stored = (columns >= start[:, None]) & (columns < (start + width)[:, None])
+        places = (self._places[of] + (rows - self._firsts[of]) * width - start)[:, None] + columns
+        letters[:, :length][stored] = self._data[places[stored]]
+        return found
+
+    def rows(self, ids: npt.NDArray[np.bytes_], hashes: npt.NDArray[np.uint32]) -> Rows:
+        """Look up the row of each id by its hash: int64 ``[len(ids)]``, -1 for one that is not in the file."""
+        found = np.full(len(ids), -1, dtype=np.int64)
+        buckets = hashes & np.uint32(len(self._ends) - 2)
+        places, ends = self._ends[buckets].astype(np.int64), self._ends[buckets + np.uint32(1)]
+        left = np.flatnonzero(places < ends)
+        while len(left):
+            rows = self._order[places[left]].astype(np.int64)
+            same = self.ids(rows) == ids[left]
+            found[left[same]] = rows[same]
+            left = left[~same]
+            places[left] += 1
+            left = left[places[left] < ends[left]]
+        return found
+
+
+def hashes_of(ids: npt.NDArray[np.bytes_]) -> npt.NDArray[np.uint32]:
+    """Hash ids as npids does, by their bytes without padding: uint32 ``[len(ids)]``."""
+    from npids.codecs.inv_hash import fnv1_32
+
+    hashes: npt.NDArray[np.uint32] = fnv1_32(ids) if len(ids) else np.zeros(0, dtype=np.uint32)
+    return hashes
+
+
+def write_id_file(path: Path, ids: Iterable[str]) -> None:
+    """Write at least two ids, all different, of printable ASCII, in the order of their rows."""
+    import npids
+
+    with npids.Lookup.builder(str(path), build_inv=False) as builder:
+        builder.formats = {FORM: builder.formats[FORM]}
+        builder.seeded_formats = dict(builder.formats)
+        for name in ids:
+            builder.add(name)
+    _add_rows_by_hash(path)
+
+
+def _add_rows_by_hash(path: Path) -> None:
+    """Add what ids are sought by; the bytes are those that npids writes, with the memory of many times more."""
+    from npids.utils import FileManager
+
+    file = IdFile(path)
+    bits = (file.count - 1).bit_length()
+    folder = path.parent if file.count > _BLOCK else None
+    buckets, sizes = (scratch_array(folder, n, np.dtype(np.uint32)) for n in (file.count, 1 << bits))
+    for start in range(0, file.count, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, file.count))
+        buckets[rows] = hashes_of(file.ids(rows)) & np.uint32((1 << bits) - 1)
+        np.add.at(sizes, buckets[rows], 1)
+    order = np.argsort(np.asarray(buckets))
+    about: dict[str, Any] = {"format": "hash", "hash_bits": bits, "hash_fn": "fnv1_32"}
+    with FileManager(path, "a") as writer:
+        writer.write_header(_BY_HASH, file.count, about)
+        end = 0
+        writer.write(bytes(4))
+        for start in range(0, len(sizes), _BLOCK):
+            ends = end + np.cumsum(sizes[start : start + _BLOCK], dtype=np.int64)
+            writer.write(ends.astype("<u4").tobytes())
+            end = int(ends[-1])
+        for start in range(0, file.count, _BLOCK):
+            writer.write(order[start : start + _BLOCK].astype("<u4").tobytes())
