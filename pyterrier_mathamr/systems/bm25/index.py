@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.signatures import method
@@ -22,7 +26,7 @@ from .indexer import BM25Indexer
 from .retriever import BM25Retriever
 from .scorer import BM25Scorer
 from .tokens import TokenOptions
-from .weighting import Weighting
+from .weighting import PostingWeights, Weighting
 
 
 def merge_parts(parts: Sequence[Part]) -> Content:
@@ -102,7 +106,7 @@ class BM25Snapshot(Snapshot):
     def __init__(self, path: Path) -> None:
         super().__init__(path, BM25)
         self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
-        self._engine: tuple[Weighting, Any] | None = None
+        self._weights: PostingWeights | None = None
 
     @cached_property
     def tokens(self) -> TokenOptions:
@@ -118,21 +122,29 @@ class BM25Snapshot(Snapshot):
         """The term counts of the documents that are not deleted, numbered in order."""
         return postings_of(self.parts)
 
-    def engine(self, weighting: Weighting) -> Any:
-        """Return the ``bm25s.BM25`` with the weights of a weighting; the last one is kept.
+    def weights(self, weighting: Weighting, terms: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Weigh the postings of some terms, float32 ``[p]``; those of the last weighting are kept."""
+        weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
+        if self._weights is None or self._weights.weighting != weighting:
+            self._weights = PostingWeights(weighting, self.postings)
+        return self._weights.of(terms)
+
+    @cached_property
+    def _engine(self) -> Any:
+        return require("bm25s", "bm25").BM25(method="lucene")
+
+    def engine(self, weighting: Weighting, terms: Iterable[int]) -> Any:
+        """Return the ``bm25s.BM25`` with the weights of some terms.
 
         Raises:
             MissingExtraError: ``bm25s`` is not installed.
         """
-        weighting = weighting._replace(query_weights="linear")  # on which the weights of postings do not depend
-        if self._engine is None or self._engine[0] != weighting:
-            engine = require("bm25s", "bm25").BM25(method="lucene", k1=weighting.k1, b=weighting.b)
-            engine.scores = {
-                "data": weighting.of_postings(self.postings),
-                "indices": self.postings.documents,
-                "indptr": self.postings.offsets,
-                "num_docs": len(self),
-            }
-            engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
-            self._engine = (weighting, engine)
-        return self._engine[1]
+        engine = copy(self._engine)  # of this weighting, whatever another thread's is
+        engine.scores = {
+            "data": self.weights(weighting, terms),
+            "indices": self.postings.documents,
+            "indptr": self.postings.offsets,
+            "num_docs": len(self),
+        }
+        engine.nonoccurrence_array = None  # only BM25L and BM25+ have one; bm25s's own load sets both attributes
+        return engine

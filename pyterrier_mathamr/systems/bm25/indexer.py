@@ -26,7 +26,7 @@ class BM25Indexer(sparse.SparseIndexer):
     """Builds a :class:`BM25Index`, or adds to one, in one step at the end.
 
     An answer of ARQMath has some 130 distinct tokens; building takes about 1 ms for each. Its memory is that of a part,
-    some 130 MB, beside the ids of the documents; the vocabulary and the counts are united on the disk.
+    some 130 MB; ids, vocabulary and counts are united on the disk.
 
     Finished parts are kept if the process is killed: the same call with ``resume=True`` continues after the last one. A
     document that differs from that of the earlier call is then an error.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
@@ -119,7 +120,7 @@ class BM25Retriever(SparseRetriever):
             by_weight[weight].append(snapshot.postings.terms[token])
         scores = np.zeros(len(snapshot), dtype=np.float32)
         if by_weight:
-            engine = snapshot.engine(weighting)
+            engine = snapshot.engine(weighting, chain.from_iterable(by_weight.values()))
             for weight, ids in sorted(by_weight.items()):
                 scores += np.float32(weight) * engine.get_scores_from_ids(ids)
         return scores

@@ -144,7 +144,7 @@ class BM25Scorer(Transformer):
             return 0.0
         postings, weighting = snapshot.postings, self.settings()
         numbers = np.array([postings.terms[token] for token in terms], dtype=np.int64)
-        return weighting.most * float(np.dot(weighting.rarity(postings)[numbers], list(terms.values())))
+        return weighting.most * float(np.dot(weighting.rarity(postings, numbers), list(terms.values())))
 
     def _contributions(
         self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
@@ -154,8 +154,9 @@ class BM25Scorer(Transformer):
         Returns:
             float64 ``[m, t]``; a row sums to the score.
         """
-        weights = snapshot.engine(self.settings()).scores["data"]
-        return contributions(snapshot.postings, weights, terms, numbers)
+        postings = snapshot.postings
+        weights = snapshot.weights(self.settings(), [postings.terms[token] for token in terms])
+        return contributions(postings, weights, terms, numbers)
 
 
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:

@@ -10,16 +10,22 @@ With ``f`` the count, ``l`` the document's length, ``L`` the mean length, ``n`` 
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.systems.sparse.postings import Postings, term_blocks
+from pyterrier_mathamr.store import Rows
+from pyterrier_mathamr.systems.sparse.postings import Postings
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
+
+_AT_ONCE = 1 << 16
 
 
 class _Defaults(NamedTuple):
@@ -67,26 +73,9 @@ class Weighting(NamedTuple):
             return self.k1
         return 1.0 if self.delta is None else self.k1 + 1 + self.delta
 
-    def of_postings(self, postings: Postings) -> npt.NDArray[np.float32]:
-        """Weigh each posting: float32 ``[p]``, positive."""
-        lengths = postings.lengths
-        mean = lengths.mean() if lengths.any() else 1.0
-        length = self.k1 * (1 - self.b + self.b * lengths / mean)  # [m]
-        rarity, weights = self.rarity(postings), np.empty(len(postings.counts), dtype=np.float32)
-        for first, last in term_blocks(postings.offsets):
-            here = slice(postings.offsets[first], postings.offsets[last])
-            saturation = postings.counts[here] / (postings.counts[here] + length[postings.documents[here]])
-            if self.scheme == "tf-idf":
-                saturation = self.k1 * saturation
-            elif self.delta is not None:
-                saturation = (self.k1 + 1) * saturation + self.delta
-            times = np.diff(postings.offsets[first : last + 1])
-            weights[here] = np.repeat(rarity[first:last], times) * saturation
-        return weights
-
-    def rarity(self, postings: Postings) -> npt.NDArray[np.float64]:
-        """Compute the logarithm of each term: float64 ``[t]``."""
-        documents, found_in = len(postings.lengths), np.diff(postings.offsets)
+    def rarity(self, postings: Postings, terms: Rows) -> npt.NDArray[np.float64]:
+        """Compute the logarithm of some terms: float64 ``[len(terms)]``."""
+        documents, found_in = len(postings.lengths), postings.offsets[terms + 1] - postings.offsets[terms]
         if self.scheme == "tf-idf":
             rarity: npt.NDArray[np.float64] = np.log2(documents / found_in + 1)
         elif self.delta is not None:
@@ -94,3 +83,53 @@ class Weighting(NamedTuple):
         else:
             rarity = np.log1p((documents - found_in + 0.5) / (found_in + 0.5))
         return rarity
+
+
+class PostingWeights:
+    """The weights of postings, computed for a term when it is sought first, and kept.
+
+    The postings of one query's terms are a twentieth of those of millions of documents.
+
+    Args:
+        weighting: how postings are weighed.
+        postings: of all documents.
+    """
+
+    def __init__(self, weighting: Weighting, postings: Postings) -> None:
+        self.weighting, self._postings = weighting, postings
+        lengths = postings.lengths
+        mean = lengths.mean() if lengths.any() else 1.0
+        self._lengths = weighting.k1 * (1 - weighting.b + weighting.b * lengths / mean)  # [m]
+        self._weights = _untouched(len(postings.counts))
+        self._known: set[int] = set()
+
+    def of(self, terms: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Return the weight of each posting, positive, where it is one of some terms: float32 ``[p]``."""
+        sought, offsets = set(terms), self._postings.offsets
+        new = np.array(sorted(sought - self._known), dtype=np.int64)
+        for term, rarity in zip(new.tolist(), self.weighting.rarity(self._postings, new), strict=True):
+            first, last = offsets[term : term + 2].tolist()
+            for start in range(first, last, _AT_ONCE):
+                self._weigh(slice(start, min(start + _AT_ONCE, last)), rarity)
+        self._known |= sought  # last: another thread that seeks them meanwhile computes the same
+        return self._weights
+
+    def _weigh(self, here: slice, rarity: np.float64) -> None:
+        """Weigh some postings of one term."""
+        weighting, counts = self.weighting, self._postings.counts[here]
+        saturation = counts / (counts + self._lengths[self._postings.documents[here]])
+        if weighting.scheme == "tf-idf":
+            saturation = weighting.k1 * saturation
+        elif weighting.delta is not None:
+            saturation = (weighting.k1 + 1) * saturation + weighting.delta
+        self._weights[here] = rarity * saturation
+
+
+def _untouched(count: int) -> npt.NDArray[np.float32]:
+    """Return zeros that take memory where they are written, a small page at a time; numpy's own take large ones."""
+    if not hasattr(mmap, "MADV_NOHUGEPAGE"):
+        return np.zeros(count, dtype=np.float32)
+    area = mmap.mmap(-1, max(1, 4 * count), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # of a system without large pages
+        area.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(area, dtype=np.float32, count=count)

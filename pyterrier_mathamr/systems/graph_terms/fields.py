@@ -39,7 +39,7 @@ class FieldTerms(NamedTuple):
     Attributes:
         field: which one.
         postings: of all documents.
-        weights: float32 ``[p]``, the BM25 weight of each posting.
+        weights: float32 ``[p]``, the BM25 weight of each posting of these terms.
         terms: of the query; the weight of each, that of the field included.
     """
 
@@ -82,6 +82,6 @@ def sought_terms(
         yield FieldTerms(
             field,
             postings,
-            snapshot.weights(field, weighting),
+            snapshot.weights(field, weighting, [postings.terms[term] for term, _ in known]),
             {term: weight * (1 + math.log(times)) for term, times in known},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Array, Content, Field, Kind, LiveIds, Part, Snapshot
-from pyterrier_mathamr.systems.bm25.weighting import Weighting
+from pyterrier_mathamr.systems.bm25.weighting import PostingWeights, Weighting
 from pyterrier_mathamr.systems.sparse.documents import live_sources, postings_of
 from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex
 from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
@@ -118,7 +118,7 @@ class GraphTermsSnapshot(Snapshot):
         super().__init__(path, GRAPH_TERMS)
         self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
         self._postings: dict[GraphField, Postings] = {}
-        self._weights: dict[GraphField, tuple[Weighting, npt.NDArray[np.float32]]] = {}
+        self._weights: dict[GraphField, PostingWeights] = {}
 
     def postings(self, field: GraphField) -> Postings:
         """Return the counts of the documents that are not deleted, numbered in order; a field is read on first use."""
@@ -126,8 +126,8 @@ class GraphTermsSnapshot(Snapshot):
             self._postings[field] = postings_of(self.parts, prefix=f"{field}_")
         return self._postings[field]
 
-    def weights(self, field: GraphField, weighting: Weighting) -> npt.NDArray[np.float32]:
-        """Weigh each posting of a field: float32 ``[p]``; those of the last weighting are kept."""
-        if field not in self._weights or self._weights[field][0] != weighting:
-            self._weights[field] = weighting, weighting.of_postings(self.postings(field))
-        return self._weights[field][1]
+    def weights(self, field: GraphField, weighting: Weighting, terms: Iterable[int]) -> npt.NDArray[np.float32]:
+        """Weigh the postings of some terms of a field, float32 ``[p]``; those of the last weighting are kept."""
+        if field not in self._weights or self._weights[field].weighting != weighting:
+            self._weights[field] = PostingWeights(weighting, self.postings(field))
+        return self._weights[field].of(terms)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise, starmap
-from operator import lt
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr.store import DamagedError, Rows
+from pyterrier_mathamr.store import Array, DamagedError, Rows
 
 from .texts import Arrays, Texts, texts_of
 
@@ -55,13 +54,42 @@ def read_terms(part: Arrays, name: str) -> Texts:
         DamagedError: they are not UTF-8, or do not ascend.
     """
     terms = texts_of(part, name)
-    try:
-        ascending = all(starmap(lt, pairwise(terms)))
-    except UnicodeDecodeError as error:
-        raise DamagedError(part.path, f"{name} is not text ({error})") from error
-    if not ascending:
-        raise DamagedError(part.path, f"{name} do not ascend")
+    for start in range(0, len(terms), AT_ONCE):
+        some = terms.between(max(0, start - 1), min(start + AT_ONCE, len(terms)))  # the last one before is compared
+        data, offsets = some.data[some.offsets[0] : some.offsets[-1]], some.offsets - some.offsets[0]
+        try:
+            data.tobytes().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise DamagedError(part.path, f"{name} is not text ({error})") from error
+        if bool(np.any(data[offsets[:-1][np.diff(offsets) > 0]] & 0xC0 == 0x80)):
+            raise DamagedError(part.path, f"{name} is not text (one begins within a character)")
+        if not _ascend(data, offsets):
+            raise DamagedError(part.path, f"{name} do not ascend")
     return terms
+
+
+def _ascend(data: Array, offsets: Rows) -> bool:
+    """Tell whether each text is greater than the one before, by eight bytes of all at a time."""
+    words = np.ndarray(len(data) + 1, ">u8", buffer=data.tobytes() + bytes(8), strides=(1,))  # from each byte on
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    pairs, place = np.arange(1, len(lengths)), 0
+
+    def word(texts: Rows) -> Array:
+        """Return the eight bytes from the place on; those after the end of a text are 0."""
+        left = np.clip(lengths[texts] - place, 0, 8)
+        found = words[np.minimum(starts[texts] + place, len(data))].astype(np.uint64)
+        return np.where(left, found & ~np.uint64(0) << (8 * (8 - np.maximum(left, 1))).astype(np.uint64), np.uint64(0))
+
+    while len(pairs):
+        before, after = word(pairs - 1), word(pairs)
+        if bool(np.any(before > after)):
+            return False
+        pairs, place = pairs[before == after], place + 8
+        ended = np.maximum(lengths[pairs - 1], lengths[pairs]) <= place
+        if bool(np.any(lengths[pairs - 1][ended] >= lengths[pairs][ended])):  # the same, unless one goes on with zeros
+            return False
+        pairs = pairs[~ended]
+    return True
 
 
 class Place(NamedTuple):

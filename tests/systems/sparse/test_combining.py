@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr.store import Appended, job, scratch_array
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
-from pyterrier_mathamr.systems.bm25.weighting import Weighting
+from pyterrier_mathamr.systems.bm25 import weighting as weights
+from pyterrier_mathamr.systems.bm25.weighting import PostingWeights, Weighting
 from pyterrier_mathamr.systems.expressions import content as expressions
 from pyterrier_mathamr.systems.expressions.joining import _order
 from pyterrier_mathamr.systems.sparse import index as sparse
@@ -103,9 +104,20 @@ def test_terms_are_looked_up_as_in_a_dictionary(terms: set[str], other: str) -> 
 def test_weights_do_not_depend_on_blocks(delta: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     postings = counted([["x", "x", "y"], ["y"], [], ["a", "x"]])
     weighting = Weighting.of("bm25", None, None, None, delta)
-    whole = weighting.of_postings(postings)
-    monkeypatch.setattr(blocks, "BLOCK", 1)
-    assert weighting.of_postings(postings).tolist() == whole.tolist()
+    whole = PostingWeights(weighting, postings).of(range(3))
+    assert whole.min() > 0
+    monkeypatch.setattr(weights, "_AT_ONCE", 1)
+    assert PostingWeights(weighting, postings).of(range(3)).tolist() == whole.tolist()
+
+
+def test_a_term_is_weighed_when_it_is_sought() -> None:
+    postings = counted([["x", "x", "y"], ["y"], [], ["a", "x"]])
+    weighting = Weighting.of("bm25", None, None, None, None)
+    whole, made = PostingWeights(weighting, postings).of(range(3)), PostingWeights(weighting, postings)
+    first = postings.offsets[1:3].tolist()
+    assert made.of([1])[slice(*first)].tolist() == whole[slice(*first)].tolist()
+    assert np.count_nonzero(made.of([1])) == 2 < len(whole)
+    assert made.of([0, 1, 2]).tolist() == whole.tolist()
 
 
 @given(
