@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from .errors import AmrError
 
@@ -72,9 +73,12 @@ class AmrGraph:
 
         As in penman's default model, a role that ends in ``-of`` is inverted once, unless its target is a constant.
         """
+        inverted = {role for role in set(map(itemgetter(1), self.edges)) if role.endswith("-of")}
         return tuple(
-            (target, role[:-3], source) if role.endswith("-of") and self.variables[target] else (source, role, target)
-            for source, role, target in self.edges
+            [
+                (edge[2], edge[1][:-3], edge[0]) if edge[1] in inverted and self.variables[edge[2]] else edge
+                for edge in self.edges
+            ]
         )
 
     def with_metadata(self, metadata: Sequence[tuple[str, str]]) -> AmrGraph:

@@ -9,9 +9,16 @@
                                                                └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
 """
 
-from pyterrier_mathamr.explain import Explanation
+from __future__ import annotations
 
-from .ranking import BlendedRetriever
-from .search_engine import SearchEngine
+from typing import TYPE_CHECKING
 
-__all__ = ["BlendedRetriever", "Explanation", "SearchEngine"]
+from pyterrier_mathamr._common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.explain import Explanation as Explanation
+
+    from .ranking import BlendedRetriever as BlendedRetriever
+    from .search_engine import SearchEngine as SearchEngine
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

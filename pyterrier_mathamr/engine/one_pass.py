@@ -13,62 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from pyterrier_mathamr._common.problems import Overheard, overheard
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
-from pyterrier_mathamr.graph.building.parallel import Batch, Built, begun_store
+from pyterrier_mathamr.graph.building.parallel import Built, begun_store
 from pyterrier_mathamr.graph.store.records import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.store import row_fingerprint
-from pyterrier_mathamr.systems.bm25.indexer import ReadTokens
 from pyterrier_mathamr.systems.expressions.reading import Read as ReadFormulas
-from pyterrier_mathamr.systems.expressions.reading import ReadPosts, Unread
 
 from .generations import Indexes
 from .posts import Records
-
-
-class Read(NamedTuple):
-    """What a worker has made of a batch of posts.
-
-    Attributes:
-        graphs: packed.
-        tokens: of each post, for BM25.
-        heard: what was warned of on the way to them.
-        formulas: with their symbol pairs.
-    """
-
-    graphs: Built
-    tokens: list[dict[str, Any]]
-    heard: Overheard
-    formulas: ReadFormulas
-
-
-@dataclass(frozen=True, eq=False)
-class ReadBatch:
-    """Work of a batch of posts: all that indexes need of it, so that posts and formulas are remembered in between.
-
-    Attributes:
-        graphs: makes graphs.
-        tokens: makes tokens.
-        formulas: makes symbol pairs.
-    """
-
-    graphs: Callable[[Batch], Built]
-    tokens: ReadTokens
-    formulas: ReadPosts
-
-    def __call__(self, batch: Batch) -> Read:
-        """Read the posts."""
-        graphs = self.graphs(batch)
-        with overheard() as heard:
-            tokens = self.tokens(batch)
-        unread = Unread(len(batch), [], [(post, row_fingerprint(post)) for post in batch])
-        return Read(graphs, tokens, heard, self.formulas(unread))
+from .worker import Read, ReadBatch
 
 
 def untouched(indexes: Indexes) -> bool:
