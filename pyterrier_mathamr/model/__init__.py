@@ -9,6 +9,7 @@
     variants/         what goes beyond the paper: text and bags as rows, weights in the score
     tensors           graphs to arrays, as the configuration asks for
     mathamr, files    `MathAMR`: configuration, vocabulary and weights, in memory and on disk
+    joined            several models as one, their rows side by side
     transformers      the same as stages of a PyTerrier pipeline
     in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol
     training/         pairs and graphs to a `MathAMR`
@@ -30,6 +31,7 @@ from .errors import (
     TrainingError,
     UnsafeModelError,
 )
+from .joined import JoinedMathAMR
 from .mathamr import MathAMR, vectors_by
 from .options import ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 from .training.augment import augment
@@ -49,6 +51,7 @@ __all__ = [
     "Encoder",
     "EpochRecord",
     "InitialState",
+    "JoinedMathAMR",
     "MathAMR",
     "MathAMRConfig",
     "ModelError",

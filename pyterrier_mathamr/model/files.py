@@ -39,7 +39,8 @@ CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safe
 HUB = "hf:"
 """What the name of a model on the Hugging Face hub begins with."""
 
-_LARGEST_CONFIG = 1 << 20  # bytes; real ones have 2,000
+LARGEST_CONFIG = 1 << 20
+"""Bytes; real ones have 2,000."""
 
 BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
@@ -108,6 +109,16 @@ def short_name(folder: Path) -> str:
     return folder.name if folder.parent == BUNDLED else str(folder)
 
 
+def folder_name(folder: Path | None) -> str:
+    """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
+    if folder is None:
+        return "unsaved"
+    place = folder.absolute()
+    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
+        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
+    return place.name
+
+
 def stored_dtype(folder: Path | None) -> str:
     """Return the type of the weights in a folder, ``float32`` or ``float16``; the former without a folder."""
     if folder is None:
@@ -118,7 +129,7 @@ def stored_dtype(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the three files of a model from the hub or its cache.
+    """Fetch the files of a model, or of each part of a joined one, from the hub or its cache.
 
     Raises:
         ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
@@ -126,7 +137,8 @@ def _from_hub(name: str) -> Path:
     """
     hub = require("huggingface_hub", "hub")
     try:
-        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
+        patterns = [folder + file for folder in ("", "part-*/") for file in (CONFIG, VOCABULARY, WEIGHTS)]
+        return Path(hub.snapshot_download(name, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
         problem = str(error).strip().partition("\n")[0]
         fix = "Check the name and the connection; without one, give the path of a copy"
@@ -141,7 +153,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / CONFIG
     try:
-        if path.stat().st_size > _LARGEST_CONFIG:
+        if path.stat().st_size > LARGEST_CONFIG:
             raise ValueError(f"{path.stat().st_size:,} bytes")
         content = parse_json(path.read_bytes())
         version = content["format"]

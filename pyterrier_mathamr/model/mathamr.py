@@ -26,6 +26,7 @@ from .devices import choose_device
 from .files import (
     Manifest,
     find_folder,
+    folder_name,
     model_faults,
     pack_weights,
     read_manifest,
@@ -35,6 +36,7 @@ from .files import (
     stored_dtype,
     write_model,
 )
+from .joined_files import is_joined
 from .tensors import tensors_of, vocabulary_of
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
@@ -98,6 +100,10 @@ class MathAMR:
             ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path.
         """
         folder = find_folder(name_or_path)
+        if is_joined(folder):
+            from .joined import JoinedMathAMR
+
+            return JoinedMathAMR.opened(folder, text=text)
         manifest = read_manifest(folder)
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest
@@ -261,7 +267,7 @@ class MathAMR:
         plain = self.config.replace(kind_weights="none", document_blend="none", kind_means=False)
         if self._manifest is not None and plain != self.config:
             whole = Manifest(plain, self._manifest.vocabulary, self._manifest.weights).identity
-        return f"{_name(self._folder)}@{whole[:16]}"
+        return f"{folder_name(self._folder)}@{whole[:16]}"
 
     def _build(self) -> nn.Module:
         return network(self.config, len(self.vocabulary.nodes), len(self.vocabulary.relations))
@@ -296,13 +302,3 @@ def vectors_by(model: MathAMR) -> str:
     one with other score weights, which do not change vectors.
     """
     return model._vectors_by
-
-
-def _name(folder: Path | None) -> str:
-    """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
-    if folder is None:
-        return "unsaved"
-    place = folder.absolute()
-    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
-        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
-    return place.name

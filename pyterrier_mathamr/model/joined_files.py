@@ -1,0 +1,116 @@
+"""The files of a joined model: a description, and a folder for each part. Nothing is unpickled.
+
+::
+
+    config.json   {"format": 2, "parts": [{"share": 0.5, "identity": <of the model>}, …], "score": {…}, "checksum": …}
+    part-0/       a model, as ``MathAMR.save`` writes it
+    part-1/       …
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.store import StoreError, read_signed, signed, write_file
+
+from .errors import ModelFileError
+from .files import CONFIG, LARGEST_CONFIG, model_faults, read_manifest
+from .options import ScoreOptions
+
+JOINED_FORMAT = 2
+"""Releases that know no joined models say that they do not read this format."""
+
+_MOST = 16
+
+
+class Joint(NamedTuple):
+    """The content of the description.
+
+    Attributes:
+        shares: of each part in the product of two rows; together 1.
+        identities: of each part.
+        score: the weights of rows in a score.
+    """
+
+    shares: tuple[float, ...]
+    identities: tuple[str, ...]
+    score: ScoreOptions
+
+    def write(self, folder: Path) -> None:
+        """Write ``config.json``, synced."""
+        parts = [{"share": share, "identity": of} for share, of in zip(self.shares, self.identities, strict=True)]
+        content = {"format": JOINED_FORMAT, "parts": parts, "score": dataclasses.asdict(self.score)}
+        write_file(folder / CONFIG, (signed(content),))
+
+
+def part_folders(folder: Path, count: int) -> list[Path]:
+    """Return where the parts of a joined model are."""
+    return [folder / f"part-{number}" for number in range(count)]
+
+
+def is_joined(folder: Path) -> bool:
+    """Tell whether the model in a folder is joined; one that cannot be read is not."""
+    path = folder / CONFIG
+    try:
+        content = parse_json(path.read_bytes()) if path.stat().st_size <= LARGEST_CONFIG else None
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("format") == JOINED_FORMAT
+
+
+def read_joint(folder: Path) -> Joint:
+    """Read and check the description, and that each part is the model that it names.
+
+    Raises:
+        ModelFileError: the description or that of a part is missing or damaged, or a part is another model.
+    """
+    path = folder / CONFIG
+    try:
+        joint = _joint(read_signed(path))
+    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+        raise ModelFileError(path, f"no description of a joined model ({type(error).__name__}: {error})") from error
+    for part, identity in zip(part_folders(folder, len(joint.shares)), joint.identities, strict=True):
+        if read_manifest(part).identity != identity:
+            raise ModelFileError(part / CONFIG, f"another model than {CONFIG} of the joined model names")
+    return joint
+
+
+def _joint(content: dict[str, Any]) -> Joint:
+    """Check what the description says.
+
+    Raises:
+        ValueError: it cannot be so. KeyError, TypeError: something is missing or of another kind.
+    """
+    parts: Sequence[dict[str, Any]] = content["parts"]
+    if not 2 <= len(parts) <= _MOST:
+        raise ValueError(f"{len(parts)} parts")
+    shares = tuple(float(part["share"]) for part in parts)
+    if not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+        raise ValueError(f"shares {shares}")
+    return Joint(shares, tuple(str(part["identity"]) for part in parts), ScoreOptions(**content["score"]))
+
+
+def joined_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Read the files of a joined model, compare every checksum, and yield what is wrong.
+
+    Args:
+        folder: written by ``JoinedMathAMR.save``.
+    """
+    try:
+        count = len(_joint(read_signed(folder / CONFIG)).shares)
+    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+        reason = error.reason if isinstance(error, StoreError) else str(error)
+        yield ModelFileError(folder / CONFIG, reason)
+        return
+    faults = [fault for part in part_folders(folder, count) for fault in model_faults(part)]
+    yield from faults
+    if not faults:
+        try:
+            read_joint(folder)
+        except ModelFileError as error:
+            yield error
