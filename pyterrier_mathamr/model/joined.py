@@ -177,6 +177,7 @@ def _config(parts: Sequence[MathAMR], shares: Sequence[float], score: ScoreOptio
         virtual_nodes=first.virtual_nodes,
         projection=sum(part.config.projection for part in parts),
         beta=first.training.beta,
+        normalise_scores=first.training.normalise_scores,
     )
     if score is not None:
         return config.replace(score=score)
