@@ -1,13 +1,15 @@
-"""The bundled ``mathamr-plus-small``: trained, joined and measured on kinds of text that it was not trained on.
+"""The bundled ``mathamr-plus-small``: trained, joined, and measured on kinds of text that it was not trained on.
 
-    python benchmarks/small_model.py ARQMATH_MINI PAIRS.jsonl.gz … --folder F             an hour on one core
-    python benchmarks/small_model.py ARQMATH_MINI PAIRS.jsonl.gz … --folder F --only ""   ten minutes: the model alone
+    python benchmarks/small_model.py ARQMATH_MINI math-train.jsonl.gz stackexchange.jsonl.gz --folder F \
+        --judges stacks-project.jsonl.gz textbooks.jsonl.gz                            half an hour on one core
+    python benchmarks/small_model.py ARQMATH_MINI PAIRS.jsonl.gz … --folder F --only ""   five minutes: the model alone
 
 Its second part is the condition *bags with edges, outside first* of ``best/lookup``: bags of labels and labelled edges,
 trained on pairs from outside and then on those of the collection. Joined with ``mathamr-plus-mini`` at equal shares,
-with score weights fitted to the collection's validation questions, it is ``F/small``. The same is done without each
-file of pairs, ``F/small-without-NAME``, and that model measured on the file (``--protocol domains``), so that nothing
-is measured on what was trained on. A model that is in ``F`` is not trained again, so an interrupted run goes on.
+with score weights fitted to the collection's validation questions, it is ``F/small``. For each file of pairs the same
+is done without it, ``F/small-without-NAME``, and that model measured on the file (``--protocol domains``), so that
+nothing is measured on what was trained on; ``--judges`` are files that are measured alone, by the model itself. A model
+that is in ``F`` is not trained again, so an interrupted run goes on.
 """
 
 from __future__ import annotations
@@ -93,14 +95,18 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where everything is kept")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--mini", default="mathamr-plus-mini", help="the model that is joined")
+    parser.add_argument("--judges", type=Path, nargs="*", default=[], help="files of pairs that are not trained on")
     parser.add_argument("--only", help="names of files to measure, with commas; all by default")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     files = {file.name.partition(".")[0]: file for file in given.pairs}
     recipe = Recipe(given.collection, files, given.folder, given.seed, given.mini)
     print(recipe.small(None), flush=True)
-    for name in files if given.only is None else filter(None, given.only.split(",")):
-        report = run_domains([files[name]], given.folder / "domains" / name, model=str(recipe.small(name)))
+    judges = {file.name.partition(".")[0]: file for file in given.judges}
+    measured = {**files, **judges}
+    for name in measured if given.only is None else filter(None, given.only.split(",")):
+        model = recipe.small(name if name in files else None)
+        report = run_domains([measured[name]], given.folder / "domains" / name, model=str(model))
         print(report.to_markdown(), flush=True)
 
 

@@ -97,11 +97,16 @@ def find_folder(name: str | Path) -> Path:
     for folder in (Path(name), BUNDLED / name):
         if (folder / CONFIG).is_file():
             return folder
-    bundled = ", ".join(sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))) or "none is installed"
+    bundled = ", ".join(bundled_models()) or "none is installed"
     known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
     raise ModelNotFoundError(
         str(name), f"{known}. Give a bundled name, the path that save() wrote, or hf:organisation/name"
     )
+
+
+def bundled_models() -> list[str]:
+    """List the models that come with the package."""
+    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
 
 
 def short_name(folder: Path) -> str:

@@ -27,7 +27,7 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
 from .config import MathAMRConfig
-from .files import folder_name
+from .files import BUNDLED, folder_name, stored_dtype
 from .joined_files import Joint, joined_faults, part_folders, read_joint
 from .mathamr import Embeddings, MathAMR, vectors_by
 from .options import ScoreOptions
@@ -59,9 +59,8 @@ class JoinedMathAMR(MathAMR):
 
     Example::
 
-        joined = mathamr.model.JoinedMathAMR([mathamr.MathAMR.from_pretrained("mathamr-plus-mini"), edges])
-        model = mathamr.model.fit_score_weights(joined, validation_pairs, graph_store)
-        encode = mathamr.GraphBuilder() >> model.doc_encoder()
+        joined = JoinedMathAMR([mathamr.MathAMR.from_pretrained("mathamr-plus-mini"), model])
+        pipeline = mathamr.GraphBuilder() >> joined.query_encoder() >> index.colbert()
     """
 
     def __init__(
@@ -78,22 +77,28 @@ class JoinedMathAMR(MathAMR):
     def opened(cls, folder: Path, *, text: TextEncoder | None = None) -> JoinedMathAMR:
         """Open the joined model in a folder; see :meth:`MathAMR.from_pretrained`."""
         joint = read_joint(folder)
-        parts = [MathAMR.from_pretrained(part, text=text) for part in part_folders(folder, len(joint.shares))]
+        parts = [MathAMR.from_pretrained(part, text=text) for part in joint.folders(folder)]
         model = cls(parts, joint.shares, score=joint.score)
         model._folder = folder.absolute()
         return model
 
     def save(self, path: str | Path, *, dtype: str | None = None) -> None:
-        """Write the model and its parts to a new folder, atomically; see :meth:`MathAMR.save`."""
+        """Write the model to a new folder, atomically; see :meth:`MathAMR.save`.
+
+        A part that comes with the package is named, not copied, unless ``dtype`` asks for another than its own.
+        """
         target = Path(path)
         if target.exists():
             raise ConfigError("path", str(path), "a folder that does not exist yet")
+        bundled = tuple(_bundled(part, dtype) for part in self.parts)
         with new_folder(target) as unfinished:
             folders = part_folders(unfinished, len(self.parts))
-            for part, folder in zip(self.parts, folders, strict=True):
-                part.save(folder, dtype=dtype)
-            identities = tuple(MathAMR.from_pretrained(folder).identity for folder in folders)
-            Joint(self.shares, identities, self.config.score).write(unfinished)
+            identities = [part.identity for part in self.parts]
+            for number, (part, folder) in enumerate(zip(self.parts, folders, strict=True)):
+                if bundled[number] is None:
+                    part.save(folder, dtype=dtype)
+                    identities[number] = MathAMR.from_pretrained(folder).identity
+            Joint(self.shares, tuple(identities), bundled, self.config.score).write(unfinished)
 
     def verify(self) -> None:
         """Read the files of all parts and compare every checksum; see :meth:`MathAMR.verify`."""
@@ -147,6 +152,13 @@ class JoinedMathAMR(MathAMR):
 
     def __repr__(self) -> str:
         return super().__repr__() if self._folder else f"JoinedMathAMR({list(self.parts)!r}, {list(self.shares)!r})"
+
+
+def _bundled(part: MathAMR, dtype: str | None) -> str | None:
+    """Return the name of a part that comes with the package and is saved as it is there."""
+    folder = part._folder
+    kept = folder is not None and folder.parent == BUNDLED and dtype in (None, stored_dtype(folder))
+    return folder.name if folder is not None and kept else None
 
 
 def _checked(models: tuple[MathAMR, ...]) -> tuple[MathAMR, ...]:

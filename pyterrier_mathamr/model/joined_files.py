@@ -2,9 +2,9 @@
 
 ::
 
-    config.json   {"format": 2, "parts": [{"share": 0.5, "identity": <of the model>}, …], "score": {…}, "checksum": …}
-    part-0/       a model, as ``MathAMR.save`` writes it
-    part-1/       …
+    config.json   {"format": 2, "parts": [{"share": 0.5, "identity": <of the model>, "bundled": "mathamr-plus-mini"},
+                                          {"share": 0.5, "identity": …, "bundled": null}], "score": {…}, "checksum": …}
+    part-1/       a model, as ``MathAMR.save`` writes it; one that comes with the package is named in place of copied
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.store import StoreError, read_signed, signed, write_file
 
 from .errors import ModelFileError
-from .files import CONFIG, LARGEST_CONFIG, model_faults, read_manifest
+from .files import BUNDLED, CONFIG, LARGEST_CONFIG, bundled_models, model_faults, read_manifest
 from .options import ScoreOptions
 
 JOINED_FORMAT = 2
@@ -34,22 +34,32 @@ class Joint(NamedTuple):
     Attributes:
         shares: of each part in the product of two rows; together 1.
         identities: of each part.
+        bundled: the name of each part that comes with the package.
         score: the weights of rows in a score.
     """
 
     shares: tuple[float, ...]
     identities: tuple[str, ...]
+    bundled: tuple[str | None, ...]
     score: ScoreOptions
+
+    def folders(self, folder: Path) -> list[Path]:
+        """Return where the parts are of the joined model in a folder."""
+        own = part_folders(folder, len(self.shares))
+        return [BUNDLED / name if name else path for name, path in zip(self.bundled, own, strict=True)]
 
     def write(self, folder: Path) -> None:
         """Write ``config.json``, synced."""
-        parts = [{"share": share, "identity": of} for share, of in zip(self.shares, self.identities, strict=True)]
+        parts = [
+            {"share": share, "identity": identity, "bundled": name}
+            for share, identity, name in zip(self.shares, self.identities, self.bundled, strict=True)
+        ]
         content = {"format": JOINED_FORMAT, "parts": parts, "score": dataclasses.asdict(self.score)}
         write_file(folder / CONFIG, (signed(content),))
 
 
 def part_folders(folder: Path, count: int) -> list[Path]:
-    """Return where the parts of a joined model are."""
+    """Return where the parts of a joined model are that do not come with the package."""
     return [folder / f"part-{number}" for number in range(count)]
 
 
@@ -74,7 +84,7 @@ def read_joint(folder: Path) -> Joint:
         joint = _joint(read_signed(path))
     except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
         raise ModelFileError(path, f"no description of a joined model ({type(error).__name__}: {error})") from error
-    for part, identity in zip(part_folders(folder, len(joint.shares)), joint.identities, strict=True):
+    for part, identity in zip(joint.folders(folder), joint.identities, strict=True):
         if read_manifest(part).identity != identity:
             raise ModelFileError(part / CONFIG, f"another model than {CONFIG} of the joined model names")
     return joint
@@ -92,7 +102,11 @@ def _joint(content: dict[str, Any]) -> Joint:
     shares = tuple(float(part["share"]) for part in parts)
     if not all(0 < share < 1 for share in shares) or abs(sum(shares) - 1) > 1e-9:
         raise ValueError(f"shares {shares}")
-    return Joint(shares, tuple(str(part["identity"]) for part in parts), ScoreOptions(**content["score"]))
+    names = tuple(part["bundled"] for part in parts)
+    if unknown := set(names) - {None, *bundled_models()}:
+        raise ValueError(f"no bundled models {sorted(map(str, unknown))}")
+    identities = tuple(str(part["identity"]) for part in parts)
+    return Joint(shares, identities, names, ScoreOptions(**content["score"]))
 
 
 def joined_faults(folder: Path) -> Iterator[MathAMRError]:
@@ -102,12 +116,12 @@ def joined_faults(folder: Path) -> Iterator[MathAMRError]:
         folder: written by ``JoinedMathAMR.save``.
     """
     try:
-        count = len(_joint(read_signed(folder / CONFIG)).shares)
+        folders = _joint(read_signed(folder / CONFIG)).folders(folder)
     except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
         reason = error.reason if isinstance(error, StoreError) else str(error)
         yield ModelFileError(folder / CONFIG, reason)
         return
-    faults = [fault for part in part_folders(folder, count) for fault in model_faults(part)]
+    faults = [fault for part in folders for fault in model_faults(part)]
     yield from faults
     if not faults:
         try:

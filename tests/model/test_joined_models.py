@@ -152,6 +152,21 @@ def test_a_folder_that_exists_is_never_written_over(joined, folder) -> None:
         joined.save(folder)
 
 
+def test_a_bundled_part_is_named_in_place_of_copied(parts, tmp_path, monkeypatch) -> None:
+    parts[0].save(tmp_path / "bundled" / "ours", dtype="float16")
+    for module in ("files", "joined", "joined_files"):
+        monkeypatch.setattr(f"pyterrier_mathamr.model.{module}.BUNDLED", tmp_path / "bundled")
+    model = JoinedMathAMR([MathAMR.from_pretrained("ours"), parts[1]])
+    model.save(tmp_path / "model")
+    model.save(tmp_path / "other", dtype="float32")
+    assert [(tmp_path / name / "part-0").exists() for name in ("model", "other")] == [False, True]
+    assert MathAMR.from_pretrained(tmp_path / "model") == model
+    assert not list(joined_faults(tmp_path / "model"))
+    shutil.rmtree(tmp_path / "bundled" / "ours")
+    with pytest.raises(ModelFileError, match="no bundled models"):
+        MathAMR.from_pretrained(tmp_path / "model")
+
+
 @pytest.mark.parametrize("name", ["config.json", "part-0/config.json", "part-1/weights.safetensors"])
 def test_every_changed_file_is_found(folder, name) -> None:
     assert CliRunner().invoke(verify, [str(folder)]).exit_code == 0
@@ -180,9 +195,15 @@ def test_a_part_that_is_missing_is_named(folder) -> None:
     "change",
     [
         {"parts": []},
-        {"parts": [{"share": 0.5, "identity": "a"}, {"share": 0.6, "identity": "b"}]},
-        {"parts": [{"share": 1.5, "identity": "a"}, {"share": -0.5, "identity": "b"}]},
+        {"parts": [{"share": 0.5, "identity": "a", "bundled": None}, {"share": 0.6, "identity": "b", "bundled": None}]},
+        {
+            "parts": [
+                {"share": 1.5, "identity": "a", "bundled": None},
+                {"share": -0.5, "identity": "b", "bundled": None},
+            ]
+        },
         {"parts": 7},
+        {"parts": 2 * [{"share": 0.5, "identity": "a", "bundled": "../../models"}]},
         {"score": {"unknown": 1}},
         {"score": {"kind_weights": "many"}},
     ],
