@@ -65,6 +65,8 @@ class IdFile:
                     self._ends, self._order = np.split(self._numbers(here, sum(of)), of[:1])
                 elif place:
                     raise ValueError(f"a block of the format {about.get('format')}")
+                if 0 <= following <= place:
+                    raise ValueError("blocks that go round")
                 place = following
         except (struct.error, KeyError, TypeError, ValueError) as error:
             raise DamagedError(path, f"it is no file of ids ({error!s:.200})") from error
@@ -126,7 +128,11 @@ def write_id_file(path: Path, ids: Iterable[str]) -> None:
 
 
 def _add_rows_by_hash(path: Path) -> None:
-    """Add what ids are sought by; the bytes are those that npids writes, with the memory of many times more."""
+    """Add what ids are sought by: what npids adds with the memory of many times more.
+
+    Of ids with the same bits of their hash the earlier row comes first; there, npids leaves the order to numpy's sort,
+    which is another one on another processor.
+    """
     from npids.utils import FileManager
 
     file = IdFile(path)
@@ -137,7 +143,7 @@ def _add_rows_by_hash(path: Path) -> None:
         rows = np.arange(start, min(start + _BLOCK, file.count))
         buckets[rows] = hashes_of(file.ids(rows)) & np.uint32((1 << bits) - 1)
         np.add.at(sizes, buckets[rows], 1)
-    order = np.argsort(np.asarray(buckets))
+    order = np.argsort(np.asarray(buckets), kind="stable")
     about: dict[str, Any] = {"format": "hash", "hash_bits": bits, "hash_fn": "fnv1_32"}
     with FileManager(path, "a") as writer:
         writer.write_header(_BY_HASH, file.count, about)

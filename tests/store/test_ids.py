@@ -99,7 +99,9 @@ def test_the_file_is_that_of_npids_whatever_is_kept_in_memory(tmp_path, monkeypa
     monkeypatch.setattr(id_file, "_BLOCK", 100)
     monkeypatch.setattr(id_file, "_MAPPED", 0)
     id_file.write_id_file(tmp_path / "ours", names)
-    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    mine, of_npids = ((tmp_path / name).read_bytes() for name in ("ours", "theirs"))
+    assert mine[: -4 * len(names)] == of_npids[: -4 * len(names)]  # the rest is rows, in any order where hashes agree
+    assert sorted(np.frombuffer(mine[-4 * len(names) :], "<u4")) == list(range(len(names)))
     ours, theirs = id_file.IdFile(tmp_path / "ours"), npids.Lookup(str(tmp_path / "ours"))
     rows, keys = np.arange(3000)[::-1], id_keys(names)
     assert ours.ids(rows).tolist() == theirs.fwd.lookup(rows, as_bytes=True).tolist()
@@ -116,6 +118,21 @@ def test_memory_does_not_grow_with_the_blocks_of_the_file(tmp_path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2_000_000  # the file has 1.6 MB, all ids as texts would take 7 MB
+
+
+def test_rows_with_the_same_hash_are_in_order_on_every_processor(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(id_file, "hashes_of", lambda names: np.full(len(names), 7, dtype=np.uint32))
+    id_file.write_id_file(tmp_path / "ids", [f"q{i}" for i in range(3000)])
+    assert np.frombuffer((tmp_path / "ids").read_bytes()[-12_000:], "<u4").tolist() == list(range(3000))
+
+
+def test_a_file_whose_blocks_go_round_is_damaged_and_not_read_for_ever(tmp_path) -> None:
+    id_file.write_id_file(tmp_path / "ids", ["a", "b"])
+    data = bytearray((tmp_path / "ids").read_bytes())
+    data[4:12] = bytes(8)  # the next block is the first
+    (tmp_path / "ids").write_bytes(data)
+    with pytest.raises(DamagedError, match="go round"):
+        id_file.IdFile(tmp_path / "ids")
 
 
 def test_a_file_of_another_form_is_named(tmp_path) -> None:
