@@ -97,14 +97,18 @@ def test_graphs_end_with_their_workers(posts, tmp_path, number, whole_group):
 def test_training_says_which_epoch_it_keeps_and_goes_on_from_it(graphs, tmp_path, number):
     command = ["train", graphs, SAMPLE, "-o", tmp_path / "model", "-q", *SMALL, *LONG]
     process, history = start(*command), tmp_path / "model.training" / "history.csv"
-    wait_for(process, history.exists)
+
+    def epochs() -> int:
+        return len(history.read_text().splitlines()) - 1 if history.exists() else 0
+
+    wait_for(process, lambda: epochs() >= 2)  # the signal may come between a state and the note of it: not of the first
     line = ended(process, number)
     kept = line.partition("epoch ")[2].split()[0]
     assert f"the training state after epoch {kept} is kept in {tmp_path}/model.training" in line
-    epochs = len(history.read_text().splitlines()) - 1
-    assert int(kept) <= epochs <= int(kept) + 1  # the signal may come between a state and the note of it
+    before = epochs()
+    assert int(kept) <= before <= int(kept) + 1
     again = start(*command)
-    wait_for(again, lambda: len(history.read_text().splitlines()) - 1 > epochs)
+    wait_for(again, lambda: epochs() > before)
     ended(again, number)
 
 
