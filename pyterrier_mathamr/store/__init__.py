@@ -2,16 +2,17 @@
 
 ::
 
-    kind ── declares ──▶ the arrays of a part: dtypes, shapes; its files; how parts are merged (merging)
+    kind ── declares ──▶ the arrays of a part: dtypes, shapes; its files; how parts are merged
       │
-    rows ──job, lock──▶ finished parts beside the artifact ──commit──▶ the artifact, in one step (manifest)
-                          │ killed: the next job with the same            │
-                          │ fingerprint and rows continues (unfinished)   ▼
-                          └──────────────▶                    snapshot: parts by memory map (part), ids, deleted rows
+    rows ──jobs/──▶ finished parts/ beside the artifact ──commit──▶ the artifact, in one step (manifest)
+                      │ killed: the next job with the same             │
+                      │ fingerprint and rows continues                 ▼
+                      └──────────────▶                     snapshot: its parts/ by memory map, ids, deleted rows
 
-    files       durable files and arrays          cache      values by key in one SQLite file
     artifact    the base of all artifacts; deleting, compacting, verifying
     sqlite      the base of those of one SQLite file
+    files       durable files and arrays
+    cache       values by key in one SQLite file
 
 Three promises hold for every artifact. At every instant a path holds the complete old artifact or the complete new one.
 A job never uses another job's unfinished work. A change on disk since the artifact was written is detected: on opening
@@ -53,33 +54,39 @@ if TYPE_CHECKING:
     from .files import write_arrays as write_arrays
     from .files import write_file as write_file
     from .files import writing as writing
-    from .ids import Rows as Rows
-    from .job import Job as Job
-    from .job import open_job as open_job
+    from .jobs.job import Job as Job
+    from .jobs.job import open_job as open_job
+    from .jobs.lock import new_folder as new_folder
+    from .jobs.lock import writer_lock as writer_lock
+    from .jobs.planned import begin_planned as begin_planned
+    from .jobs.planned import planned_part as planned_part
+    from .jobs.planned import write_planned as write_planned
+    from .jobs.unfinished import changed_row as changed_row
+    from .jobs.unfinished import differences as differences
+    from .jobs.unfinished import file_fingerprint as file_fingerprint
+    from .jobs.unfinished import job_folder as job_folder
+    from .jobs.unfinished import row_fingerprint as row_fingerprint
+    from .jobs.unfinished import unfinished_parts as unfinished_parts
     from .kind import META as META
     from .kind import PACKAGE as PACKAGE
     from .kind import Content as Content
     from .kind import Field as Field
     from .kind import Kind as Kind
     from .kind import Mode as Mode
-    from .lock import new_folder as new_folder
-    from .lock import writer_lock as writer_lock
     from .manifest import Manifest as Manifest
     from .manifest import PartMeta as PartMeta
     from .manifest import detail as detail
     from .manifest import read_manifest as read_manifest
     from .manifest import read_signed as read_signed
     from .manifest import signed as signed
-    from .merging import LiveIds as LiveIds
-    from .merging import merge_ragged as merge_ragged
-    from .merging import merged as merged
-    from .merging import ranges as ranges
-    from .part import Part as Part
-    from .planned import begin_planned as begin_planned
-    from .planned import planned_part as planned_part
-    from .planned import write_planned as write_planned
-    from .scratch import Appended as Appended
-    from .scratch import scratch_array as scratch_array
+    from .parts.ids import Rows as Rows
+    from .parts.merging import LiveIds as LiveIds
+    from .parts.merging import merge_ragged as merge_ragged
+    from .parts.merging import merged as merged
+    from .parts.merging import ranges as ranges
+    from .parts.part import Part as Part
+    from .parts.scratch import Appended as Appended
+    from .parts.scratch import scratch_array as scratch_array
     from .snapshot import Parts as Parts
     from .snapshot import Snapshot as Snapshot
     from .snapshot import signature as signature
@@ -90,11 +97,5 @@ if TYPE_CHECKING:
     from .sqlite import in_batches as in_batches
     from .sqlite import sqlite_id as sqlite_id
     from .sqlite import unchanged as unchanged
-    from .unfinished import changed_row as changed_row
-    from .unfinished import differences as differences
-    from .unfinished import file_fingerprint as file_fingerprint
-    from .unfinished import job_folder as job_folder
-    from .unfinished import row_fingerprint as row_fingerprint
-    from .unfinished import unfinished_parts as unfinished_parts
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -18,15 +18,15 @@ from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable
 from .files import sync_folder, write_file, writing
-from .ids import Rows
-from .job import Job, open_job
+from .jobs.job import Job, open_job
+from .jobs.lock import writer_lock
+from .jobs.unfinished import drop_job, job_folder, read_job
 from .kind import META, PACKAGE, Kind, Mode
-from .lock import writer_lock
 from .manifest import Marks, PartMeta, clean, read_manifest, write_manifest
-from .merging import merged
-from .part import MARKS, Part
+from .parts.ids import Rows
+from .parts.merging import merged
+from .parts.part import MARKS, Part
 from .snapshot import Snapshot, signature
-from .unfinished import drop_job, job_folder, read_job
 
 
 class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]

@@ -29,7 +29,7 @@ import numpy as np
 from .files import Array
 
 if TYPE_CHECKING:
-    from .part import Part
+    from .parts.part import Part
 
 Mode = Literal["create", "overwrite", "append"]
 

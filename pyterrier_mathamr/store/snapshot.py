@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from .errors import UnknownIdError, unreadable
-from .ids import Rows, id_keys
 from .kind import META, Kind
 from .manifest import Manifest, read_manifest
-from .part import Part
+from .parts.ids import Rows, id_keys
+from .parts.part import Part
 
 
 class Parts:

@@ -2,7 +2,8 @@
 
 import os
 
-from pyterrier_mathamr.store import file_fingerprint, row_fingerprint, unfinished
+from pyterrier_mathamr.store import file_fingerprint, row_fingerprint
+from pyterrier_mathamr.store.jobs import unfinished
 
 
 def test_a_file_is_known_by_its_content(tmp_path) -> None:

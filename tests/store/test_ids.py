@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.store import DamagedError, id_file
-from pyterrier_mathamr.store import ids as ids_module
-from pyterrier_mathamr.store.ids import IdTable, id_keys
+from pyterrier_mathamr.store import DamagedError
+from pyterrier_mathamr.store.parts import id_file
+from pyterrier_mathamr.store.parts import ids as ids_module
+from pyterrier_mathamr.store.parts.ids import IdTable, id_keys
 
 ODD = ["é", "è", "007", "7", "", "A" * 300, "\0", "a\0", "\ud800", "100%", "9" * 30, "\x1f-", " ", "a\n"]
 IDS = st.one_of(

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr.store import Appended, job, scratch_array
+from pyterrier_mathamr.store import Appended, scratch_array
+from pyterrier_mathamr.store.jobs import job
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 from pyterrier_mathamr.systems.bm25 import weighting as weights
 from pyterrier_mathamr.systems.bm25.weighting import PostingWeights, Weighting

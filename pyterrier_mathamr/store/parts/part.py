@@ -10,11 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError, unreadable
-from .files import Array, FileSum, file_sum, map_arrays, remove, settled, sync_folder, write_arrays
+from pyterrier_mathamr.store.errors import DamagedError, unreadable
+from pyterrier_mathamr.store.files import (
+    Array,
+    FileSum,
+    file_sum,
+    map_arrays,
+    remove,
+    settled,
+    sync_folder,
+    write_arrays,
+)
+from pyterrier_mathamr.store.kind import ARRAYS, IDS, Content, Field, Kind
+from pyterrier_mathamr.store.manifest import Marks, PartMeta
+
 from .ids import IdTable, Keys, Rows
-from .kind import ARRAYS, IDS, Content, Field, Kind
-from .manifest import Marks, PartMeta
 
 MARKS = np.dtype("<i8")
 

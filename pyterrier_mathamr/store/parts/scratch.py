@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from .files import Array
+from pyterrier_mathamr.store.files import Array
 
 _CHUNK = 1 << 24
 

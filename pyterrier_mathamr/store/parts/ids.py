@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError
-from .files import Array
+from pyterrier_mathamr.store.errors import DamagedError
+from pyterrier_mathamr.store.files import Array
+
 from .id_file import IdFile, hashes_of, write_id_file
 from .id_file import Rows as Rows
 

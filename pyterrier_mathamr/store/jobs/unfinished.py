@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-
-from .errors import DamagedError, ExistsError, FormatError, NotBuiltError, UnfinishedJobError
-from .files import file_sum, remove
-from .kind import Kind, Mode
-from .manifest import Manifest, PartMeta, read_manifest, read_parts, read_signed
-from .part import Part
-from .snapshot import Parts
+from pyterrier_mathamr.store.errors import DamagedError, ExistsError, FormatError, NotBuiltError, UnfinishedJobError
+from pyterrier_mathamr.store.files import file_sum, remove
+from pyterrier_mathamr.store.kind import Kind, Mode
+from pyterrier_mathamr.store.manifest import Manifest, PartMeta, read_manifest, read_parts, read_signed
+from pyterrier_mathamr.store.parts.part import Part
+from pyterrier_mathamr.store.snapshot import Parts
 
 JOB = "job.json"
 _OURS = re.compile(r"(?:part|deleted)-([0-9]{6,12})(?:\.bin)?")

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import DamagedError
-from .files import Array, parse_json
+from pyterrier_mathamr.store.errors import DamagedError
+from pyterrier_mathamr.store.files import Array, parse_json
+
 from .scratch import scratch_array
 
 Rows = npt.NDArray[np.int64]

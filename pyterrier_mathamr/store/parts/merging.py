@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 
 from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr.store.files import Array
+from pyterrier_mathamr.store.kind import Content
 
-from .files import Array
 from .ids import Rows, id_keys
-from .kind import Content
 from .part import Part
 
 _FACTOR = 8

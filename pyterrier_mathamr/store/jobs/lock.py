@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .errors import LockedError
-from .files import move, remove, sync_folder, writing
+from pyterrier_mathamr.store.errors import LockedError
+from pyterrier_mathamr.store.files import move, remove, sync_folder, writing
 
 
 @contextmanager

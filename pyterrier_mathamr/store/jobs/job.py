@@ -28,17 +28,17 @@ import numpy as np
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running.processes import runs_within
+from pyterrier_mathamr.store.errors import DuplicateIdError, UnfinishedJobError, unreadable
+from pyterrier_mathamr.store.files import move, remove, replace_file, sync_folder, writing
+from pyterrier_mathamr.store.kind import META, Content, Kind, Mode
+from pyterrier_mathamr.store.manifest import Manifest, PartMeta, clean, is_published, signed, write_manifest
+from pyterrier_mathamr.store.parts.ids import Rows
+from pyterrier_mathamr.store.parts.merging import merged, parts_to_merge
+from pyterrier_mathamr.store.parts.part import Part, write_part
+from pyterrier_mathamr.store.snapshot import Parts
 
-from .errors import DuplicateIdError, UnfinishedJobError, unreadable
-from .files import move, remove, replace_file, sync_folder, writing
-from .ids import Rows
-from .kind import META, Content, Kind, Mode
 from .lock import writer_lock
-from .manifest import Manifest, PartMeta, clean, is_published, signed, write_manifest
-from .merging import merged, parts_to_merge
-from .part import Part, write_part
 from .planned import PLANNED
-from .snapshot import Parts
 from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_header, read_job, sound_parts
 
 
