@@ -2,14 +2,14 @@
 
 ::
 
-    MathAMRGraph  ──tensors──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
+    MathAMRGraph  ──inputs──▶  GraphBatch  ──encoder──▶  float32 [n, d], unit rows  ──encoder.maxsim──▶  score
 
-    config, options   what a model is: the paper's Table 4.5, and groups of options for what is added to it
+    config/           what a model is: the paper's Table 4.5, and groups of options for what is added to it
+    inputs/           graphs to arrays, as the configuration asks for; batches of similar sizes; the device
     encoder/          the network of the paper and MaxSim
     variants/         what goes beyond the paper: text and bags as rows, weights in the score
-    tensors           graphs to arrays, as the configuration asks for
     mathamr, files    `MathAMR`: configuration, vocabulary and weights, in memory and on disk
-    joined            several models as one, their rows side by side
+    joined/           several models as one, their rows side by side
     transformers      the same as stages of a PyTerrier pipeline
     in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol
     training/         pairs and graphs to a `MathAMR`
@@ -17,7 +17,8 @@
 
 from __future__ import annotations
 
-from .config import MathAMRConfig
+from .config.config import MathAMRConfig
+from .config.options import ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 from .encoder.encoder import Encoder, ProjectionHead, RelationalLayer
 from .encoder.initial import InitialState
 from .encoder.maxsim import best_matches, exact_maxsim, maxsim, maxsim_matrix
@@ -31,9 +32,8 @@ from .errors import (
     TrainingError,
     UnsafeModelError,
 )
-from .joined import JoinedMathAMR
+from .joined.model import JoinedMathAMR
 from .mathamr import MathAMR, vectors_by
-from .options import ScoreOptions, TextOptions, TrainingOptions, VocabularyOptions
 from .training.augment import augment
 from .training.distributed import is_first
 from .training.history import EpochRecord

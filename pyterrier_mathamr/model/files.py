@@ -30,7 +30,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
 
-from .config import MathAMRConfig, stored_options
+from .config.config import MathAMRConfig, stored_options
 from .errors import ModelFileError, ModelNotFoundError
 
 FORMAT_VERSION = 1

@@ -20,9 +20,7 @@ from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
 from pyterrier_mathamr.store import new_folder
 
-from .batches_by_size import batches_by_size
-from .config import MathAMRConfig
-from .devices import choose_device
+from .config.config import MathAMRConfig
 from .files import (
     Manifest,
     find_folder,
@@ -36,8 +34,10 @@ from .files import (
     stored_dtype,
     write_model,
 )
-from .joined_files import is_joined
-from .tensors import tensors_of, vocabulary_of
+from .inputs.batches_by_size import batches_by_size
+from .inputs.devices import choose_device
+from .inputs.tensors import tensors_of, vocabulary_of
+from .joined.files import is_joined
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
 from .variants.starting_weights import random_network, starting_weights
@@ -101,7 +101,7 @@ class MathAMR:
         """
         folder = find_folder(name_or_path)
         if is_joined(folder):
-            from .joined import JoinedMathAMR
+            from .joined.model import JoinedMathAMR
 
             return JoinedMathAMR.opened(folder, text=text)
         manifest = read_manifest(folder)

@@ -14,7 +14,7 @@ from pyterrier_mathamr._common.frames import MissingValueError, with_objects
 from pyterrier_mathamr.graph import GraphBuilder, VirtualKind, graph_tensors
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ScoreWeights, maxsim, vectors_by
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 
 @pytest.fixture(scope="module")

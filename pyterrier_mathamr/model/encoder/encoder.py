@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphBatch
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 
 from .initial import InitialState
 from .plan import RelationPlan

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphBatch, VirtualKind
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 
 
 class InitialState(nn.Module):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import Rule, at_least, one_of
-from pyterrier_mathamr.model.options import Count, Natural, Options, rules
+from pyterrier_mathamr.model.config.options import Count, Natural, Options, rules
 
 from .pairings import PAIRINGS, Condition
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, collate
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 
 from .augment import augment
 from .data import Answers, Pair, PairBatch

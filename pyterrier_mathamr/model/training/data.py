@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import TrainingError
 
 Pair = tuple[str, str]

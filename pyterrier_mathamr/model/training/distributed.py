@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pyterrier_mathamr.model.devices import choose_device
+from pyterrier_mathamr.model.inputs.devices import choose_device
 
 A = TypeVar("A")
 

@@ -22,9 +22,9 @@ from typing import Any, Protocol
 
 from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, TensorStore, Vocabulary
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.tensors import stream_tensors
+from pyterrier_mathamr.model.inputs.tensors import stream_tensors
 from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import writer_lock
 

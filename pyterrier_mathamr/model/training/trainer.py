@@ -20,9 +20,9 @@ from typing import Any
 from torch import Tensor
 
 from pyterrier_mathamr.graph import Vocabulary
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.inputs.tensors import vocabulary_of
 from pyterrier_mathamr.model.mathamr import MathAMR
-from pyterrier_mathamr.model.tensors import vocabulary_of
 from pyterrier_mathamr.model.variants.score_weights import trained_config
 from pyterrier_mathamr.model.variants.starting_weights import random_network, starting_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder

@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.frames import listed
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.heap import Heap
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.variants.starting_weights import random_network
 

@@ -28,7 +28,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import MASK_ID, GraphBatch, GraphTensors, VirtualKind, collate
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.encoder.initial import InitialState, members
 

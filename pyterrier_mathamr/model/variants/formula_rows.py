@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.graph import GraphBatch, MathAMRGraph, detach_formulas
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import ShapeError
 from pyterrier_mathamr.model.in_out import InOut
 

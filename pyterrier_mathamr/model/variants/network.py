@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 
 from .bags import BagEncoder, BagsAlone

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, VirtualKind, Vocabulary
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 
 from .bags import COMMON, bag_blocks, weighted_edges, weighted_labels
 from .formula_rows import WIDTH

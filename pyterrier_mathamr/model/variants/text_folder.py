@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(?:/[\w.-]+)?")

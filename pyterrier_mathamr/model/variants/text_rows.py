@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphBatch, MathAMRGraph, Passages, VirtualKind, passages_of, row_texts
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.encoder.encoder import Encoder
 from pyterrier_mathamr.model.errors import ShapeError
 

@@ -25,8 +25,8 @@ from torch import Tensor
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph, Segments, VirtualKind, segments_of
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.config import MathAMRConfig
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .text import TextEncoder, unit_rows
 from .token_network import TokenNetwork

@@ -29,7 +29,7 @@ from pyterrier_mathamr.model import (
     TextEncoder,
     Trainer,
 )
-from pyterrier_mathamr.model.tensors import tensors_of
+from pyterrier_mathamr.model.inputs.tensors import tensors_of
 from pyterrier_mathamr.model.training.data import split_pairs
 from pyterrier_mathamr.model.variants.starting_weights import (
     moments,

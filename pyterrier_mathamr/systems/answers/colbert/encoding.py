@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.devices import has_bfloat16
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.inputs.devices import has_bfloat16
 
 from .network import Side
 

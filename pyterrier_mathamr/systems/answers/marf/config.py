@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr.model.options import Count, MaybeCount, Natural, Options, rules
+from pyterrier_mathamr.model.config.options import Count, MaybeCount, Natural, Options, rules
 
 TextForm = Literal["latex", "tokens"]
 Rows = Literal["tokens", "last"]

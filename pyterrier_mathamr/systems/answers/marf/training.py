@@ -22,10 +22,10 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor
 
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
-from pyterrier_mathamr.model.devices import choose_device
 from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
+from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.training.data import Answers
 from pyterrier_mathamr.model.training.losses import normalise
 from pyterrier_mathamr.posts import MathPost

@@ -15,8 +15,8 @@ import torch
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .bi_losses import InMixedPrecision
 from .networks import Kind, load_network, read_description, save_network

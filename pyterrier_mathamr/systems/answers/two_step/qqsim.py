@@ -14,8 +14,8 @@ import torch
 
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr._common.progress import progress
-from pyterrier_mathamr.model.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
 from .encoders import QuestionDocEncoder, QuestionQueryEncoder

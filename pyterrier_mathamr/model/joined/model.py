@@ -24,15 +24,15 @@ from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.config.options import ScoreOptions
+from pyterrier_mathamr.model.files import BUNDLED, folder_name, stored_dtype
+from pyterrier_mathamr.model.mathamr import Embeddings, MathAMR, vectors_by
+from pyterrier_mathamr.model.variants.score_weights import ScoreWeights, with_weights
+from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import new_folder
 
-from .config import MathAMRConfig
-from .files import BUNDLED, folder_name, stored_dtype
-from .joined_files import Joint, joined_faults, part_folders, read_joint
-from .mathamr import Embeddings, MathAMR, vectors_by
-from .options import ScoreOptions
-from .variants.score_weights import ScoreWeights, with_weights
-from .variants.text import TextEncoder
+from .files import Joint, joined_faults, part_folders, read_joint
 
 
 class JoinedMathAMR(MathAMR):

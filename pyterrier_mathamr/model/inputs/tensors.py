@@ -9,12 +9,11 @@ from typing import TypeVar
 
 from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
-
-from .config import MathAMRConfig
-from .variants.formula_rows import PostFormulas, formula_features
-from .variants.text import TextEncoder
-from .variants.text_rows import Features, PostTexts, text_features
-from .variants.text_windows import PostSegments, window_features
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.variants.formula_rows import PostFormulas, formula_features
+from pyterrier_mathamr.model.variants.text import TextEncoder
+from pyterrier_mathamr.model.variants.text_rows import Features, PostTexts, text_features
+from pyterrier_mathamr.model.variants.text_windows import PostSegments, window_features
 
 Post = TypeVar("Post", PostTexts, PostSegments, PostFormulas)
 

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr.model.config.options import ScoreOptions
+from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.model.files import BUNDLED, CONFIG, LARGEST_CONFIG, bundled_models, model_faults, read_manifest
 from pyterrier_mathamr.store import StoreError, read_signed, signed, write_file
-
-from .errors import ModelFileError
-from .files import BUNDLED, CONFIG, LARGEST_CONFIG, bundled_models, model_faults, read_manifest
-from .options import ScoreOptions
 
 JOINED_FORMAT = 2
 """Releases that know no joined models say that they do not read this format."""

@@ -1,0 +1,1 @@
+"""What goes into a network: the arrays of graphs, in batches that fit into memory, on a device."""

@@ -1,0 +1,1 @@
+"""Several models as one: the rows of each, side by side."""
