@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
+from .feedback.problems import told_once
 from .frames import documents
 from .parameters import COUNT, ByParameters, Rule
-from .problems import told_once
 
 HELP_URL = "https://pypi.org/project/pyterrier-mathamr/"
 """Where a drawn stage points."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.building.parallel import Built, begun_store

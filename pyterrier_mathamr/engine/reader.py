@@ -9,7 +9,7 @@ from typing import ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.counts import Counted, counted, size_of
+from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.graph import MathAMRGraph

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.parameters import COUNT
-from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.model import MathAMR, vectors_by

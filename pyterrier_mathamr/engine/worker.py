@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.problems import Overheard, overheard
+from pyterrier_mathamr._common.feedback.problems import Overheard, overheard
 from pyterrier_mathamr.graph.building.parallel import Batch, Built
 from pyterrier_mathamr.store import row_fingerprint
 from pyterrier_mathamr.systems.bm25.indexer import ReadTokens

@@ -17,7 +17,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRIndex

@@ -15,7 +15,7 @@ from lxml import etree
 
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.problems import tell
+from pyterrier_mathamr._common.feedback.problems import tell
 from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.progress import count_lines
+from pyterrier_mathamr._common.feedback.progress import count_lines
 from pyterrier_mathamr._common.types import FormulaId
 
 from .errors import FormulaTableError

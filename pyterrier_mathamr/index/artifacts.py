@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Self
 
-from pyterrier_mathamr._common.counts import counted
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 

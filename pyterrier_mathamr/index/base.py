@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.signatures import ConstructorSignature, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
 from pyterrier_mathamr.store import new_folder

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
-from pyterrier_mathamr._common.counts import Counted, counted, size_of
+from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
+from pyterrier_mathamr._common.feedback.progress import byte_progress
 from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr._common.progress import byte_progress
 from pyterrier_mathamr._common.running.processes import runs_within
 
 from .errors import DamagedError, NotBuiltError, StoreError, UnfinishedJobError, unreadable

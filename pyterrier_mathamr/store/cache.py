@@ -19,8 +19,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import ByPath
-from pyterrier_mathamr._common.progress import progress
 
 from .errors import (
     DamagedCacheError,

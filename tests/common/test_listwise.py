@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise, listwise_loss
+from pyterrier_mathamr._common.fitting.listwise import NothingToFitError, fit_listwise, listwise_loss
 
 
 def groups_of(weights, questions=60, candidates=20, seed=0):

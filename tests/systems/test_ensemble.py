@@ -10,7 +10,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
 from pyterrier_mathamr.systems import Ensemble, ZScoreFusion, fit_fusion_weights
 from pyterrier_mathamr.systems.errors import RankerFileError, RankerNotFittedError
 from pyterrier_mathamr.systems.fusion import standard_scores

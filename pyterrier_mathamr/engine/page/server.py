@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.problems import gathered
+from pyterrier_mathamr._common.feedback.problems import gathered
 from pyterrier_mathamr.engine.search_engine import SearchEngine
 from pyterrier_mathamr.store import UnknownIdError
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula.errors import FormulaError
 from pyterrier_mathamr.formula.tables import FormulaRow, count_rows, read_formula_table
 from pyterrier_mathamr.store import SqliteId, sqlite_id

@@ -17,7 +17,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import DamagedError, unchanged
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
+from pyterrier_mathamr._common.feedback.problems import told_once
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
-from pyterrier_mathamr._common.problems import told_once
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning
+from pyterrier_mathamr._common.feedback.problems import told_once
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
-from pyterrier_mathamr._common.problems import told_once
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.executors import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.formula import FormulaStore

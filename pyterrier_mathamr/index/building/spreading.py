@@ -19,7 +19,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index.snapshot import IndexMeta

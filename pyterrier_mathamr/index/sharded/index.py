@@ -11,8 +11,8 @@ from typing import Any, NoReturn, Self
 
 import pyterrier as pt
 
-from pyterrier_mathamr._common.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT, between
 from pyterrier_mathamr._common.running.executors import Processes, RayCluster
 from pyterrier_mathamr._common.signatures import method

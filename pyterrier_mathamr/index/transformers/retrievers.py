@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.heap import return_free_memory
 from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import ExactScores, Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.queries import QueryBatch, query_batch

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import listed
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.running.heap import Heap
 from pyterrier_mathamr.graph import GraphBatch, Vocabulary
 from pyterrier_mathamr.model.config.config import MathAMRConfig

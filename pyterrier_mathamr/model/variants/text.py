@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.devices import choose_device, has_bfloat16
 from pyterrier_mathamr.store import Cache

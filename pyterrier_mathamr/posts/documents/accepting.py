@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.posts import PostError
 
 from .document import Document, document_of

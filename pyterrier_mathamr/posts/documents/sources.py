@@ -14,9 +14,9 @@ from typing import IO, Any, cast
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.feedback.progress import count_lines
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr._common.progress import count_lines
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Rows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.problems import told_once
-from pyterrier_mathamr._common.progress import progress
+from pyterrier_mathamr._common.feedback.problems import told_once
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Job, Mode, map_arrays, move, write_arrays
 from pyterrier_mathamr.systems.errors import NothingToTrainError

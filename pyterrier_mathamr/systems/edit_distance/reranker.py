@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic
 
 import numpy as np
 
-from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.store import Kind, Rows, Snapshot
 from pyterrier_mathamr.systems.sparse.index import BuiltOnce

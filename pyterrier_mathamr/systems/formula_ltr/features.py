@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.systems.expressions import query_trees

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.fitting.listwise import fit_listwise
 from pyterrier_mathamr._common.json_text import parse_json, write_json
-from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.errors import NothingJudgedError, RankerFileError, RankerNotFittedError

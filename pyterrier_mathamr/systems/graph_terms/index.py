@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo

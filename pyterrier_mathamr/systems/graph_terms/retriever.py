@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import MissingValueError, first_values
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, cast, get_args
 
 import pandas as pd
 
-from pyterrier_mathamr._common.counts import counted
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed

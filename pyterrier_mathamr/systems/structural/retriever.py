@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
 from pyterrier_mathamr.systems import NothingJudgedError, RankerFileError, RankerNotFittedError, RankingSVM
 
 RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
-from pyterrier_mathamr._common.problems import PostWarning
+from pyterrier_mathamr._common.feedback.problems import PostWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.store import ExistsError

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values, ordered_by_score, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Reading, read_asked
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim

@@ -10,9 +10,9 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, one_of
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_html
 from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, text_row

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.progress import progress
 from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.protocols import ExactScores, Numbers, Scores
 from pyterrier_mathamr.index.search.exact import QUERY_ROWS

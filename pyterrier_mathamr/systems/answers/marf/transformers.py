@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values, ordered_by_score, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.problems import told_once
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.explanation import Reading as ShownReading

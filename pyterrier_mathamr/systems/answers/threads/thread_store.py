@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.counts import counted
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Mode, SqliteArtifact, UnknownIdError, detail

@@ -12,7 +12,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
 from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr.systems.formula_ltr.pairwise import Graded
 from pyterrier_mathamr.systems.formula_ltr.ranker import LinearRanker

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, at_least, between
-from pyterrier_mathamr._common.progress import progress
 
 Batch = TypeVar("Batch")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError
 
 
 class Counted:

@@ -16,7 +16,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from .errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError
+
 from .newton import Slopes, minimise
 
 Features = npt.NDArray[np.floating]

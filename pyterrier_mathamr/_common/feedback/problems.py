@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from .errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRWarning
 
 _SHOWN = 5
 _EXCERPT = 60

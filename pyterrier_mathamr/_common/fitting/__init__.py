@@ -1,0 +1,1 @@
+"""Weights of linear scores, learned by Newton's method."""
