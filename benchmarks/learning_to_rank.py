@@ -23,9 +23,9 @@ import pyterrier as pt
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
-from pyterrier_mathamr.experiments.tasks.formula_learning import LTR_C
-from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.tasks.formulas.learning import LTR_C
 from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
 
 YEARS = ("2020", "2022")

@@ -17,12 +17,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pyterrier_mathamr.experiments.jobs import build_graphs
+from pyterrier_mathamr.experiments.artifacts.jobs import build_graphs
 from pyterrier_mathamr.experiments.protocol.beyond.domains import run_domains
 from pyterrier_mathamr.experiments.sources import known_answers, read_training_pairs
 from pyterrier_mathamr.experiments.studies import find_study
 from pyterrier_mathamr.experiments.studies.ablations import OUTSIDE_FIRST
-from pyterrier_mathamr.experiments.training import JoinedGraphs, train_on_pairs
+from pyterrier_mathamr.experiments.training.from_sources import JoinedGraphs, train_on_pairs
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import JoinedMathAMR, MathAMR, fit_score_weights
 

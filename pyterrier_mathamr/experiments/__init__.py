@@ -2,26 +2,27 @@
 
 ::
 
-    sources ─┬─▶ jobs ─────────────────────────┐         posts to graphs and vectors on disk
-             └─▶ negatives ─▶ training ────────┤         pairs to a model
-    topics ────▶ measuring ─▶ search ──────────┤         topics to rankings and measures
-    stages ────────────────────────────────────┴▶ artifacts   what a work folder keeps
-                                                      │
-                                   ┌──────────────────┴─────────┐
+    sources ─┬─▶ training/ ────────────────┐         pairs, with mined negatives, to a model
+             └─────────────────────────────┤         posts to graphs and vectors on disk
+    measuring/ ──▶ search ─────────────────┤         topics to rankings and measures
+    stages ────────────────────────────────┴▶ artifacts/   what a work folder keeps, and the jobs that make it
+                                                  │
+                                   ┌──────────────┴─────────────┐
                                    ▼                            ▼
                                  tasks/: one model          studies/, formula_studies/, answer_studies/: many models
                                    └──────────────┼─────────────┘
                                               protocol/: everything chosen on other topics than those that are measured
                                                   │
-    published ────────────────────────────────────┴▶ report   tables, notes, costs, versions
+                                                  ▼
+                                              reporting/: tables, notes, costs, versions; published figures beside them
 """
 
 from __future__ import annotations
 
 from .answer_studies import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
+from .artifacts.jobs import build_graphs, index_graph_store
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
 from .formula_studies import FORMULA_STUDIES, FormulaStudy, run_formula_study
-from .jobs import build_graphs, index_graph_store
 from .measuring import (
     DEFAULT_MEASURES,
     KNOWN_ITEM_MEASURES,
@@ -34,10 +35,9 @@ from .measuring import (
     read_rankings,
     run_systems,
 )
-from .negatives import MINERS, Miner, mine_negatives
 from .protocol import MTEBSearch, run_beir, run_domains, run_protocol
-from .published import published, published_answers
-from .report import Report, environment, markdown_table
+from .reporting.published import published, published_answers
+from .reporting.report import Report, environment, markdown_table
 from .search import search_systems
 from .sources import (
     LINKED_QUESTIONS,
@@ -53,7 +53,8 @@ from .sources import (
 from .stages import StageRecord, Stages
 from .studies import PRESETS, STUDIES, Study, run_study
 from .tasks import TRAINING_PRESETS, run_arqmath, run_demo, run_task2
-from .training import FurtherTraining, train_from_sources, train_in_out
+from .training.from_sources import FurtherTraining, train_from_sources, train_in_out
+from .training.negatives import MINERS, Miner, mine_negatives
 
 __all__ = [
     "ANSWER_STUDIES",

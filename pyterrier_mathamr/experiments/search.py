@@ -17,7 +17,7 @@ from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index, ZScoreFusion, fuse_rankings
 
 from .measuring import Way, fitted_weight, run_systems
-from .topics import TopicSet
+from .measuring.topics import TopicSet
 
 PAPER_ANSWERS = 33_771
 """Answers in the index of the paper's experiments, which its numbers of candidates refer to."""

@@ -14,7 +14,7 @@ from pyterrier_mathamr import (
     Processes,
     RayCluster,
 )
-from pyterrier_mathamr.experiments.jobs import index_documents
+from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.store import job_folder
 

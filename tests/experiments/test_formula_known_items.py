@@ -9,8 +9,8 @@ import pyterrier_mathamr
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import RANDOM_FORMULAS, Way
 from pyterrier_mathamr.experiments.search import distinct
-from pyterrier_mathamr.experiments.tasks.altered_formulas import alterations
-from pyterrier_mathamr.experiments.tasks.formula_known_items import (
+from pyterrier_mathamr.experiments.tasks.formulas.altered import alterations
+from pyterrier_mathamr.experiments.tasks.formulas.known_items import (
     compare_known_formulas,
     draw_known_formulas,
     known_formulas,

@@ -11,9 +11,9 @@ from pyterrier_mathamr.experiments import Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.errors import WeightsFileError
 from pyterrier_mathamr.experiments.measuring import FLOOR, Way
-from pyterrier_mathamr.experiments.tasks import formula_search
-from pyterrier_mathamr.experiments.tasks.formula_parts import FormulaParts, FormulaSystem
-from pyterrier_mathamr.experiments.tasks.formula_systems import (
+from pyterrier_mathamr.experiments.tasks.formulas import search
+from pyterrier_mathamr.experiments.tasks.formulas.parts import FormulaParts, FormulaSystem
+from pyterrier_mathamr.experiments.tasks.formulas.systems import (
     EQUAL,
     FUSED,
     FUSIONS,
@@ -24,8 +24,8 @@ from pyterrier_mathamr.experiments.tasks.formula_systems import (
     TANGENT_S,
     chosen_systems,
 )
-from pyterrier_mathamr.experiments.tasks.formula_variants import VARIANTS
-from pyterrier_mathamr.experiments.tasks.formula_weights import read_weights, shipped_weights, write_weights
+from pyterrier_mathamr.experiments.tasks.formulas.variants import VARIANTS
+from pyterrier_mathamr.experiments.tasks.formulas.weights import read_weights, shipped_weights, write_weights
 from pyterrier_mathamr.systems import FormulaFeatures, FormulaTrees
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"
@@ -149,7 +149,7 @@ def test_a_missing_extra_is_a_row_that_says_so_and_the_rest_is_measured(
         raise MissingExtraError("gensim", "cft")
 
     systems = {**MAKERS, TANGENT_S: FormulaSystem(make)}
-    monkeypatch.setattr(formula_search, "MAKERS", systems)
+    monkeypatch.setattr(search, "MAKERS", systems)
     found = run_task2(two_years, "odd,even", workdir, systems=[FUSED], **OPTIONS)
     table = found.tables["Task 2"]
     odd = table[table["year"] == "odd"].set_index("name")[NDCG]

@@ -12,8 +12,8 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import FLOOR
+from pyterrier_mathamr.experiments.measuring.topics import judged_topics
 from pyterrier_mathamr.experiments.search import BM25, FUSION
-from pyterrier_mathamr.experiments.topics import judged_topics
 from pyterrier_mathamr.model import MathAMRConfig
 
 SAMPLE = Path(pyterrier_mathamr.__file__).parent / "data" / "sample"

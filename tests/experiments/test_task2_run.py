@@ -10,9 +10,9 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS
-from pyterrier_mathamr.experiments.tasks import formula_known_items
-from pyterrier_mathamr.experiments.tasks.formula_systems import DISTANCE, TANGENT_S
-from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.tasks.formulas import known_items
+from pyterrier_mathamr.experiments.tasks.formulas.systems import DISTANCE, TANGENT_S
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.model import MathAMRConfig
 from pyterrier_mathamr.posts import post_from_html
@@ -70,7 +70,7 @@ def test_systems_are_chosen_by_name_beside_the_baseline(report: Report, workdir:
 
 
 def test_known_items_are_a_table_of_their_own(report: Report, workdir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formula_known_items, "_DRAWN", 1)
+    monkeypatch.setattr(known_items, "_DRAWN", 1)
     options = {"model": "mathamr-plus-mini", "systems": ["tangent"], "verbose": False}
     found = run_task2(SAMPLE, "sample", workdir, known_items=True, **options)
     table = found.tables["Known formulas"]

@@ -19,7 +19,7 @@ from pyterrier_mathamr.experiments.measuring import (
     measure_by_topic,
     random_known_items,
 )
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.stages import to_stderr
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.registry import find_preset

@@ -13,10 +13,10 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import run_systems
+from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.results import ONCE
-from pyterrier_mathamr.experiments.topics import TopicSet
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import replace_file, writer_lock, writing

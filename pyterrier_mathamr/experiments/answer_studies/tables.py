@@ -17,8 +17,8 @@ from pyterrier_mathamr.experiments.measuring import (
     paired_test,
     with_missing,
 )
-from pyterrier_mathamr.experiments.published import published_answers
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.published import published_answers
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.results import ONCE, Key

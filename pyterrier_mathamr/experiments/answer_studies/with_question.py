@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyterrier as pt
 
-from pyterrier_mathamr.experiments.jobs import index_documents
+from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index

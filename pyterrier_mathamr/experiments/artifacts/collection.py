@@ -11,12 +11,17 @@ import pandas as pd
 
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_qrels, known_item_topics
-from pyterrier_mathamr.experiments.jobs import build_graphs, complete_store
 from pyterrier_mathamr.experiments.measuring import FLOOR, measured_formulas, random_floor
+from pyterrier_mathamr.experiments.measuring.topics import (
+    Split,
+    TopicSet,
+    formula_topics,
+    judged_topics,
+    visual_judgements,
+)
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, write_atomically
-from pyterrier_mathamr.experiments.topics import Split, TopicSet, formula_topics, judged_topics, visual_judgements
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
@@ -24,6 +29,7 @@ from pyterrier_mathamr.store import writer_lock
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
 from .formula_indexes import TANGENT, FormulaIndexes
+from .jobs import build_graphs, complete_store
 
 
 class Artifacts(FormulaIndexes):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.jobs import index_documents
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder
 
 from .collection import Artifacts
+from .jobs import index_documents
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.artifacts import TANGENT, Artifacts
 from pyterrier_mathamr.experiments.measuring import FLOOR, KNOWN_ITEM_MEASURES, Way, measure_by_topic
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import distinct
 from pyterrier_mathamr.experiments.stages import to_stderr
-from pyterrier_mathamr.experiments.tasks.formula_known_items import (
+from pyterrier_mathamr.experiments.tasks.formulas.known_items import (
     KNOWN_FORMULAS,
     draw_known_formulas,
     search_known_formulas,

@@ -1,4 +1,4 @@
-"""What rankings are worth: measures, paired tests, random orders to compare with, weights of fusions, and time."""
+"""What rankings are worth: topics and judgments, measures, paired tests, random orders, fusions, and time."""
 
 from __future__ import annotations
 

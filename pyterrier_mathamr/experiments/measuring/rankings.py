@@ -19,7 +19,8 @@ from pyterrier_mathamr.arqmath import (
     known_item_qrels,
     known_item_topics,
 )
-from pyterrier_mathamr.experiments.topics import Split, TopicSet
+
+from .topics import Split, TopicSet
 
 Rankings = Mapping[str, pd.DataFrame]
 

@@ -11,7 +11,7 @@ import pandas as pd
 from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
 from pyterrier_mathamr.model import MathAMRConfig

@@ -10,8 +10,8 @@ from typing import Protocol
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.search import BM25, DOC_VN, SCORER, SINGLE, TASK1, Search, Strategy
-from pyterrier_mathamr.experiments.topics import TopicSet
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index

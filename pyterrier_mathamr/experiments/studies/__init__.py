@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.experiments.published import Figure, Publication, PublishedTable, published
+from pyterrier_mathamr.experiments.reporting.published import Figure, Publication, PublishedTable, published
 from pyterrier_mathamr.experiments.search import STRATEGIES, Depth, Strategy
 
 from .definition import Cell, Condition, Recipe, Row, Study, condition

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.negatives import Miner
 from pyterrier_mathamr.experiments.search import COLBERT, EQUAL_FUSION, STRATEGIES, TASK1
 from pyterrier_mathamr.experiments.sources import LinkedQuestions
+from pyterrier_mathamr.experiments.training.negatives import Miner
 from pyterrier_mathamr.model import MathAMRConfig
 
 SEEDS = (42, 43, 44, 45, 46)

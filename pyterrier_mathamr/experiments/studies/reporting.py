@@ -10,8 +10,8 @@ import pandas as pd
 
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_ANSWERS, random_known_items
-from pyterrier_mathamr.experiments.published import published
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.published import published
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25, STRATEGIES, Depth
 
 from .definition import Study

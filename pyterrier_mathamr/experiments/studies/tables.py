@@ -18,7 +18,7 @@ from pyterrier_mathamr.experiments.measuring import (
     near_random_remark,
     paired_test,
 )
-from pyterrier_mathamr.experiments.published import published
+from pyterrier_mathamr.experiments.reporting.published import published
 from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import Row, Study

@@ -11,7 +11,7 @@ import torch
 
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import Comparison, with_missing
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.model import MathAMRConfig
 
 from .answer_search import AnswerSearch

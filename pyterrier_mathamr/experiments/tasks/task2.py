@@ -11,17 +11,17 @@ import pandas as pd
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.measuring import Comparison, compare, paired_test, time_queries, with_missing
-from pyterrier_mathamr.experiments.published import published
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.published import published
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .formula_known_items import with_known_formulas
-from .formula_parts import FormulaParts
-from .formula_search import SearchedYear, SearchedYears
-from .formula_systems import FORMULA_SYSTEMS, MATHAMR, chosen_systems
-from .formula_variants import CANDIDATES
-from .formula_weights import write_weights
+from .formulas.known_items import with_known_formulas
+from .formulas.parts import FormulaParts
+from .formulas.search import SearchedYear, SearchedYears
+from .formulas.systems import FORMULA_SYSTEMS, MATHAMR, chosen_systems
+from .formulas.variants import CANDIDATES
+from .formulas.weights import write_weights
 from .found import pooled
 from .preparing import Prepared, prepare, years_of
 from .task1 import TIME, about_times
@@ -79,7 +79,7 @@ def run_task2(
         changes: options of the configuration that override those of the preset.
         systems: names as in the tables, ``all``, or ``variants``, which are systems with other options; by default
             Tangent, MathAMR+ and both fused with equal weights. Tangent, the baseline, is always there.
-        known_items: also measure with altered formulas of the collection; see :mod:`.formula_known_items`.
+        known_items: also measure with altered formulas of the collection; see :mod:`.formulas.known_items`.
         verbose: report each stage on stderr, with progress bars.
 
     Returns:

@@ -7,7 +7,7 @@ import pytest
 
 from pyterrier_mathamr.experiments import ANSWER_STUDIES, published_answers
 from pyterrier_mathamr.experiments.answer_studies.tables import published_of
-from pyterrier_mathamr.experiments.published import Figure
+from pyterrier_mathamr.experiments.reporting.published import Figure
 
 MEASURES = ("nDCG'", "MAP'", "P'@10")
 PAPERS = {

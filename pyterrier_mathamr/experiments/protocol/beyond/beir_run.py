@@ -17,7 +17,7 @@ from pyterrier_mathamr.experiments.protocol.folds import Fold, pooled_folds
 from pyterrier_mathamr.experiments.protocol.nested import Nested
 from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED
 from pyterrier_mathamr.experiments.protocol.tables import chosen_table, means_table, tests_of
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25, TASK1
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr.model import MathAMR

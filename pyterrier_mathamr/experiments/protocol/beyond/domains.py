@@ -14,19 +14,19 @@ import pandas as pd
 from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.experiments.jobs import build_graphs
+from pyterrier_mathamr.experiments.artifacts.jobs import build_graphs
 from pyterrier_mathamr.experiments.measuring import measure_by_topic
 from pyterrier_mathamr.experiments.protocol.catalogue import chosen_systems
 from pyterrier_mathamr.experiments.protocol.definition import Choice
 from pyterrier_mathamr.experiments.protocol.nested import Nested
 from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED
 from pyterrier_mathamr.experiments.protocol.tables import means_table, tests_of
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import COLBERT
 from pyterrier_mathamr.experiments.sources import read_pair_file, read_training_pairs
 from pyterrier_mathamr.experiments.stages import Stages, to_stderr
 from pyterrier_mathamr.experiments.tasks.presets import BUNDLED, choose_training
-from pyterrier_mathamr.experiments.training import JoinedGraphs, train_on_pairs
+from pyterrier_mathamr.experiments.training.from_sources import JoinedGraphs, train_on_pairs
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import file_fingerprint

@@ -17,13 +17,13 @@ from functools import cached_property
 import pandas as pd
 
 from pyterrier_mathamr._version import __version__
-from pyterrier_mathamr.experiments.jobs import index_documents
+from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
+from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.protocol.definition import Fitted, ProtocolSystem, Questions
 from pyterrier_mathamr.experiments.protocol.fused import Fused
 from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED, ModelSystems
 from pyterrier_mathamr.experiments.search import COLBERT
 from pyterrier_mathamr.experiments.stages import Stages
-from pyterrier_mathamr.experiments.topics import TopicSet
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR

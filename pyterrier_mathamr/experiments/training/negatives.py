@@ -19,13 +19,12 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
+from pyterrier_mathamr.experiments.sources import read_documents
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index
-
-from .jobs import index_documents
-from .sources import read_documents
 
 Miner = Literal["bm25", "model", "tags"]
 MINERS: tuple[Miner, ...] = ("bm25", "model", "tags")

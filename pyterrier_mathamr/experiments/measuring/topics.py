@@ -9,11 +9,10 @@ import pandas as pd
 
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, Qrel, visual_qrels
+from pyterrier_mathamr.experiments.errors import NoRelevantTopicError
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.posts import plain_text, post_from_html
-
-from .errors import NoRelevantTopicError
 
 RELEVANT = 2
 """The lowest grade that is relevant."""

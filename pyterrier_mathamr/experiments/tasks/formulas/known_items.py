@@ -22,12 +22,12 @@ from pyterrier_mathamr.experiments.measuring import (
     compare,
     random_known_items,
 )
-from pyterrier_mathamr.experiments.report import Report
+from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.sources import read_documents
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.posts import document_post
 
-from .altered_formulas import alterations
+from .altered import alterations
 
 KNOWN_FORMULAS = 500
 """Queries that are drawn."""
@@ -41,7 +41,7 @@ _DEPTH = 10
 def known_formulas(
     formulas: Iterable[tuple[str, str]], holds: Callable[[FormulaPair], bool], count: int = KNOWN_FORMULAS
 ) -> pd.DataFrame:
-    """Alter formulas, one variable renamed throughout or one piece cut; see :mod:`.altered_formulas`.
+    """Alter formulas, one variable renamed throughout or one piece cut; see :mod:`.altered`.
 
     Args:
         formulas: id and LaTeX of formulas that look different, in the order in which they are tried.

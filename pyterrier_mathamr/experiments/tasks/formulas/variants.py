@@ -18,7 +18,7 @@ from pyterrier_mathamr.systems.edit_distance import Combine, CostNames
 from pyterrier_mathamr.systems.in_out import Combine as Together
 from pyterrier_mathamr.systems.in_out import Scale
 
-from .formula_parts import FormulaParts, FormulaSystem, Weights
+from .parts import FormulaParts, FormulaSystem, Weights
 
 CANDIDATES = 2000
 _WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("MSS", "precision", "exact recall")))

@@ -10,13 +10,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.experiments.sources import (
+    LinkedQuestions,
+    TrainingPairs,
+    known_answers,
+    linked_pairs,
+    read_training_pairs,
+)
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
 from pyterrier_mathamr.store import move, writer_lock
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
 from .negatives import Miner, mine_negatives
-from .sources import LinkedQuestions, TrainingPairs, known_answers, linked_pairs, read_training_pairs
 
 
 class JoinedGraphs:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
-from .measuring import SHORT_NAMES
-from .stages import StageRecord, write_atomically
+from pyterrier_mathamr.experiments.measuring import SHORT_NAMES
+from pyterrier_mathamr.experiments.stages import StageRecord, write_atomically
 
 _MARK = re.compile(r"(.+) (?:std|error|reject)")
 _SMALLEST = 0.00005  # a smaller number, such as a p-value, would be rounded to 0.0000 without being 0

@@ -10,7 +10,7 @@ from pyterrier_mathamr.experiments.measuring import Way
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.systems import FormulaFeatures, PairwiseRanker, TangentS
 
-from .formula_parts import FormulaParts, Weights, examples
+from .parts import FormulaParts, Weights, examples
 
 LTR_C = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """C of the pairwise ranker, chosen by five folds of the topics it is fitted on."""

@@ -20,7 +20,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.experiments.errors import WeightsFileError
 from pyterrier_mathamr.experiments.stages import write_atomically
 
-from .formula_parts import Weights
+from .parts import Weights
 
 _FORMAT = 1
 _FILE = "data/fitted/formula-systems.json"

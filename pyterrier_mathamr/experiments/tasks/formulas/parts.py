@@ -11,12 +11,11 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import Way
-from pyterrier_mathamr.experiments.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.tasks.found import joined
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex
 from pyterrier_mathamr.model import MathAMR
-
-from .found import joined
 
 Weights = Mapping[str, float]
 """By the name of a feature, or of a system in a fusion."""

@@ -11,9 +11,9 @@ from pyterrier_mathamr.experiments.measuring import Way
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.graph import GraphBuilder
 
-from .formula_learning import aligned, fit_ltr, ltr
-from .formula_parts import FormulaParts, FormulaSystem
-from .formula_variants import CANDIDATES, VARIANTS, edit_distance, in_out
+from .learning import aligned, fit_ltr, ltr
+from .parts import FormulaParts, FormulaSystem
+from .variants import CANDIDATES, VARIANTS, edit_distance, in_out
 
 MATHAMR = "MathAMR+"
 ALONE = "MathAMR+ (formula alone)"
