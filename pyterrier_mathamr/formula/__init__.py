@@ -2,8 +2,8 @@
 
 ::
 
-    Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/    FormulaStore: official trees by id
-    Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree  tables    the official tables of formulas
+    Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/    FormulaStore: official trees by id,
+    Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree            from the official tables
     LaTeX ──latex, tex/──▶ both trees         ┘                      display/  formulas and trees for people
 """
 
@@ -15,7 +15,7 @@ from .opt.from_mathml import opt_from_mathml
 from .opt.names import RELATIONS
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
-from .tables import FormulaRow, read_formula_table
+from .store.tables import FormulaRow, read_formula_table
 from .tex.source import definitions
 from .tree import FormulaPair, FormulaTree, unified_label
 

@@ -4,18 +4,18 @@
 
     sparse/  reading, postings, index, ranking: what the sparse systems share
       bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
-      tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion   several rankings in one
+      tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion/  several rankings in one
       graph_terms/ graphs of posts ────▶ GraphTermsIndex and its retriever   │
       approach0/ formulas ─────────────▶ ApproachZeroIndex and its retriever │
-      structural/  both, for the words and formulas of a question       │
+      structural/  both, for the words and formulas of a question            │
     trees/           both trees of each formula, in a few arrays             │
       tangent_s/     Tangent's candidates, ranked by how well trees align    │
       edit_distance/ what it costs to change one tree into another           │
       cft/           vectors that fastText learns from pairs of symbols      │
       formula_ltr/   many similarities of trees, as features to learn from   │
       in_out/        a vector for each symbol, learned from formulas alone   │
-    answers/ systems that read questions and answers with language models
-    index/   MathAMR+'s own retrievers and scorers                           ┘     blend    a learned sum of scores
+    answers/ systems that read questions and answers with language models    │
+    index/   MathAMR+'s own retrievers and scorers                           ┘
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
     from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever
     from .approach0 import ApproachZeroScorer as ApproachZeroScorer
-    from .blend import LinearBlend as LinearBlend
     from .bm25 import PLAIN_TOKENS as PLAIN_TOKENS
     from .bm25 import STRONG_TOKENS as STRONG_TOKENS
     from .bm25 import BM25Index as BM25Index
@@ -109,6 +108,7 @@ if TYPE_CHECKING:
     from .fusion import fit_fusion_weight as fit_fusion_weight
     from .fusion import fit_fusion_weights as fit_fusion_weights
     from .fusion import fuse_rankings as fuse_rankings
+    from .fusion.blend import LinearBlend as LinearBlend
     from .graph_terms import GraphTerms as GraphTerms
     from .graph_terms import GraphTermsIndex as GraphTermsIndex
     from .graph_terms import GraphTermsIndexer as GraphTermsIndexer

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from pyterrier_mathamr._common.drawing.palette import Paint, Palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
 from pyterrier_mathamr._common.drawing.trees import TreeNode
-from pyterrier_mathamr.formula.labels import TYPES
+
+from .labels import TYPES
 
 _KINDS = {
     "virtual": "virtual node; dashed: joined to all nodes inside",

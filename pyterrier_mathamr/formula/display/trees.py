@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from pyterrier_mathamr._common.drawing.palette import palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
 from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
-from pyterrier_mathamr.formula.labels import TYPES, readable
+
+from .labels import TYPES, readable
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.formula.tree import FormulaTree

@@ -2,5 +2,5 @@
 
 ::
 
-    tables of MathML ──build──▶ sqlite_file ◀── formula_store: FormulaStore
+    MathML ──tables, build──▶ sqlite_file ◀── formula_store: FormulaStore
 """

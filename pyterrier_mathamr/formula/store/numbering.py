@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula.errors import FormulaError
-from pyterrier_mathamr.formula.tables import FormulaRow, count_rows, read_formula_table
 from pyterrier_mathamr.store import SqliteId, sqlite_id
 
 from .staging import NewTrees
+from .tables import FormulaRow, count_rows, read_formula_table
 
 BATCH = 500
 """Rows of a batch: about 50 ms of work and 1 MB of MathML."""

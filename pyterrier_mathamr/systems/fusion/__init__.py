@@ -12,6 +12,8 @@ A fusion says what the part is, the weights, and what a document has that a syst
     ConvexFusion    the score brought to 0 … 1                         α, 1 - α   0
     ModifiedRRF     score / (k + rank)                                 1          0
     Ensemble        as ZScoreFusion, scorers of what was found, too    learned    the lowest of the system
+
+``blend`` is the sum for what one first stage found, `LinearBlend`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, with_objects
 from pyterrier_mathamr._common.transformers import Retriever, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explanation import Asked, AskedError, Explanation, QueryRow, Ranked, explained, read_asked
-from pyterrier_mathamr.systems.standard_scores import distinct_names
+
+from .explaining import distinct_names
 
 System: TypeAlias = pt.Transformer | pd.DataFrame
 """What is fused: a transformer of queries to a ranking, or a ranking that exists."""

@@ -16,9 +16,9 @@ from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Asked, Ranked, explained
 from pyterrier_mathamr.systems.errors import RankerFileError, RankerNotFittedError
-from pyterrier_mathamr.systems.standard_scores import distinct_names
 
 from .base import System
+from .explaining import distinct_names
 from .z_score import StandardFusion, fit_fusion_weights
 
 _FORMAT = 1

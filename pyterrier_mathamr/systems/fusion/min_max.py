@@ -14,9 +14,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, Part, Ranked
-from pyterrier_mathamr.systems.standard_scores import sole_name
 
 from .base import Fusion, System, side_by_side
+from .explaining import sole_name
 
 
 class MinMax(NamedTuple):

@@ -20,9 +20,9 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.parameters import FLAG, Rule, between, one_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, Part, Ranked
-from pyterrier_mathamr.systems.standard_scores import distinct_names, sole_name
 
 from .base import Fusion, System, side_by_side
+from .explaining import distinct_names, sole_name
 from .min_max import MinMax, min_max
 
 Normalise = Literal["none", "min-max"]

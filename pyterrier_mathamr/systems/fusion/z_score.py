@@ -14,10 +14,10 @@ from pyterrier_mathamr._common.fitting.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, Ranked
-from pyterrier_mathamr.systems.blend import grouped
-from pyterrier_mathamr.systems.standard_scores import explain_standard
 
 from .base import Fusion, ranked, side_by_side
+from .blend import grouped
+from .explaining import explain_standard
 
 _WEIGHTS = list_of(between(0))
 

@@ -19,8 +19,7 @@ from typing import IO, NamedTuple, cast
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.feedback.progress import count_lines
 from pyterrier_mathamr._common.types import FormulaId
-
-from .errors import FormulaTableError
+from pyterrier_mathamr.formula.errors import FormulaTableError
 
 _FORMULA_COLUMNS = ("formula", "latex", "slt", "opt")
 _POST_COLUMNS = ("post_id", "topic_id")

@@ -28,9 +28,9 @@ from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
+from pyterrier_mathamr.systems.errors import BlendFileError, BlendNotFittedError
 
-from .errors import BlendFileError, BlendNotFittedError
-from .standard_scores import distinct_names, explain_standard
+from .explaining import distinct_names, explain_standard
 
 _FORMAT = 1
 _FIRST = "first stage"
