@@ -69,6 +69,10 @@ class ARQMathCollection(ByPath):
         """Read all posts; see :func:`read_posts`."""
         return read_posts(self.posts_file)
 
+    def documents(self) -> Iterator[dict[str, str]]:
+        """Read all posts as input of ``GraphBuilder`` and of indexers: ``docno``, ``title`` and ``html``."""
+        return ({"docno": post.id, "title": post.title, "html": post.body} for post in self.posts())
+
     def count_posts(self) -> int:
         """Count the rows of the dump without reading them; bad ones are among them."""
         return count_rows(self.posts_file)

@@ -40,8 +40,8 @@ def build(
     text (html, body, text, contents, markdown or latex) and perhaps a title in each line; or a local ARQMath folder.
     The same command continues a build that was stopped.
     """
+    from pyterrier_mathamr.arqmath.release.inventory import is_release
     from pyterrier_mathamr.engine import SearchEngine
-    from pyterrier_mathamr.experiments import is_release
 
     release = is_release(posts)
     source = _release(posts) if release else posts
@@ -98,7 +98,8 @@ def _release(folder: Path) -> Iterable[Mapping[str, Any]]:
     """Return the posts of an ARQMath folder, with their number."""
     import pyterrier as pt
 
-    from pyterrier_mathamr.experiments import count_documents, read_documents
+    from pyterrier_mathamr.arqmath import ARQMathCollection
 
-    posts: Iterable[Mapping[str, Any]] = pt.utils.GeneratorLen(read_documents(folder), count_documents(folder))
+    collection = ARQMathCollection(folder)
+    posts: Iterable[Mapping[str, Any]] = pt.utils.GeneratorLen(collection.documents(), collection.count_posts())
     return posts

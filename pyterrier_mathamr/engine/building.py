@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from pyterrier_mathamr._common.running.processes import Processes
+from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.model import MathAMR, vectors_by
@@ -31,7 +31,7 @@ from .posts import AT_ONCE, PostStore, Records
 
 
 def build_indexes(
-    indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, workers: int | None, verbose: bool
+    indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, executor: Executor, verbose: bool
 ) -> None:
     """Build every index from the posts, or add the posts to it that it does not have and remove those that are gone.
 
@@ -40,14 +40,14 @@ def build_indexes(
         model: makes the vectors.
         parser: makes the graphs.
         mode: ``create``, where an index that is built already is left as it is, or ``append``.
-        workers: processes that make graphs; ``None`` for all cores.
+        executor: where graphs are made.
         verbose: show progress.
     """
     sources = {"posts": len(indexes.posts)}
     if mode == "create" and untouched(indexes):
-        build_in_one_pass(indexes, model, parser, sources, workers, verbose)
+        build_in_one_pass(indexes, model, parser, sources, executor, verbose)
     else:
-        _complete(indexes, model, parser, sources, mode, workers, verbose)
+        _complete(indexes, model, parser, sources, mode, executor, verbose)
     _build_formulas(indexes, mode, verbose)
 
 
@@ -57,18 +57,18 @@ def _complete(
     parser: str | AmrParser,
     sources: dict[str, Any],
     mode: Mode,
-    workers: int | None,
+    executor: Executor,
     verbose: bool,
 ) -> None:
     """Bring one index after the other into line with the posts."""
     if mode == "append":
         remove_strays(indexes)
     if posts := _missing(indexes.graphs, indexes.posts):
-        _build_graphs(indexes, parser, posts, sources, mode, workers, verbose)
+        _build_graphs(indexes, parser, posts, sources, mode, executor, verbose)
     if posts := _missing(indexes.bm25, indexes.posts):
         indexes.bm25.indexer(mode, resume=True, verbose=verbose).index(posts)
     if mode == "create" and not indexes.tangent.built():
-        _index_symbol_pairs(indexes, workers, verbose)
+        _index_symbol_pairs(indexes, executor, verbose)
     if posts := _missing(indexes.vectors, indexes.posts):
         _encode(indexes, model, posts, sources, mode, verbose)
 
@@ -91,12 +91,12 @@ def _build_graphs(
     posts: Records,
     sources: dict[str, Any],
     mode: Mode,
-    workers: int | None,
+    executor: Executor,
     verbose: bool,
 ) -> None:
     builder = GraphBuilder(parser)
     build_store(
-        posts, builder, indexes.graphs, sources=sources, mode=mode, workers=workers, verbose=verbose, total=len(posts)
+        posts, builder, indexes.graphs, sources=sources, mode=mode, executor=executor, verbose=verbose, total=len(posts)
     )
 
 
@@ -118,11 +118,11 @@ def _graphs_of(store: GraphStore, docnos: Iterator[str]) -> Iterator[dict[str, A
             yield {"docno": docno, "graph": graph}
 
 
-def _index_symbol_pairs(indexes: Indexes, workers: int | None, verbose: bool) -> None:
+def _index_symbol_pairs(indexes: Indexes, executor: Executor, verbose: bool) -> None:
     """Index the symbol pairs of all posts, if one of them has a formula."""
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
     if any(document_post(post).formulas for post in posts):
-        options: dict[str, Any] = {"resume": True, "executor": Processes(workers), "verbose": verbose}
+        options: dict[str, Any] = {"resume": True, "executor": executor, "verbose": verbose}
         indexes.tangent.indexer("create", **options).index(posts)
 
 

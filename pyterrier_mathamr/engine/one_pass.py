@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.building.parallel import Built, begun_store
@@ -39,7 +40,7 @@ def build_in_one_pass(
     model: MathAMR,
     parser: str | AmrParser,
     sources: dict[str, Any],
-    workers: int | None,
+    executor: Executor,
     verbose: bool,
 ) -> None:
     """Make the indexes of all posts; a build that is stopped is completed by one index after the other.
@@ -49,13 +50,13 @@ def build_in_one_pass(
         model: makes the vectors.
         parser: makes the graphs.
         sources: identifies the posts.
-        workers: processes that read posts; ``None`` for all cores.
+        executor: where posts are read.
         verbose: show progress.
     """
     indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
-    with closing(_graphs(indexes, posts, parser, sources, workers, verbose)) as graphs:
+    with closing(_graphs(indexes, posts, parser, sources, executor, verbose)) as graphs:
         rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
         (model.doc_encoder() >> indexer).index(rows)
 
@@ -65,13 +66,13 @@ def _graphs(
     posts: Records,
     parser: str | AmrParser,
     sources: dict[str, Any],
-    workers: int | None,
+    executor: Executor,
     verbose: bool,
 ) -> Generator[MathAMRGraph, None, None]:
     """Read posts, make their indexes, and yield the graph of each; with the last one the indexes are published."""
     bm25, tangent = (index.indexer("create", resume=True) for index in (indexes.bm25, indexes.tangent))
     with ExitStack() as stack:
-        begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, workers=workers))
+        begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, executor=executor))
         add_tokens = stack.enter_context(bm25.adding())
         add_formulas: Callable[[ReadFormulas], None] | None = None
 

@@ -12,8 +12,10 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.rendering import text_of
+from pyterrier_mathamr.graph.building.parallel import processes_for
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.posts import (
     Document,
@@ -29,6 +31,7 @@ from .formula_ids import distinct_formulas
 from .generations import Indexes
 from .ranking import BlendedRetriever, fitted_weights
 from .reader import EngineReader
+from .readers import readers
 from .snippets import best_snippet, marked_text
 
 
@@ -89,7 +92,7 @@ class SearchEngine(EngineReader):
         options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
         read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
-        with writer_lock(engine.path.absolute()):
+        with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
                 engine._generations.discard()
             generation = engine._generations.next(overwrite)
@@ -99,7 +102,7 @@ class SearchEngine(EngineReader):
                 indexes.posts.compare(documents, options)
             else:
                 indexes.posts.write(documents, "create", options)
-            build_indexes(indexes, encoder, parser, mode="create", workers=workers, verbose=verbose)
+            build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
             engine._generations.publish(generation, options)
         return engine
 
@@ -241,7 +244,8 @@ class SearchEngine(EngineReader):
     def _build(self, workers: int | None, verbose: bool) -> None:
         """Bring every index into line with the posts."""
         model, parser = self._generation.model(), self._generation.options["parser"]
-        build_indexes(self._indexes, model, parser, mode="append", workers=workers, verbose=verbose)
+        executor = processes_for(get_parser(parser), workers)
+        build_indexes(self._indexes, model, parser, mode="append", executor=executor, verbose=verbose)
 
     def _has_formulas(self, ids: Sequence[str]) -> list[bool]:
         """Tell which ids formulas of the engine have."""

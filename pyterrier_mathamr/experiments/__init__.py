@@ -19,6 +19,8 @@
 
 from __future__ import annotations
 
+from pyterrier_mathamr.arqmath.release.inventory import is_release
+
 from .answer_studies import ANSWER_STUDIES, AnswerRow, AnswerStudy, run_answer_study
 from .artifacts.jobs import build_graphs, index_graph_store
 from .errors import ConditionsFailedError, ExperimentError, NoRelevantTopicError, SettingsChangedError, SourceError
@@ -44,7 +46,6 @@ from .sources import (
     LinkedQuestions,
     TrainingPairs,
     count_documents,
-    is_release,
     known_answers,
     linked_pairs,
     read_documents,

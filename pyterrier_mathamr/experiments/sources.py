@@ -19,10 +19,10 @@ from pyterrier_mathamr.arqmath import (
     ARQMathCollection,
     Link,
     MissingFileError,
-    inventory,
     known_item_split,
     split_pairs,
 )
+from pyterrier_mathamr.arqmath.release.inventory import is_release
 from pyterrier_mathamr.posts import DocumentError, accepted_posts, count_posts, json_lines, post_files, readable
 from pyterrier_mathamr.store import file_fingerprint
 
@@ -63,8 +63,7 @@ def read_documents(source: str | Path) -> Iterator[dict[str, Any]]:
     path = Path(source)
     kind = _kind(path)
     if kind == "release":
-        for post in ARQMathCollection(path).posts():
-            yield {"docno": post.id, "title": post.title, "html": post.body}
+        yield from ARQMathCollection(path).documents()
     elif kind == "posts":
         yield from (document.record() for document in accepted_posts(path))
     else:
@@ -90,11 +89,6 @@ def count_documents(source: str | Path) -> int | None:
         return ARQMathCollection(path).count_posts()
     pairs = (pair for _, pair in _pairs(path) if not isinstance(pair, DocumentError))
     return len({name for pair in pairs for name in (pair["qid"], pair["aid"])})
-
-
-def is_release(path: str | Path) -> bool:
-    """Tell whether a path is a folder with a part of the ARQMath release, by the names of its files."""
-    return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:

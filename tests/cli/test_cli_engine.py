@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.engine import SearchEngine
 
 MODEL = ("--model", "mathamr-plus-mini", "-q", "--workers", "1")
 
@@ -158,3 +161,19 @@ def test_an_arqmath_folder_becomes_an_engine(tmp_path) -> None:
     assert "2 posts" in result.output
     found = json.loads(run("search", tmp_path / "e", "sum", "--json", "-k", "1").stdout)
     assert (found["docno"], found["title"], found["snippet"]) == ("1", "A sum", "Is x^2=1?")
+
+
+def test_a_release_becomes_an_engine_without_loading_experiments(tmp_path) -> None:
+    code = (
+        "import sys; from pyterrier_mathamr.cli import main\n"
+        "try: main()\n"
+        "finally: print([name for name in ('pyterrier_mathamr.experiments', 'scipy.stats') if name in sys.modules])"
+    )
+    (tmp_path / "Posts.V1.3.xml").write_text(
+        '<posts><row Id="1" PostTypeId="1" Title="Roots" Body="Is $\\sqrt{2}$ rational?" /></posts>'
+    )
+    command = [sys.executable, "-c", code, "build", str(tmp_path), "-o", str(tmp_path / "e"), *MODEL]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "1 post." in done.stdout
+    assert SearchEngine(tmp_path / "e").docnos() == ["1"]

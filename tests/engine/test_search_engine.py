@@ -10,7 +10,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running import processes
-from pyterrier_mathamr.engine import SearchEngine, building, one_pass
+from pyterrier_mathamr.engine import SearchEngine, building, one_pass, readers
 from pyterrier_mathamr.engine.generations import Indexes
 from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.explain import AskedError
@@ -158,7 +158,9 @@ def batches_of_two(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("batches_of_two")
-def test_several_processes_make_the_engine_of_one(engine, tmp_path) -> None:
+@pytest.mark.parametrize("many", [3, 100])
+def test_several_processes_make_the_engine_of_one(engine, tmp_path, monkeypatch, many) -> None:
+    monkeypatch.setattr(readers, "_MANY", many)  # of three they start before the posts are stored
     again = built(tmp_path / "e", workers=2)
     assert_same_engine(again, engine)
 

@@ -138,13 +138,32 @@ def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int)
     pool = ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
     )
-    waiting: deque[Future[Result]] = deque()
     with ending(pool, workers):
         with one_thread_each(), without_interrupts():  # a process is started with each of the first items
-            waiting.extend(pool.submit(_do, item) for item in islice(items, workers))
-        while waiting:
-            waiting.extend(pool.submit(_do, item) for item in islice(items, _AHEAD * workers - len(waiting)))
-            yield waiting.popleft().result()
+            first = [pool.submit(_do, item) for item in islice(items, workers)]
+        yield from in_order(first, lambda item: pool.submit(_do, item), items, workers)
+
+
+def in_order(
+    first: Iterable[Future[Result]],
+    submit: Callable[[Item], Future[Result]],
+    items: Iterator[Item],
+    workers: int,
+) -> Generator[Result, None, None]:
+    """Yield the results of items in their order, and hand out a few items ahead of them.
+
+    Args:
+        first: what is handed out already.
+        submit: hands out an item.
+        items: the others.
+        workers: processes that work on them.
+    """
+    waiting = deque(first)
+    while True:
+        waiting.extend(submit(item) for item in islice(items, _AHEAD * workers - len(waiting)))
+        if not waiting:
+            return
+        yield waiting.popleft().result()
 
 
 @contextmanager

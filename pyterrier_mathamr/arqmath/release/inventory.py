@@ -113,6 +113,11 @@ def inventory(folder: Path) -> list[Item]:
     ]
 
 
+def is_release(path: str | Path) -> bool:
+    """Tell whether a path is a folder with a part of the release, by the names of its files."""
+    return Path(path).is_dir() and any(item.files for item in inventory(Path(path)))
+
+
 def _of_year(release: Release, year: str) -> Iterator[Item]:
     tasks: tuple[Task, ...] = (1, 2)
     for task in tasks:

@@ -154,7 +154,7 @@ def begun_store(
     """Open a job of a store, and publish what the body has written; the arguments are those of :func:`build_store`."""
     parser = get_parser(builder.parser)
     if executor is None:
-        executor = Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
+        executor = processes_for(parser, workers)
     made_by = _made_by(builder, parser)
     if isinstance(parser, WorkerParser) and executor != Processes(1):
         builder, executor = on_devices(builder, parser, executor)
@@ -164,6 +164,11 @@ def begun_store(
     with told_once(), store.job(mode, {**made_by, **sources}) as job:
         yield BegunStore(job, indexer, parser, builder, executor)
         job.commit({})
+
+
+def processes_for(parser: AmrParser, workers: int | None) -> Processes:
+    """Return where a parser's graphs are built: see ``workers`` of :func:`build_store`."""
+    return Processes(1 if workers is None and not isinstance(parser, DependencyAmrParser) else workers)
 
 
 def _made_by(builder: GraphBuilder, parser: AmrParser) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from .joining import Formulas, content_of
 from .reading import Expression, Found, PostReader, Read, ReadPosts, Taker, Unread
 
 _FORMULA_BYTES = 400  # of memory for a formula, beside what is kept of its expression
+_SHOWN, _EXCERPT = 5, 60  # formulas without trees that a warning shows, and characters of each
 
 
 class PayloadBuilder(Protocol):
@@ -103,10 +104,9 @@ class ExpressionIndexer(sparse.SparseIndexer):
     def _tell(self, target: sparse.SparseIndex, part: _Part) -> None:
         """Warn of formulas that have no trees, and where there are no formulas."""
         if part.without:
-            shown = ", ".join(f"{name} “{latex[:60]}”" for name, latex in part.without[:5])
-            text = f"{len(part.without)} of {part.seen} formulas have no trees and {self.without_trees}, since their "
-            more = ", …" if len(part.without) > 5 else ""
-            _warn_of_formulas(target, f"{text}LaTeX cannot be read: {shown}{more}")
+            shown = ", ".join(part.first_without) + (", …" if part.without > _SHOWN else "")
+            text = f"{part.without} of {part.seen} formulas have no trees and {self.without_trees}, since their "
+            _warn_of_formulas(target, f"{text}LaTeX cannot be read: {shown}")
         elif part.posts and not part.seen and not len(target):
             text = (
                 f"none of {part.posts:,} posts has a formula between delimiters; bare_formulas=True reads others, too"
@@ -138,15 +138,15 @@ class _Part:
         reader: of posts.
         posts: the number of posts so far.
         seen: that of their formulas.
-        without: the ids and LaTeX of those without trees.
+        without: that of those without trees.
+        first_without: the first of them, as they are shown.
     """
 
     def __init__(self, job: Job, indexer: ExpressionIndexer) -> None:
-        self._job, self._by = job, indexer
-        self._earlier = _Earlier(job)
+        self._job, self._by, self._earlier = job, indexer, _Earlier(job)
         self.reader = PostReader(indexer.bare_formulas, indexer.store)
-        self.posts = self.seen = 0
-        self.without: list[tuple[FormulaId, str]] = []
+        self.posts = self.seen = self.without = 0
+        self.first_without: list[str] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -194,7 +194,7 @@ class _Part:
     def _take(self, of: Found, pair: FormulaPair, visual_id: str) -> None:
         """Add one formula, unless it came before in its batch or has no tree."""
         if pair.slt is None and pair.opt is None:
-            self.without.append((of.formula.id, of.formula.latex))
+            self._leave_out(of)
         elif of.formula.id not in self._rows:
             tell_unknown_commands(of.post_id, of.formula.latex, pair)
             key = digests(pair)
@@ -216,13 +216,19 @@ class _Part:
     def _take_read(self, of: Found, expression: Expression, visual_id: str) -> None:
         """Add one formula as :meth:`_take` does."""
         if expression.key is None:
-            self.without.append((of.formula.id, of.formula.latex))
+            self._leave_out(of)
         elif of.formula.id not in self._rows:
             for problem in expression.problems:
                 tell(*problem)
             if expression.key not in self._numbers:
                 cast("_TakenBuilder", self._payload).add_taken(expression.taken)
             self._own(of, expression.key, visual_id)
+
+    def _leave_out(self, of: Found) -> None:
+        """Count a formula without trees."""
+        self.without += 1
+        if self.without <= _SHOWN:
+            self.first_without.append(f"{of.formula.id} “{of.formula.latex[:_EXCERPT]}”")
 
     def _own(self, of: Found, key: tuple[str, str], visual_id: str) -> None:
         """Note the expression of a formula."""

@@ -153,6 +153,9 @@ def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None
     with pytest.warns(MathAMRWarning, match="f: 1 of 2 formulas have no trees and cannot be found.*: 1 “”[.]$"):
         index = TangentIndex(tmp_path / "f").index(posts)
     assert len(index) == 1
+    posts = [{"docno": "p", "html": "".join(span(i, " ") for i in range(9)) + span("x", "x")}]
+    with pytest.warns(MathAMRWarning, match="g: 9 of 10 formulas have no trees.*: 0 “”, 1 “”, 2 “”, 3 “”, 4 “”, ….$"):
+        TangentIndex(tmp_path / "g").index(posts)
 
 
 def test_an_index_without_formulas_says_which_were_left_out_and_why(tmp_path: Path) -> None:
