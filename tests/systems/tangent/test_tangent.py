@@ -286,7 +286,7 @@ def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value:
         PairOptions(window=-1)
 
 
-@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.problems.PostWarning")
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.problems.PostWarning")
 def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
     posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
     index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)
