@@ -30,8 +30,8 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.store.errors import DuplicateIdError, UnfinishedJobError, unreadable
 from pyterrier_mathamr.store.files import move, remove, replace_file, sync_folder, writing
-from pyterrier_mathamr.store.kind import META, Content, Kind, Mode
-from pyterrier_mathamr.store.manifest import Manifest, PartMeta, clean, is_published, signed, write_manifest
+from pyterrier_mathamr.store.kind import Content, Kind, Mode
+from pyterrier_mathamr.store.manifest import Manifest, PartMeta, signed
 from pyterrier_mathamr.store.parts.ids import Rows
 from pyterrier_mathamr.store.parts.merging import merged, parts_to_merge
 from pyterrier_mathamr.store.parts.part import Part, write_part
@@ -39,6 +39,7 @@ from pyterrier_mathamr.store.snapshot import Parts
 
 from .lock import writer_lock
 from .planned import PLANNED
+from .publishing import put_in_place
 from .unfinished import JOB, changed_row, drop_job, existing, job_folder, job_header, read_job, sound_parts
 
 
@@ -267,34 +268,9 @@ class Job:
         """Move the parts to the artifact, swap the manifest, and remove what it does not name."""
         manifest = Manifest(details, tuple(part.meta for part in self.parts), self._next)
         self._write_note(manifest.checksum(self.kind))
-        try:
-            self._put_in_place(manifest)
-        except OSError as error:
-            if not is_published(self.path, manifest, self.kind):
-                raise
-            text = f"{self.path}: the new artifact is in place, but a power cut may undo it ({error.strerror or error})"
-            warnings.warn(MathAMRWarning(text), stacklevel=2)
+        put_in_place(self.path, self.parts, manifest, self.kind, new=self._replaced is None)
         drop_job(self.path)
         return manifest
-
-    def _put_in_place(self, manifest: Manifest) -> None:
-        place = self.folder / "parts"
-        if self._replaced is None and not (self.path / META).exists():
-            write_manifest(place, manifest, self.kind)
-            named = {part.name for part in manifest.parts}
-            for stray in place.glob("part-*"):
-                if stray.name not in named:
-                    remove(stray)
-            if self.path.exists():
-                self.path.rmdir()
-            move(place, self.path)
-        else:
-            for part in self.parts:
-                if part.path.parent == place:
-                    remove(self.path / part.meta.name)  # moved by a job that was killed, and named by no manifest
-                    move(part.path, self.path / part.meta.name)
-            write_manifest(self.path, manifest, self.kind)
-            clean(self.path, manifest)
 
     def leave(self, error: BaseException) -> None:
         """End without a commit: finished parts are kept for a job that resumes, and the error says so."""
