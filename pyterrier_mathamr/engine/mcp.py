@@ -25,6 +25,7 @@ from .search_engine import SearchEngine
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+    from mcp_types import ToolAnnotations
 
 LONGEST_ANSWER = 20_000
 """Characters of an answer, its last line with what to ask for the rest included."""
@@ -34,6 +35,7 @@ MOST_RESULTS = 50
 MOST_SKIPPED = 450
 _LONGEST_TEXT = 1_200  # of one snippet, formula or part; a post has 500 characters or so
 _PARTS = 30
+_ABOUT_QUERY = r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'"
 _INSTRUCTIONS = (
     "Searches {count:,} posts about mathematics by words and formulas. `search` answers a question with docnos and "
     "snippets; `read` gives a whole post by its docno; `search_formula` finds formulas like a given one; `explain` "
@@ -137,38 +139,23 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     """
     require("mcp", "mcp")
     from mcp.server import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp_types import ToolAnnotations
-    from pydantic import Field
 
-    about_query = Field(
-        min_length=1,
-        max_length=LONGEST_QUERY,
-        description=r"Words, and formulas in LaTeX between dollars: 'Why does $\sum 1/n$ diverge?'",
-    )
-    about_formula = Field(
-        min_length=1,
-        max_length=LONGEST_QUERY,
-        description=r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'",
-    )
-    about_docno = Field(min_length=1, max_length=1_000, description="The id of a post, as search gives it")
-    about_k = Field(ge=1, le=MOST_RESULTS, description="Results at most")
-    about_skip = Field(ge=0, le=MOST_SKIPPED, description="Leave out so many of the best results")
-    about_start = Field(ge=0, description="Character to begin at, to go on with a long post")
+    instructions = _INSTRUCTIONS.format(count=len(engine))
+    server = MCPServer("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
     tools = Tools(engine)
-    server = MCPServer(
-        "mathamr", version=__version__, instructions=_INSTRUCTIONS.format(count=len(engine)), log_level="WARNING"
-    )
-    harmless = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    _offer_searching(server, tools)
+    _offer_reading(server, tools)
+    return server
 
-    @contextmanager
-    def told() -> Iterator[None]:
-        try:
-            yield
-        except MathAMRError as error:
-            raise ToolError(str(error)) from error
 
-    @server.tool(annotations=harmless, structured_output=False)
+def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
+    """Offer the tools that give ranked results."""
+    about_query = _text(_ABOUT_QUERY)
+    about_formula = _text(r"One formula, in LaTeX or Unicode: '\int_0^1 x^2 dx', '∫x² dx'")
+    about_k = _number("Results at most", 1, MOST_RESULTS)
+    about_skip = _number("Leave out so many of the best results", 0, MOST_SKIPPED)
+
+    @server.tool(annotations=_harmless(), structured_output=False)
     def search(
         query: Annotated[str, about_query], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
     ) -> str:
@@ -177,10 +164,10 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
         Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its score
         (100 at most), its title and a snippet in which **what the query says, too** stands between asterisks.
         """
-        with told():
+        with _told():
             return tools.search(query, k, skip)
 
-    @server.tool(annotations=harmless, structured_output=False)
+    @server.tool(annotations=_harmless(), structured_output=False)
     def search_formula(
         latex: Annotated[str, about_formula], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
     ) -> str:
@@ -188,25 +175,62 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
 
         Takes one formula without words; for a question with words use search. A score of 1 is the same formula.
         """
-        with told():
+        with _told():
             return tools.search_formula(latex, k, skip)
 
-    @server.tool(annotations=harmless, structured_output=False)
+
+def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
+    """Offer the tools that are about one post."""
+    about_query = _text(_ABOUT_QUERY)
+    about_docno = _text("The id of a post, as search gives it", 1_000)
+    about_start = _number("Character to begin at, to go on with a long post", 0)
+
+    @server.tool(annotations=_harmless(), structured_output=False)
     def explain(query: Annotated[str, about_query], docno: Annotated[str, about_docno]) -> str:
         """Say why a post has its score for a query: what each word and each formula contributes, with what it met.
 
         Any post can be explained, found by the query or not. The contributions add up to the score of search.
         """
-        with told():
+        with _told():
             return tools.explain(query, docno)
 
-    @server.tool(annotations=harmless, structured_output=False)
+    @server.tool(annotations=_harmless(), structured_output=False)
     def read(docno: Annotated[str, about_docno], start: Annotated[int, about_start] = 0) -> str:
         """Read a whole post: title and text, formulas in LaTeX between dollars."""
-        with told():
+        with _told():
             return tools.read(docno, start)
 
-    return server
+
+def _text(description: str, longest: int = LONGEST_QUERY) -> Any:
+    """Describe an argument that is text."""
+    from pydantic import Field
+
+    return Field(min_length=1, max_length=longest, description=description)
+
+
+def _number(description: str, least: int, most: int | None = None) -> Any:
+    """Describe an argument that is a whole number."""
+    from pydantic import Field
+
+    return Field(ge=least, le=most, description=description)
+
+
+def _harmless() -> "ToolAnnotations":
+    """Say of a tool that it changes nothing and asks nobody else."""
+    from mcp_types import ToolAnnotations
+
+    return ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn what is wrong with a call into a result that says so."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        yield
+    except MathAMRError as error:
+        raise ToolError(str(error)) from error
 
 
 def serve_tools(path: Path) -> None:

@@ -68,13 +68,8 @@ def run_study(
         ARQMathError: a file of the release is missing or damaged.
     """
     study = find_study(study) if isinstance(study, str) else study
-    find_preset(preset)  # refuses another name before anything is made
-    if workers < 0:
-        raise ConfigError("workers", workers, "a whole number of at least 0")
+    wanted = _checked(preset, workers, years)
     say = to_stderr if verbose else lambda text: None
-    wanted = tuple(map(str, years))
-    if not wanted:
-        raise ConfigError("years", years, "at least one year")
     shared = Artifacts(collection, Path(workdir), pairs=tuple(map(Path, pairs)), say=say, verbose=verbose)
     scale = _scale(preset, shared, say)
     jobs = study_jobs(study, shared, scale, wanted, seeds, changes or {}, device)
@@ -87,6 +82,16 @@ def run_study(
     if failed:
         raise ConditionsFailedError(target, failed)
     return report
+
+
+def _checked(preset: str, workers: int, years: Sequence[int | str]) -> tuple[str, ...]:
+    """Refuse options before anything is made, and return the years as text."""
+    find_preset(preset)
+    if workers < 0:
+        raise ConfigError("workers", workers, "a whole number of at least 0")
+    if not years:
+        raise ConfigError("years", years, "at least one year")
+    return tuple(map(str, years))
 
 
 def _scale(preset: str, shared: Artifacts, say: Callable[[str], None]) -> Preset:

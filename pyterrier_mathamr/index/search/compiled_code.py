@@ -14,6 +14,8 @@ products of the document's own row.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 LANES = 16
 """Query rows in one register."""
 
@@ -39,70 +41,74 @@ def _tile(groups: int) -> str:
 
     It has no loop over rows and groups: each of their sums is a register of its own.
     """
-    rows, of_groups = range(TILE), range(groups)
-    sums = [(row, group) for row in rows for group in of_groups]
     lines = [
         f"define internal void @tile{groups}(ptr %tile, i64 %left, i64 %words, ptr %query, ptr %bias, ptr %best, "
         "ptr %own) alwaysinline {",
         "entry:",
-        "  %last = sub i64 %left, 1",
-        "  %width = shl i64 %words, 2",
+        *_addresses(groups),
+        "  br label %loop",
+        "loop:",
+        *_products(groups),
+        "  br i1 %any, label %loop, label %done",
+        "done:",
+        *_maxima(groups),
+        "  ret void",
+        "}",
     ]
-    for row in rows:
-        lines += [
-            f"  %number{row} = call i64 @llvm.umin.i64(i64 {row}, i64 %last)",
-            f"  %byte{row} = mul i64 %number{row}, %width",
-            f"  %row{row} = getelementptr i8, ptr %tile, i64 %byte{row}",
-        ]
-    for group in of_groups:
-        lines += [
-            f"  %word{group} = mul i64 %words, {group}",
-            f"  %query{group} = getelementptr {_INTS}, ptr %query, i64 %word{group}",
-            f"  %biases{group} = getelementptr {_INTS}, ptr %bias, i64 {group}",
-            f"  %bias{group} = load {_INTS}, ptr %biases{group}, align 4",
-        ]
-    lines += ["  br label %loop", "loop:", "  %word = phi i64 [0, %entry], [%next, %loop]"]
+    return "\n".join(lines)
+
+
+def _addresses(groups: int) -> Iterator[str]:
+    """Yield where the rows of a tile and the query rows begin, and what the sums begin with."""
+    yield "  %last = sub i64 %left, 1"
+    yield "  %width = shl i64 %words, 2"
+    for row in range(TILE):
+        yield f"  %number{row} = call i64 @llvm.umin.i64(i64 {row}, i64 %last)"
+        yield f"  %byte{row} = mul i64 %number{row}, %width"
+        yield f"  %row{row} = getelementptr i8, ptr %tile, i64 %byte{row}"
+    for group in range(groups):
+        yield f"  %word{group} = mul i64 %words, {group}"
+        yield f"  %query{group} = getelementptr {_INTS}, ptr %query, i64 %word{group}"
+        yield f"  %biases{group} = getelementptr {_INTS}, ptr %bias, i64 {group}"
+        yield f"  %bias{group} = load {_INTS}, ptr %biases{group}, align 4"
+
+
+def _products(groups: int) -> Iterator[str]:
+    """Yield the body of the loop over words of four bytes: each row's times each group's are added to their sum."""
+    sums = [(row, group) for row in range(TILE) for group in range(groups)]
+    yield "  %word = phi i64 [0, %entry], [%next, %loop]"
     for row, group in sums:
-        lines.append(f"  %sum{row}.{group} = phi {_INTS} [%bias{group}, %entry], [%more{row}.{group}, %loop]")
-    for group in of_groups:
-        lines += [
-            f"  %asked{group} = getelementptr {_INTS}, ptr %query{group}, i64 %word",
-            f"  %bytes{group} = load {_INTS}, ptr %asked{group}, align 4",
-        ]
-    for row in rows:
-        lines += [
-            f"  %code{row} = getelementptr i32, ptr %row{row}, i64 %word",
-            f"  %four{row} = load i32, ptr %code{row}, align 4",
-            f"  %one{row} = insertelement {_INTS} poison, i32 %four{row}, i64 0",
-            f"  %all{row} = shufflevector {_INTS} %one{row}, {_INTS} poison, {_INTS} zeroinitializer",
-        ]
+        yield f"  %sum{row}.{group} = phi {_INTS} [%bias{group}, %entry], [%more{row}.{group}, %loop]"
+    for group in range(groups):
+        yield f"  %asked{group} = getelementptr {_INTS}, ptr %query{group}, i64 %word"
+        yield f"  %bytes{group} = load {_INTS}, ptr %asked{group}, align 4"
+    for row in range(TILE):
+        yield f"  %code{row} = getelementptr i32, ptr %row{row}, i64 %word"
+        yield f"  %four{row} = load i32, ptr %code{row}, align 4"
+        yield f"  %one{row} = insertelement {_INTS} poison, i32 %four{row}, i64 0"
+        yield f"  %all{row} = shufflevector {_INTS} %one{row}, {_INTS} poison, {_INTS} zeroinitializer"
     for row, group in sums:
-        lines.append(
+        yield (
             f"  %more{row}.{group} = call {_INTS} @llvm.x86.avx512.vpdpbusd.512"
             f"({_INTS} %sum{row}.{group}, {_INTS} %all{row}, {_INTS} %bytes{group})"
         )
-    lines += [
-        "  %next = add i64 %word, 1",
-        "  %any = icmp ult i64 %next, %words",
-        "  br i1 %any, label %loop, label %done",
-        "done:",
-    ]
-    for group in of_groups:
-        lines += [
-            f"  %bests{group} = getelementptr {_INTS}, ptr %best, i64 {group}",
-            f"  %most0.{group} = load {_INTS}, ptr %bests{group}, align 4",
-        ]
-        for row in rows:
-            lines.append(
+    yield "  %next = add i64 %word, 1"
+    yield "  %any = icmp ult i64 %next, %words"
+
+
+def _maxima(groups: int) -> Iterator[str]:
+    """Yield what keeps the greatest product of each query row, and that of the document's own row."""
+    for group in range(groups):
+        yield f"  %bests{group} = getelementptr {_INTS}, ptr %best, i64 {group}"
+        yield f"  %most0.{group} = load {_INTS}, ptr %bests{group}, align 4"
+        for row in range(TILE):
+            yield (
                 f"  %most{row + 1}.{group} = call {_INTS} @llvm.smax.v{LANES}i32"
                 f"({_INTS} %most{row}.{group}, {_INTS} %more{row}.{group})"
             )
-        lines += [
-            f"  store {_INTS} %most{TILE}.{group}, ptr %bests{group}, align 4",
-            f"  %owns{group} = getelementptr {_INTS}, ptr %own, i64 {group}",
-            f"  store {_INTS} %more{TILE - 1}.{group}, ptr %owns{group}, align 4",
-        ]
-    return "\n".join([*lines, "  ret void", "}"])
+        yield f"  store {_INTS} %most{TILE}.{group}, ptr %bests{group}, align 4"
+        yield f"  %owns{group} = getelementptr {_INTS}, ptr %own, i64 {group}"
+        yield f"  store {_INTS} %more{TILE - 1}.{group}, ptr %owns{group}, align 4"
 
 
 _DECLARED = f"""
