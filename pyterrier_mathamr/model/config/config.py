@@ -14,6 +14,8 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 
+from .contradictions import check_together
+from .earlier import without_removed
 from .options import (
     Count,
     MaybeCount,
@@ -36,16 +38,6 @@ _GROUPS: dict[str, type[Options]] = {
     "vocabulary": VocabularyOptions,
 }
 _GROUP_OF = {name: group for group, cls in _GROUPS.items() for name in rules(cls)}
-
-_REMOVED: dict[str, Any] = {
-    "aggregation": "mean",
-    "formula_contrast": 0.0,
-    "sentence_dropout": 0.0,
-    "subexpression": 0.0,
-    "text_concepts": False,
-    "text_rows": "all",
-}
-"""Options of earlier releases without effect (docs/ablations.md) or use, with the default that stored models have."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -119,7 +111,7 @@ class MathAMRConfig(Options):
         **flat: Any,
     ) -> None:
         given = locals()  # the parameters by name
-        flat = _without_removed(flat)
+        flat = without_removed(flat)
         if unknown := sorted(set(flat) - set(_GROUP_OF)):
             raise ConfigError("options", unknown, ", ".join([*rules(MathAMRConfig), *_GROUP_OF]))
         for name in rules(MathAMRConfig):
@@ -128,7 +120,7 @@ class MathAMRConfig(Options):
             changes = {option: value for option, value in flat.items() if _GROUP_OF[option] == name}
             object.__setattr__(self, name, _group(name, given[name], changes))
         self.__post_init__()
-        _check_together(self)
+        check_together(self)
 
     if not TYPE_CHECKING:  # the package reads options by their groups
 
@@ -236,26 +228,6 @@ class MathAMRConfig(Options):
         return type(self)(**{**own, **changes})
 
 
-def _without_removed(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out removed options that have their old default; another value is an error."""
-    for name, default in _REMOVED.items():
-        if options.get(name, default) != default:
-            raise ConfigError(name, options[name], f"{default!r}: the option is no longer in the package")
-    kept = {name: value for name, value in options.items() if name not in _REMOVED}
-    if "text_passages" in kept:  # the option that was text_context before there were windows
-        passages = kept.pop("text_passages")
-        if kept.get("features") == "text" or passages:
-            kept.setdefault("text_context", "passages" if passages else "alone")
-    return kept
-
-
-def stored_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete the options of a model that was stored before its text encoder could read windows."""
-    if options.get("features") == "text" and "text_context" not in options:
-        return {"text_passages": False, **options}
-    return dict(options)
-
-
 def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
     """Make a group from what was given for it and the options given by their own names."""
     cls = _GROUPS[name]
@@ -263,43 +235,10 @@ def _group(name: str, given: Any, changes: dict[str, Any]) -> Options:
         given = {option: getattr(given, option) for option in rules(cls)}
     elif not isinstance(given, Mapping | None):
         raise ConfigError(name, given, f"{cls.__name__}(…) or a mapping of options")
-    options = {**_without_removed(given or {}), **changes}
+    options = {**without_removed(given or {}), **changes}
     if unknown := sorted(set(options) - set(rules(cls))):
         raise ConfigError(f"options of {name}", unknown, ", ".join(rules(cls)))
     return cls(**options)
-
-
-def _check_together(config: MathAMRConfig) -> None:
-    """Refuse options that contradict each other: name one of the two and what the other leaves to choose."""
-    text, training, nodes = config.text, config.training, f"virtual_nodes={config.virtual_nodes!r}"
-    width = text.text_dimension
-    none, hierarchy = config.virtual_nodes == "none", config.virtual_nodes == "hierarchy"
-    bags, text_rows = text.word_residual, text.features == "text" and text.text_residual
-    contradictions = (
-        (none and training.beta != 1, "beta", f"1 with {nodes}, which has no document vector"),
-        (none and config.score.document_blend != "none", "document_blend", f"'none' with {nodes}"),
-        (config.auxiliary != "none" and not hierarchy, "auxiliary", f"'none' with {nodes}"),
-        (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
-        (bags and not hierarchy, "word_residual", f"False with {nodes}"),
-        (text.bag_counts != "linear" and not bags, "bag_counts", "'linear' without word_residual"),
-        (text.bag_edges > 0 and not bags, "bag_edges", "0 without word_residual"),
-        (
-            config.vocabulary.unknown_labels >= config.vocabulary.vocabulary_size,
-            "unknown_labels",
-            "below vocabulary_size",
-        ),
-        (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
-        (
-            text.text_context != "windows" and text.features != "text",
-            "text_context",
-            f"'windows' with features={text.features!r}",
-        ),
-        (text_rows and config.projection > width, "projection", f"at most text_dimension={width}"),
-        (training.min_learning_rate > training.learning_rate, "min_learning_rate", "at most learning_rate"),
-    )
-    for wrong, name, allowed in contradictions:
-        if wrong:
-            raise ConfigError(name, getattr(config, name), allowed)
 
 
 def _numbers(value: Any) -> Any:

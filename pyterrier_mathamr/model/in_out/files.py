@@ -22,7 +22,8 @@ from torch import Tensor
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
-from pyterrier_mathamr.model.files import BUNDLED, WEIGHTS, pack_weights
+from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.places import BUNDLED
 from pyterrier_mathamr.store import new_folder, read_signed, signed, write_file
 
 from .graphs import Labels

@@ -26,8 +26,10 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.config.options import ScoreOptions
-from pyterrier_mathamr.model.files import BUNDLED, folder_name, stored_dtype
-from pyterrier_mathamr.model.mathamr import Embeddings, MathAMR, vectors_by
+from pyterrier_mathamr.model.encoder.in_batches import Embeddings
+from pyterrier_mathamr.model.files import stored_dtype
+from pyterrier_mathamr.model.mathamr import MathAMR, vectors_by
+from pyterrier_mathamr.model.places import BUNDLED, folder_name
 from pyterrier_mathamr.model.variants.score_weights import ScoreWeights, with_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import new_folder

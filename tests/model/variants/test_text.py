@@ -237,7 +237,7 @@ def test_labels_are_written_as_words(label, words):
 def test_minilm_is_taken_from_its_package_and_gives_its_own_vectors(posts):
     from sentence_transformers import SentenceTransformer
 
-    from pyterrier_mathamr.model.variants.text import local_model
+    from pyterrier_mathamr.model.variants.text_loading import local_model
 
     judge = SentenceTransformer(local_model("sentence-transformers/all-MiniLM-L6-v2"), device="cpu")
     text = TextEncoder(device="cpu", precision="float32")

@@ -21,9 +21,9 @@ from typing import Any, Literal
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.model.errors import ModelNotFoundError, UnsafeModelError
-from pyterrier_mathamr.model.files import HUB
-from pyterrier_mathamr.model.variants.text import local_model, without_bars
+from pyterrier_mathamr.model.places import HUB
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.model.variants.text_loading import local_model, without_bars
 from pyterrier_mathamr.systems.errors import CheckpointFormError
 
 from .network import assemble, expand_queries

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.text import without_bars
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
 from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary

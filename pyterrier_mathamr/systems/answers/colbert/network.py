@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr.model.variants.text import without_bars
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 
 Side = Literal["query", "document"]
 

@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.text import without_bars
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store import Cache
 from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision, mixed

