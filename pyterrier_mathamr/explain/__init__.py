@@ -7,6 +7,7 @@
                             ──▶ maxsim/           two texts side by side, and the weighted cosines
     graphs, formulas        ──▶ draw_graph, draw_formula
     table of an experiment  ──▶ charts            differences by topic, speed against quality: figures of matplotlib
+    points of a figure      ──▶ labels            names beside them that cover nothing
 
 What an explanation is lies in :mod:`pyterrier_mathamr.explanation`, below the systems that give one.
 """

@@ -1,4 +1,4 @@
-"""Pictures of all systems: how good each is, and what it costs. Points and bars have the same numbers, best first."""
+"""Pictures of all systems: how good each is, and what it costs. Both number the systems alike, the best first."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 from pyterrier_mathamr.explain.figures import new_figure, save
+from pyterrier_mathamr.explain.labels import label_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PICTURES = ("systems.png", "cost.png")
 _INTERVAL = 1.96  # standard errors to either side: 95 %
-_QUIET = "#999999"
+_QUIET = "#767676"
 
 
 def draw_systems(table: pd.DataFrame, measure: str, cost: str, baseline: str, folder: Path) -> list[Path]:
-    """Draw a bar for each system with its interval of 95 %, and its quality over the time of a query.
+    """Draw the quality of each system with its interval of 95 %, and its quality over the time of a query.
+
+    Quality is a point and not a bar: beside bars from 0 the differences of good systems could not be seen.
 
     Args:
-        table: ``name``, ``measure``, ``<measure> error``, ``cost`` in milliseconds, NaN where it is not known.
+        table: ``name``, ``measure``, ``<measure> error``, ``<measure> reject`` (differs from the baseline), ``cost`` in
+            milliseconds, NaN where it is not known.
         measure: a column.
         cost: a column.
-        baseline: the system that has a line in the first picture.
+        baseline: the system whose quality is a line in both pictures.
         folder: where ``systems.png`` and ``cost.png`` are written.
 
     Returns:
@@ -37,50 +42,76 @@ def draw_systems(table: pd.DataFrame, measure: str, cost: str, baseline: str, fo
     if importlib.util.find_spec("matplotlib") is None or table.empty:
         return []
     ordered = table.dropna(subset=[measure]).sort_values(measure, ascending=False, kind="stable").reset_index(drop=True)
-    _draw_bars(ordered, measure, baseline, folder / PICTURES[0])
-    _draw_costs(ordered, measure, cost, folder / PICTURES[1])
+    _draw_quality(ordered, measure, baseline, folder / PICTURES[0])
+    _draw_costs(ordered, measure, cost, baseline, folder / PICTURES[1])
     return [folder / name for name in PICTURES]
 
 
-def _draw_bars(table: pd.DataFrame, measure: str, baseline: str, path: Path) -> None:
+def _draw_quality(table: pd.DataFrame, measure: str, baseline: str, path: Path) -> None:
     figure = new_figure(8.0, 0.24 * len(table) + 1.0)
     axes = figure.add_subplot()
     values, error = table[measure].to_numpy(dtype=float), table[f"{measure} error"].fillna(0).to_numpy(dtype=float)
-    level = table.loc[table["name"] == baseline, measure]
-    line = float(level.iloc[0]) if len(level) else float(values.min())
-    colors = [BETTER if value > line else _QUIET if value == line else WORSE for value in values]
-    places = np.arange(len(table))
-    axes.barh(places, values, xerr=_INTERVAL * error, color=colors, height=0.7, error_kw={"elinewidth": 1})
-    axes.axvline(line, color="black", linewidth=0.8, linestyle="--")
-    names = [f"{name}  {number}" for number, name in enumerate(table["name"], 1)]
-    axes.set_yticks(places, names, fontsize=8, parse_math=False)
-    axes.invert_yaxis()
+    level = _level(table, measure, baseline)
+    axes.axvline(level, color="black", linewidth=0.8, linestyle="--", zorder=1)
+    for place, (value, of) in enumerate(zip(values, _INTERVAL * error, strict=True)):
+        color = BETTER if value > level else WORSE if value < level else "black"
+        axes.errorbar(value, place, xerr=of, fmt="o", color=color, markersize=5, elinewidth=1.2)
+    axes.set_yticks(range(len(table)), _numbered(table["name"]), fontsize=8, parse_math=False)
     axes.set_ylim(len(table) - 0.4, -0.6)
-    low = float((values - _INTERVAL * error).min())
-    axes.set_xlim(max(0.0, low - 0.02), None)
-    axes.set_xlabel(f"{SHORT_NAMES.get(measure, measure)}, lines: 95 %; dashed: {baseline}", parse_math=False)
+    shown = axes.secondary_yaxis("right")
+    stars = np.where(table[f"{measure} reject"].eq(True), "*", "")
+    shown.set_yticks(
+        range(len(table)), [f"{value:.3f}{star}" for value, star in zip(values, stars, strict=True)], fontsize=8
+    )
+    shown.tick_params(length=0)
+    shown.spines["right"].set_visible(False)
+    short = SHORT_NAMES.get(measure, measure)
+    axes.set_xlabel(f"{short} and its interval of 95 %; dashed: {baseline}; *: differs from it", parse_math=False)
     _open(axes)
     save(figure, path)
 
 
-def _draw_costs(table: pd.DataFrame, measure: str, cost: str, path: Path) -> None:
+def _draw_costs(table: pd.DataFrame, measure: str, cost: str, baseline: str, path: Path) -> None:
     known = table[table[cost] > 0]
-    figure = new_figure(9.0, max(4.2, 0.19 * len(known)))
+    figure = new_figure(10.0, max(4.6, 0.2 * len(known)))
     axes = figure.add_subplot()
     ms, values = known[cost].to_numpy(dtype=float), known[measure].to_numpy(dtype=float)
-    front = [i for i in np.argsort(ms, kind="stable") if not ((ms <= ms[i]) & (values > values[i])).any()]
-    axes.step(ms[front], values[front], where="post", color=_QUIET, linewidth=1, zorder=1)
-    for i, (number, name) in enumerate(zip(known.index + 1, known["name"], strict=True)):
+    front = _front(ms, values)
+    axes.axhline(_level(table, measure, baseline), color="black", linewidth=0.8, linestyle="--", zorder=1)
+    axes.step(ms[front], values[front], where="post", color=BETTER, linewidth=1, zorder=1)
+    names = _numbered(known["name"], known.index)
+    for i, name in enumerate(names):
         color = BETTER if i in front else _QUIET
-        axes.scatter(ms[i], values[i], s=22, color=color, zorder=2, label=f"{number}  {name}".replace("$", r"\$"))
-        axes.annotate(str(number), (ms[i], values[i]), (4, 3), textcoords="offset points", fontsize=8)
+        axes.scatter(ms[i], values[i], s=22, color=color, zorder=2, label=name.replace("$", r"\$"))
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("CPU ms a query")
+    axes.set_xlabel(f"CPU ms a query; dashed: {baseline}", parse_math=False)
     axes.set_ylabel(SHORT_NAMES.get(measure, measure), parse_math=False)
+    axes.margins(x=0.1, y=0.06)
     _open(axes)
-    figure.legend(loc="outside right upper", fontsize=7, frameon=False, handlelength=1)
+    blue = "blue: no system of its cost or less is better"
+    figure.legend(
+        loc="outside right upper", fontsize=7.5, frameon=False, handlelength=1, title=blue, title_fontsize=7.5,
+        alignment="left",
+    )  # fmt: skip
+    label_points(axes, ms, values, [name if i in front else name.split(" ", 1)[0] for i, name in enumerate(names)])
     save(figure, path)
+
+
+def _level(table: pd.DataFrame, measure: str, baseline: str) -> float:
+    """Return the quality of the baseline, or the least where there is none."""
+    level = table.loc[table["name"] == baseline, measure]
+    return float(level.iloc[0]) if len(level) else float(table[measure].min())
+
+
+def _front(ms: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> list[int]:
+    """List the systems that none is better than of the same cost or less, the cheapest first."""
+    return [i for i in np.argsort(ms, kind="stable").tolist() if not ((ms <= ms[i]) & (values > values[i])).any()]
+
+
+def _numbered(names: pd.Series[str], places: pd.Index[int] | None = None) -> list[str]:
+    places = names.index if places is None else places
+    return [f"{place + 1}  {name}" for place, name in zip(places, names, strict=True)]
 
 
 def _open(axes: Axes) -> None:

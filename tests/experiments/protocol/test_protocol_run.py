@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -11,7 +12,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import Report, run_protocol
-from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training
+from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training, pictures
 from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, WEIGHED, chosen_systems
 from pyterrier_mathamr.experiments.protocol.overview import MB, MS, OVERVIEW, PARTS
 from pyterrier_mathamr.experiments.protocol.pictures import draw_systems
@@ -127,6 +128,32 @@ def test_an_ensemble_is_compared_with_itself_without_each_part(report: Report) -
     crossed = report.tables[CROSSED].set_index("name")[MAIN]
     assert lost.loc[COLBERT, CROSSED] == pytest.approx(crossed["Ensemble"] - crossed[f"Ensemble without {COLBERT}"])
     assert (lost[f"{CROSSED} error"] >= 0).all()
+
+
+def test_quality_is_drawn_as_points_and_the_cheapest_good_systems_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    table = pd.DataFrame(
+        {
+            "name": [BM25, "slow and worse", "better", "of answers alone"],
+            MAIN: [0.7, 0.6, 0.8, 0.75],
+            f"{MAIN} error": 0.01,
+            f"{MAIN} reject": [False, False, True, False],
+            MS: [1.0, 50.0, 100.0, None],
+        }
+    )
+    axes = []
+    monkeypatch.setattr(pictures, "save", lambda figure, path: axes.append(figure.axes[0]))
+    draw_systems(table, MAIN, MS, BM25, tmp_path)
+    quality, cost = axes
+    assert not quality.patches  # a bar would have to begin at 0
+    assert [text.get_text() for text in quality.get_yticklabels()] == [
+        *("1  better", "2  of answers alone", f"3  {BM25}", "4  slow and worse")
+    ]
+    shown = [text.get_text() for text in quality.child_axes[0].get_yticklabels()]
+    assert shown == ["0.800*", "0.750", "0.700", "0.600"]
+    assert [text.get_text() for text in cost.texts] == ["1  better", f"3  {BM25}", "4"]
 
 
 def test_all_systems_are_drawn(report: Report, tmp_path: Path) -> None:
