@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pyterrier as pt
 
 from pyterrier_mathamr.experiments.artifacts import ModelArtifacts
@@ -14,6 +17,7 @@ from .parts import DEPTH, AnswerParts
 from .text_vectors import MINI_LM, single_vectors, token_vectors
 
 TEXT_MODEL = "mathamr-plus-text"
+SMALL_MODEL = "mathamr-plus-small"
 
 
 def _bm25(parts: AnswerParts) -> pt.Transformer:
@@ -31,11 +35,16 @@ def text_model(parts: AnswerParts) -> MathAMR:
     return parts.once((TEXT_MODEL, parts.live), load)
 
 
-def _mathamr_plus_text(parts: AnswerParts) -> pt.Transformer:
-    """Rank by MaxSim of the virtual nodes of the bundled model, the graphs of topics taken from the work folder."""
-    shared, model = parts.shared, text_model(parts)
-    own = ModelArtifacts(shared, Stages(parts.folder / TEXT_MODEL, shared.say), shared.origin, shared.verbose)
-    index = parts.once(f"{TEXT_MODEL} index", lambda: own.answers(model))
+def _small_model(parts: AnswerParts) -> MathAMR:
+    """Open the two bundled models that are joined, which need no text encoder."""
+    return parts.once(SMALL_MODEL, lambda: MathAMR.from_pretrained(SMALL_MODEL))
+
+
+def _virtual_nodes(name: str, model_of: Callable[[AnswerParts], MathAMR], parts: AnswerParts) -> pt.Transformer:
+    """Rank by MaxSim of the virtual nodes of a bundled model, the graphs of topics taken from the work folder."""
+    shared, model = parts.shared, model_of(parts)
+    own = ModelArtifacts(shared, Stages(parts.folder / name, shared.say), shared.origin, shared.verbose)
+    index = parts.once(f"{name} index", lambda: own.answers(model))
     encode = parts.topic_graphs() >> model.query_encoder(device=parts.device)
     return encode >> index.colbert(num_results=DEPTH)
 
@@ -43,7 +52,9 @@ def _mathamr_plus_text(parts: AnswerParts) -> pt.Transformer:
 BM25_ROW = AnswerRow(BM25, _bm25)
 SINGLE_ROW = AnswerRow("MiniLM single vector", single_vectors, settings={"model": MINI_LM})
 TOKEN_ROW = AnswerRow("MiniLM token MaxSim, untrained", token_vectors, settings={"model": MINI_LM})
-MATHAMR_ROW = AnswerRow(TEXT_MODEL, _mathamr_plus_text)
+MATHAMR_ROW = AnswerRow(TEXT_MODEL, partial(_virtual_nodes, TEXT_MODEL, text_model))
+SMALL_ROW = AnswerRow(SMALL_MODEL, partial(_virtual_nodes, SMALL_MODEL, _small_model))
+"""Only in the protocol: it is no baseline of the other systems' studies."""
 
 COMMON_ROWS = (BM25_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
 """Those of every study; the random order is added when the tables are made."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
-from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW
+from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, SMALL_ROW
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM
 from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
@@ -27,7 +27,8 @@ from .strategies import SHIPPED, ModelSystems
 
 PLUS = " + "
 
-ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, **{row.name: row for row in (MATHAMR_ROW, *QUESTION_ROWS, QQSIM)}}
+_MORE = (SMALL_ROW, MATHAMR_ROW, *QUESTION_ROWS, QQSIM)
+ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, **{row.name: row for row in _MORE}}
 WEIGHED = f"{FUSION}, weight of validation questions"
 """The fusion of Task 1: nothing is chosen on judged topics."""
 LEARNED: dict[str, Learned] = ensembles()
