@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .answers.threads import WithQuestion as WithQuestion
     from .answers.threads import with_question as with_question
     from .answers.two_step import FitOptions as FitOptions
+    from .answers.two_step import FormulaAnswers as FormulaAnswers
     from .answers.two_step import LinkedPosts as LinkedPosts
     from .answers.two_step import MathSEScore as MathSEScore
     from .answers.two_step import QASim as QASim

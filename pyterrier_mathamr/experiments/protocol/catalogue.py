@@ -10,6 +10,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.best_formula import IN_OUT_ROW
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, SMALL_ROW
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM
 from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
@@ -27,7 +28,7 @@ from .strategies import SHIPPED, ModelSystems
 
 PLUS = " + "
 
-_MORE = (SMALL_ROW, MATHAMR_ROW, *QUESTION_ROWS, QQSIM)
+_MORE = (IN_OUT_ROW, SMALL_ROW, MATHAMR_ROW, *QUESTION_ROWS, QQSIM)
 ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, **{row.name: row for row in _MORE}}
 WEIGHED = f"{FUSION}, weight of validation questions"
 """The fusion of Task 1: nothing is chosen on judged topics."""
@@ -69,8 +70,9 @@ def _known(name: str) -> tuple[str, ...]:
     Raises:
         ConfigError: there is none.
     """
-    known = {each.lower(): each for each in (SHIPPED, *TASK1, *ROWS, *LEARNED) if each != FUSION}
-    pieces, found = [piece.strip().lower() for piece in name.split("+")], list[str]()
+    every = (SHIPPED, *TASK1, *ROWS, *LEARNED)
+    known = {PLUS.join(_pieces(each)): each for each in every if each != FUSION}
+    pieces, found = _pieces(name), list[str]()
     while pieces:
         length = next((end for end in range(len(pieces), 0, -1) if PLUS.join(pieces[:end]) in known), 0)
         if not length:
@@ -80,6 +82,10 @@ def _known(name: str) -> tuple[str, ...]:
         found.append(known[PLUS.join(pieces[:length])])
         del pieces[:length]
     return tuple(found)
+
+
+def _pieces(name: str) -> list[str]:
+    return [piece.strip().lower() for piece in name.split("+")]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from functools import partial
 
 import pandas as pd
 
+from pyterrier_mathamr.experiments.answer_studies.best_formula import IN_OUT_ROW
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW
 from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, SMALL_ROW, TOKEN_ROW
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
@@ -31,8 +32,15 @@ EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, 
 THREADS = (BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
 """Words, text, text with the title of its question, and similar questions: four that were picked among all by what they
 gain on years crossed, so that the figures of their ensemble are favourable."""
-_WHOLE = {"Ensemble": PLAIN, "Ensemble with questions": THREADS, "Ensemble of all": EVERY}
-_UNKNOWN = {TANGENT.name, STRUCTURAL_ROW.name, *QUESTIONS}
+WITH_FORMULAS = "Ensemble with questions and formulas"
+_WHOLE = {
+    "Ensemble": PLAIN,
+    "Ensemble by In+Out": (BM25, COLBERT, IN_OUT_ROW.name),
+    "Ensemble with questions": THREADS,
+    WITH_FORMULAS: (*THREADS, IN_OUT_ROW.name),
+    "Ensemble of all": EVERY,
+}
+_UNKNOWN = {TANGENT.name, IN_OUT_ROW.name, STRUCTURAL_ROW.name, *QUESTIONS}
 ABLATIONS = {f"{name} without {part}": (name, part) for name, parts in _WHOLE.items() for part in parts}
 """By name, the whole ensemble and the part that is left out."""
 

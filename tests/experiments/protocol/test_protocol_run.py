@@ -53,6 +53,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             "tangent",
             "doc-vn + maxsim (k = 1000)",
             "bm25 with questions",
+            "IN+OUT BY BEST FORMULA + bm25",
             *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
             WITH_SMALL,
         ]
@@ -72,6 +73,8 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
         "Tangent",
         DOC_VN,
         "BM25 with questions",
+        "In+Out by best formula",
+        f"In+Out by best formula + {BM25}",
         *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
         "mathamr-plus-small",
         WITH_SMALL,

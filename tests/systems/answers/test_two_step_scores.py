@@ -11,6 +11,9 @@ from threads_of_answers import POSTS, questions, thread_store
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.explanation import AskedError
 from pyterrier_mathamr.systems import (
+    FormulaAnswers,
+    InOut,
+    InOutIndex,
     LinkedPosts,
     MathSEScore,
     ModifiedRRF,
@@ -128,16 +131,18 @@ def test_linked_posts_ranks_the_answers_of_duplicates_by_votes(threads: ThreadSt
         LinkedPosts(links[["qid"]], threads)
 
 
+FORMULAS = [
+    {"docno": "q1", "text": r"asks $x^2+1$"},
+    {"docno": "a1", "text": r"has $x^2+1$ and $y$"},
+    {"docno": "a2", "text": r"has $x^2$ and $x^2+2$"},
+    {"docno": "b1", "text": "has none"},
+    {"docno": "unknown", "text": r"$x^2+1$"},
+]
+
+
 @pytest.fixture(scope="module")
 def tangent(threads: ThreadStore, tmp_path_factory: pytest.TempPathFactory) -> TangentAnswers:
-    posts = [
-        {"docno": "q1", "text": r"asks $x^2+1$"},
-        {"docno": "a1", "text": r"has $x^2+1$ and $y$"},
-        {"docno": "a2", "text": r"has $x^2$ and $x^2+2$"},
-        {"docno": "b1", "text": "has none"},
-        {"docno": "unknown", "text": r"$x^2+1$"},
-    ]
-    return TangentAnswers(TangentIndex(tmp_path_factory.mktemp("tangent") / "t").index(posts), threads)
+    return TangentAnswers(TangentIndex(tmp_path_factory.mktemp("tangent") / "t").index(FORMULAS), threads)
 
 
 def test_tangent_ranks_answers_by_their_best_formula_without_questions(tangent: TangentAnswers) -> None:
@@ -148,6 +153,18 @@ def test_tangent_ranks_answers_by_their_best_formula_without_questions(tangent: 
     assert tangent.explain(topics, "a2").score == pytest.approx(found["score"].iloc[1])
     with pytest.raises(AskedError):
         tangent.explain(topics, "b1")
+
+
+def test_any_formula_index_finds_answers_by_their_best_formula(threads: ThreadStore, tmp_path: Path) -> None:
+    index = InOutIndex(tmp_path / "f", InOut.from_pretrained("in-out-mini")).index(FORMULAS)
+    topics = pd.DataFrame({"qid": ["t"], "title": [r"Of $x^2+1$ and $x$"], "body": [""]})
+    system = FormulaAnswers(index, threads)
+    found = system(topics)
+    each = index.retriever(100)(pd.DataFrame({"qid": ["t"], "latex": ["x^2+1"]}))
+    best = each.groupby("post_id")["score"].max()[["a1", "a2"]].sort_values(ascending=False)
+    assert found["docno"].tolist() == best.index.tolist()
+    assert found["score"].tolist() == best.tolist()
+    assert system.explain(topics, "a2").score == pytest.approx(best["a2"])
 
 
 def test_the_formula_of_a_topic_is_the_largest_of_its_title_else_of_its_body(tangent: TangentAnswers) -> None:

@@ -10,16 +10,18 @@
     networks, training   language models: loaded, saved, run; a loop over batches that keeps the best epoch
       bi_losses          the two losses of bi-encoders, in turn
       qasim_losses       those of QASim, and what is held out
-    baselines            answers of linked questions, and of formulas that Tangent finds
+    baselines            answers of linked questions
+    formula_answers      answers of formulas that Tangent or another index finds
 """
 
 from __future__ import annotations
 
 from .baselines import LinkedPosts as LinkedPosts
-from .baselines import TangentAnswers as TangentAnswers
 from .encoders import QuestionDocEncoder as QuestionDocEncoder
 from .encoders import QuestionQueryEncoder as QuestionQueryEncoder
 from .features import TwoStepFeatures as TwoStepFeatures
+from .formula_answers import FormulaAnswers as FormulaAnswers
+from .formula_answers import TangentAnswers as TangentAnswers
 from .graph_words import linearise as linearise
 from .math_se import MathSEScore as MathSEScore
 from .qasim import TARGETS as TARGETS

@@ -1,10 +1,8 @@
-"""The baselines of ARQMath beside text retrieval: answers of linked questions, and of formulas that Tangent finds."""
+"""A baseline of ARQMath beside text retrieval: answers of linked questions."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,18 +10,11 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
-from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Retriever
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.posts import PostFormula, post_from_any
-from pyterrier_mathamr.posts.rows import is_blank, text_of
+from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
-from pyterrier_mathamr.systems.expressions import formula_trees
-from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
-from pyterrier_mathamr.systems.tangent import TangentIndex
 
-_RESULT = ("docno", "score", "rank")
+RESULT = ("docno", "score", "rank")
 
 
 class LinkedPosts(Retriever):
@@ -69,9 +60,9 @@ class LinkedPosts(Retriever):
             or whose duplicates are not in the store or have no answer.
         """
         pt.validate.query_frame(inp, context=self)
-        queries = distinct_queries(inp, _RESULT)
+        queries = distinct_queries(inp, RESULT)
         if queries.empty:
-            return empty_output(queries, _RESULT)
+            return empty_output(queries, RESULT)
         self.threads.tell_unknown("votes")
         asked = [(qid, question) for qid in queries["qid"] for question in self.links.get(qid, ())]
         answers = self.threads.answers_of({question for _, question in asked})
@@ -80,7 +71,7 @@ class LinkedPosts(Retriever):
             for qid, question in asked
             for answer in answers.get(question, ())
         ]
-        return _ranking(queries, pd.DataFrame(rows, columns=["qid", "docno", "score"]), self.num_results)
+        return ranking(queries, pd.DataFrame(rows, columns=["qid", "docno", "score"]), self.num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
         """Return the votes as one part.
@@ -94,126 +85,6 @@ class LinkedPosts(Retriever):
         return Explanation.of(asked.docno, [part], asked.query_reading(), asked.document_reading())
 
 
-class TangentAnswers(Retriever):
-    """Ranks answers by the formula in them that is most like one formula of the topic, the Tangent baseline of ARQMath.
-
-    Zanibbi and others, "Overview of ARQMath 2020", CLEF 2020. The formula is that of the title if it has one, else of
-    the body: of several the one whose layout tree has most nodes, a tie broken at random, always the same for a topic.
-    An answer has the score of its best formula; formulas of questions and of unknown posts are left out.
-
-    Args:
-        tangent_index: the formulas of the collection.
-        threads: says which posts are answers.
-        num_results: the number of answers for each query.
-        hits: formulas that are found, before those of questions are left out.
-        store: official trees of the topics' formulas.
-        verbose: show a progress bar.
-
-    Raises:
-        ConfigError: an option is out of its range.
-
-    Example::
-
-        tangent = TangentAnswers(TangentIndex("formulas.tangent"), threads)
-        pipeline = ConvexFusion(tangent, bm25, alpha=.5)
-    """
-
-    label = "Tangent answers"
-    checks: ClassVar[Mapping[str, Rule]] = {**Retriever.checks, "hits": COUNT}
-
-    def __init__(
-        self,
-        tangent_index: TangentIndex,
-        threads: ThreadStore,
-        num_results: int = 1000,
-        *,
-        hits: int = 10_000,
-        store: FormulaStore | None = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__()
-        self.tangent_index, self.threads, self.num_results = tangent_index, threads, num_results
-        self.hits, self.store, self.verbose = hits, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: index and threads are stores, not stages."""
-        return {}
-
-    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank answers for each query.
-
-        Args:
-            inp: ``qid``, and ``title`` and ``body``, or ``query``.
-
-        Returns:
-            The columns of the queries, ``docno``, ``score``, ``rank``; no row for a topic without a formula.
-        """
-        with pt.validate.any(inp, context=self) as validation:
-            validation.query_frame(extra_columns=["title", "body"])
-            validation.query_frame(extra_columns=["query"])
-        queries = distinct_queries(inp, _RESULT)
-        if queries.empty:
-            return empty_output(queries, _RESULT)
-        formulas = {row["qid"]: self.formula(row) for row in queries.to_dict("records")}
-        without = [qid for qid, formula in formulas.items() if formula is None]
-        warn_of_queries(without, "they have no formula", "Fuse the ranking with one of text.")
-        asked = [(qid, formula.latex, formula.id) for qid, formula in formulas.items() if formula is not None]
-        found = self._search(pd.DataFrame(asked, columns=["qid", "latex", "formula_id"]))
-        return _ranking(queries, found, self.num_results)
-
-    def formula(self, row: Mapping[Any, Any]) -> PostFormula | None:
-        """Choose the formula of a topic.
-
-        Args:
-            row: ``qid``, and ``title`` and ``body``, or ``query``.
-        """
-        title, body = post_from_any(text_of(row, "title")), post_from_any(text_of(row, "body"))
-        if is_blank(row.get("title")) and is_blank(row.get("body")):
-            title = post_from_any(text_of(row, "query"))
-        formulas = title.formulas or body.formulas
-        if not formulas:
-            return None
-        trees = formula_trees(list(formulas), self.store)
-        sizes = [0 if pair.slt is None else len(pair.slt.nodes) for pair in trees]
-        largest = [formula for formula, size in zip(formulas, sizes, strict=True) if size == max(sizes)]
-        return largest[_random(text_of(row, "qid"), len(largest))]
-
-    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say which formula of an answer is most like the topic's, and what its trees contribute.
-
-        Raises:
-            AskedError: the topic has no formula, or none of the answer is found.
-        """
-        asked = read_asked(query, docno, self.label)
-        formula = self.formula(asked.row)
-        if formula is None:
-            raise AskedError(self.label, "the topic has no formula", "Explain a document of its ranking.")
-        frame = pd.DataFrame({"qid": ["explained"], "latex": [formula.latex], "formula_id": [formula.id]})
-        hits = self._search_formulas(frame)
-        own = hits[hits["post_id"] == asked.docno]
-        if own.empty:
-            raise AskedError(
-                self.label, f"no formula of {asked.docno!r} is found", "Explain a document of its ranking."
-            )
-        told = self.tangent_index.retriever(self.hits, store=self.store).explain(frame, str(own["docno"].iloc[0]))
-        return Explanation.of(asked.docno, told.rows, asked.query_reading(), asked.document_reading())
-
-    def _search_formulas(self, formulas: pd.DataFrame) -> pd.DataFrame:
-        retriever = self.tangent_index.retriever(self.hits, store=self.store, verbose=self.verbose)
-        found: pd.DataFrame = retriever(formulas)
-        return found
-
-    def _search(self, formulas: pd.DataFrame) -> pd.DataFrame:
-        """Find formulas, and take the best of each answer: ``qid``, ``docno``, ``score``."""
-        if formulas.empty:
-            return pd.DataFrame({"qid": [], "docno": [], "score": []})
-        hits = self._search_formulas(formulas)
-        known = self.threads.known_posts(hits["post_id"].unique())
-        answers = {post.id for post in known if post.question_id != post.id}
-        best = hits[hits["post_id"].isin(answers)].drop_duplicates(["qid", "post_id"])  # the best comes first
-        return best[["qid", "post_id", "score"]].rename(columns={"post_id": "docno"})
-
-
 def _links_of(frame: pd.DataFrame) -> dict[str, list[str]]:
     if missing := {"qid", "question_id"} - set(frame.columns):
         raise ConfigError("links", sorted(missing), "a frame with the columns qid and question_id")
@@ -223,16 +94,11 @@ def _links_of(frame: pd.DataFrame) -> dict[str, list[str]]:
     return found
 
 
-def _random(qid: str, count: int) -> int:
-    """Draw a number below ``count``, always the same for a topic."""
-    return int(hashlib.sha256(qid.encode()).hexdigest(), 16) % count
-
-
-def _ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.DataFrame:
+def ranking(queries: pd.DataFrame, found: pd.DataFrame, num_results: int) -> pd.DataFrame:
     """Order what was found, best first, with the columns of the queries."""
     found = found.drop_duplicates(["qid", "docno"])
     if found.empty:
-        return empty_output(queries.iloc[:0], _RESULT)
+        return empty_output(queries.iloc[:0], RESULT)
     joined = queries.merge(found, on="qid", how="inner")
     ranked = ordered_by_score(joined, joined["score"].to_numpy(np.float64))
     kept: pd.DataFrame = ranked[ranked["rank"] < num_results].reset_index(drop=True)

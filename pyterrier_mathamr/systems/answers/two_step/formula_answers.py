@@ -1,0 +1,167 @@
+"""Answers by the formula in them that is most like one of the topic, of which Tangent's are a baseline of ARQMath."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.parameters import COUNT, Rule
+from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.posts import PostFormula, post_from_any
+from pyterrier_mathamr.posts.rows import is_blank, text_of
+from pyterrier_mathamr.systems.answers.threads import ThreadStore
+from pyterrier_mathamr.systems.expressions import FormulaRetriever, formula_trees
+from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
+
+from .baselines import RESULT, ranking
+
+
+class FormulaIndex(Protocol):
+    """An index of formulas that ranks them for another one."""
+
+    def retriever(self, num_results: int, *, store: FormulaStore | None, verbose: bool = False) -> FormulaRetriever:
+        """Return the retriever, of which :class:`FormulaAnswers` uses ``post_id`` and ``score``."""
+
+
+class FormulaAnswers(Retriever):
+    """Ranks answers by the formula in them that is most like one formula of the topic, by any formula index.
+
+    The formula is that of the title if it has one, else of
+    the body: of several the one whose layout tree has most nodes, a tie broken at random, always the same for a topic.
+    An answer has the score of its best formula; formulas of questions and of unknown posts are left out.
+
+    Args:
+        formula_index: the formulas of the collection, such as those of Tangent or In+Out.
+        threads: says which posts are answers.
+        num_results: the number of answers for each query.
+        hits: formulas that are found, before those of questions are left out.
+        store: official trees of the topics' formulas.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        in_out = FormulaAnswers(InOutIndex("formulas.inout"), threads)
+        pipeline = ConvexFusion(in_out, bm25, alpha=.5)
+    """
+
+    label = "formula answers"
+    checks: ClassVar[Mapping[str, Rule]] = {**Retriever.checks, "hits": COUNT}
+
+    def __init__(
+        self,
+        formula_index: FormulaIndex,
+        threads: ThreadStore,
+        num_results: int = 1000,
+        *,
+        hits: int = 10_000,
+        store: FormulaStore | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__()
+        self.formula_index, self.threads, self.num_results = formula_index, threads, num_results
+        self.hits, self.store, self.verbose = hits, store, verbose
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: index and threads are stores, not stages."""
+        return {}
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rank answers for each query.
+
+        Args:
+            inp: ``qid``, and ``title`` and ``body``, or ``query``.
+
+        Returns:
+            The columns of the queries, ``docno``, ``score``, ``rank``; no row for a topic without a formula.
+        """
+        with pt.validate.any(inp, context=self) as validation:
+            validation.query_frame(extra_columns=["title", "body"])
+            validation.query_frame(extra_columns=["query"])
+        queries = distinct_queries(inp, RESULT)
+        if queries.empty:
+            return empty_output(queries, RESULT)
+        formulas = {row["qid"]: self.formula(row) for row in queries.to_dict("records")}
+        without = [qid for qid, formula in formulas.items() if formula is None]
+        warn_of_queries(without, "they have no formula", "Fuse the ranking with one of text.")
+        asked = [(qid, formula.latex, formula.id) for qid, formula in formulas.items() if formula is not None]
+        found = self._search(pd.DataFrame(asked, columns=["qid", "latex", "formula_id"]))
+        return ranking(queries, found, self.num_results)
+
+    def formula(self, row: Mapping[Any, Any]) -> PostFormula | None:
+        """Choose the formula of a topic.
+
+        Args:
+            row: ``qid``, and ``title`` and ``body``, or ``query``.
+        """
+        title, body = post_from_any(text_of(row, "title")), post_from_any(text_of(row, "body"))
+        if is_blank(row.get("title")) and is_blank(row.get("body")):
+            title = post_from_any(text_of(row, "query"))
+        formulas = title.formulas or body.formulas
+        if not formulas:
+            return None
+        trees = formula_trees(list(formulas), self.store)
+        sizes = [0 if pair.slt is None else len(pair.slt.nodes) for pair in trees]
+        largest = [formula for formula, size in zip(formulas, sizes, strict=True) if size == max(sizes)]
+        return largest[_random(text_of(row, "qid"), len(largest))]
+
+    def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
+        """Say which formula of an answer is most like the topic's, and what its trees contribute.
+
+        Raises:
+            AskedError: the topic has no formula, or none of the answer is found.
+        """
+        asked = read_asked(query, docno, self.label)
+        formula = self.formula(asked.row)
+        if formula is None:
+            raise AskedError(self.label, "the topic has no formula", "Explain a document of its ranking.")
+        frame = pd.DataFrame({"qid": ["explained"], "latex": [formula.latex], "formula_id": [formula.id]})
+        hits = self._search_formulas(frame)
+        own = hits[hits["post_id"] == asked.docno]
+        if own.empty:
+            raise AskedError(
+                self.label, f"no formula of {asked.docno!r} is found", "Explain a document of its ranking."
+            )
+        told = self.formula_index.retriever(self.hits, store=self.store).explain(frame, str(own["docno"].iloc[0]))
+        return Explanation.of(asked.docno, told.rows, asked.query_reading(), asked.document_reading())
+
+    def _search_formulas(self, formulas: pd.DataFrame) -> pd.DataFrame:
+        retriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)
+        found: pd.DataFrame = retriever(formulas)
+        return found
+
+    def _search(self, formulas: pd.DataFrame) -> pd.DataFrame:
+        """Find formulas, and take the best of each answer: ``qid``, ``docno``, ``score``."""
+        if formulas.empty:
+            return pd.DataFrame({"qid": [], "docno": [], "score": []})
+        hits = self._search_formulas(formulas)
+        known = self.threads.known_posts(hits["post_id"].unique())
+        answers = {post.id for post in known if post.question_id != post.id}
+        best = hits[hits["post_id"].isin(answers)].drop_duplicates(["qid", "post_id"])  # the best comes first
+        return best[["qid", "post_id", "score"]].rename(columns={"post_id": "docno"})
+
+
+class TangentAnswers(FormulaAnswers):
+    """:class:`FormulaAnswers` of a :class:`TangentIndex`: the Tangent baseline (Zanibbi and others, CLEF 2020).
+
+    Example::
+
+        tangent = TangentAnswers(TangentIndex("formulas.tangent"), threads)
+        pipeline = ConvexFusion(tangent, bm25, alpha=.5)
+    """
+
+    label = "Tangent answers"
+
+
+def _random(qid: str, count: int) -> int:
+    """Draw a number below ``count``, always the same for a topic."""
+    return int(hashlib.sha256(qid.encode()).hexdigest(), 16) % count
