@@ -47,7 +47,8 @@ of :class:`AnswerParts`::
 * ``parts.preset`` (``mini`` or ``full``) and ``parts.changes`` choose and change the recipe.
 * Rankings are kept by the row's name and ``settings``: while a system is being written, change ``settings`` (or delete
   ``answers/rankings`` of the work folder) to rank again.
-* ``known=False``: no known items. ``more=``: a function from the :class:`Outcome` to further tables.
+* ``known=False``: no known items; ``linked=False``: no answers of linked questions, either. ``more=``: a function
+  from the :class:`Outcome` to further tables.
 * A row with the name of a common row takes its place; what other studies and ``run_arqmath`` use of a study, they
   import from its file.
 

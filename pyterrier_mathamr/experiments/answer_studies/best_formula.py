@@ -12,8 +12,7 @@ from .parts import DEPTH, AnswerParts
 
 def _in_out(parts: AnswerParts) -> pt.Transformer:
     """Compare the largest formula of a topic by In+Out with those of all answers."""
-    return FormulaAnswers(parts.shared.in_out, parts.threads, DEPTH, store=parts.shared.topic_formulas(parts.of))
+    return FormulaAnswers(parts.shared.in_out, parts.threads, DEPTH, store=parts.topic_trees())
 
 
-IN_OUT_ROW = AnswerRow("In+Out by best formula", _in_out, known=False)
-"""Without known items, as Tangent's row, beside which it stands."""
+IN_OUT_ROW = AnswerRow("In+Out by best formula", _in_out)

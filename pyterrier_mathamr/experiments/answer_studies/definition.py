@@ -37,6 +37,8 @@ class AnswerRow:
         fitted: it is fitted on the judgments of other years than the one whose topics it ranks for.
         known: it can search for known items. A two-step search can't, nor one whose documents have their question in
             front: a question would find itself.
+        linked: it can search for the answers of linked questions, since it ranks all answers, and not judged ones
+            alone.
         settings: what else its rankings depend on, as plain values: with others, they are made again.
     """
 
@@ -46,6 +48,7 @@ class AnswerRow:
     trained: bool = False
     fitted: bool = False
     known: bool = True
+    linked: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -17,6 +17,7 @@ from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.results import ONCE
+from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
 from pyterrier_mathamr.store import replace_file, writer_lock, writing
@@ -81,8 +82,12 @@ class AnswerParts:
     def topic_graphs(self) -> pt.Transformer:
         """Return a transformer that adds ``query_graph`` to the topics."""
         if self.live:
-            return GraphBuilder(store=None if self.known else self.shared.topic_formulas(self.of))
+            return GraphBuilder(store=None if self.known else self.topic_trees())
         return self.found.graphs.loader(side="query")
+
+    def topic_trees(self) -> FormulaStore:
+        """Return the official trees of the topics' formulas."""
+        return self.shared.formulas if self.known else self.shared.topic_formulas(self.of)
 
     def text_encoder(self, config: MathAMRConfig) -> TextEncoder | None:
         """Return the text encoder of a configuration; see :meth:`Artifacts.text_encoder`."""

@@ -33,7 +33,7 @@ def _structural(parts: AnswerParts) -> pt.Transformer:
         BM25Index(parts.stage("threads-words", build, tokens=WORDS.to_dict())),
         DEPTH,
         questions=parts.once("question of an answer", questions),
-        store=shared.topic_formulas(parts.of),
+        store=parts.topic_trees(),
     )
 
 

@@ -115,7 +115,8 @@ class Catalogue:
             elif name == WEIGHED:
                 made[name] = self._weighed()
             elif parts:
-                made[name] = Fused(parts, known=all(made[part].known for part in parts))
+                known = all(made[part].known for part in parts)
+                made[name] = Fused(parts, known=known, linked=all(made[part].linked for part in parts))
             else:
                 made[name] = self._row(ROWS[name]) if name in ROWS else self._own.system(name)
         return list(made.values())
@@ -181,7 +182,8 @@ class Catalogue:
         """Offer a system of the answer studies, with each seed if it is trained and not fitted on other years."""
         chosen = row.trained and not row.fitted and len(self.seeds) > 1
         seeds = self.seeds if chosen else self.seeds[:1]
-        return Choice(row.name, tuple(self._trained(row, seed, chosen) for seed in seeds), known=row.known)
+        candidates = tuple(self._trained(row, seed, chosen) for seed in seeds)
+        return Choice(row.name, candidates, known=row.known, linked=row.linked)
 
     def _trained(self, row: AnswerRow, seed: int, chosen: bool) -> Fitted:
         return self.material.fitted(

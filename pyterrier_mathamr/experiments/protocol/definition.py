@@ -96,6 +96,10 @@ class ProtocolSystem(Protocol):
     def known(self) -> bool:
         """Whether it can search for known items; see :class:`AnswerRow`."""
 
+    @property
+    def linked(self) -> bool:
+        """Whether it can search for the answers of linked questions; see :class:`AnswerRow`."""
+
     def fit(self, training: Training) -> Fitted:
         """Choose everything on the training topics.
 
@@ -113,12 +117,14 @@ class Choice:
         candidates: at least one; of equal ones the first is taken.
         parts: names of the systems that it is made of.
         known: whether it can search for known items.
+        linked: whether it can search for the answers of linked questions.
     """
 
     name: str
     candidates: tuple[Fitted, ...]
     parts: tuple[str, ...] = ()
     known: bool = True
+    linked: bool = True
 
     def fit(self, training: Training) -> Fitted:
         """Choose a candidate."""
@@ -146,12 +152,14 @@ class Learned:
         parts: names of the systems that it is made of; they are measured, too.
         learn: fits it.
         known: whether it can search for known items.
+        linked: whether it can search for the answers of linked questions.
     """
 
     name: str
     parts: tuple[str, ...]
     learn: Callable[[Training], Fitted] = field(repr=False)
     known: bool = True
+    linked: bool = True
 
     def fit(self, training: Training) -> Fitted:
         """Fit it."""

@@ -40,7 +40,7 @@ _WHOLE = {
     WITH_FORMULAS: (*THREADS, IN_OUT_ROW.name),
     "Ensemble of all": EVERY,
 }
-_UNKNOWN = {TANGENT.name, IN_OUT_ROW.name, STRUCTURAL_ROW.name, *QUESTIONS}
+_UNKNOWN = {STRUCTURAL_ROW.name, *QUESTIONS}
 ABLATIONS = {f"{name} without {part}": (name, part) for name, parts in _WHOLE.items() for part in parts}
 """By name, the whole ensemble and the part that is left out."""
 

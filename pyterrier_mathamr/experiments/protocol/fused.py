@@ -29,11 +29,13 @@ class Fused:
     Attributes:
         parts: names of at least two systems of the report.
         known: whether all of them can search for known items.
+        linked: whether all of them can search for the answers of linked questions.
         weights: of the parts, where they are not to be chosen.
     """
 
     parts: tuple[str, ...]
     known: bool = True
+    linked: bool = True
     weights: tuple[float, ...] | None = None
     _choices: dict[tuple[Fitted, ...], Choice] = field(default_factory=dict, repr=False)
 

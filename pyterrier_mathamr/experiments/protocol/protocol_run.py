@@ -121,11 +121,11 @@ def protocol_report(
         caption: starred(means_table(values[caption], measures, names, years=caption == CROSSED), tests, caption)
         for caption, measures in ((CROSSED, TASK1_MEASURES), (FOLDS, TASK1_MEASURES), (KNOWN, KNOWN_ITEM_MEASURES))
     } | {LINKED: _linked(values, names)}
-    known = [system.name for system in systems if system.known]
-    kept = {
-        caption: _rows(table, known if caption in (KNOWN, LINKED) else names, nested)
-        for caption, table in tables.items()
+    able = {
+        KNOWN: [system.name for system in systems if system.known],
+        LINKED: [system.name for system in systems if system.linked],
     }
+    kept = {caption: _rows(table, able.get(caption, names), nested) for caption, table in tables.items()}
     linked, parts = material.linked_answers, parts_table(values)
     more = {OVERVIEW: overview_table(tables, names, costs or {}), **({PARTS: parts} if len(parts) else {})}
     about = f"{len(qids)} topics of {' and '.join(material.years)}, {len(material.qrels):,} judgments. {FEW_JUDGED}"
@@ -159,10 +159,11 @@ def _asked(nested: Nested, material: Material) -> tuple[dict[str, pd.DataFrame],
     fitted = nested.fit(frozenset(material.judged.topics["qid"]))
     asked = material.known_items
     rankings = {
-        name: fitted[name].rank(asked) for name, system in nested.systems.items() if system.known and name in fitted
+        name: fitted[name].rank(asked) for name, system in nested.systems.items() if system.linked and name in fitted
     }
     others = {name: material.without_own(ranking) for name, ranking in rankings.items()}
-    found = {KNOWN: _values(rankings, asked.topics, material.own_answers, KNOWN_ITEM_MEASURES)}
+    knowing = {name: ranking for name, ranking in rankings.items() if nested.systems[name].known}
+    found = {KNOWN: _values(knowing, asked.topics, material.own_answers, KNOWN_ITEM_MEASURES)}
     for kind, qrels in material.linked_answers.items():
         topics = asked.only(set(qrels["qid"])).topics
         found[kind] = _values(others, topics, qrels, KNOWN_ITEM_MEASURES[:1])

@@ -34,7 +34,8 @@ NOTES = (
     "topics of 2020 and 2022. This protocol cannot undo that choice.",
     "Known items and duplicates: everything is chosen on all judged topics; the test questions were neither trained on "
     "nor chosen on. A test question looks for its own answers; of duplicates, for the answers of the questions that it "
-    "duplicates or is linked with, its own left out. Systems that read the text of questions have no such row.",
+    "duplicates or is linked with, its own left out. Systems that read the text of questions have no known items, "
+    "since a question would find itself; those that rank judged answers alone have neither.",
 )
 
 

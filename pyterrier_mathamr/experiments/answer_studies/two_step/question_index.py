@@ -97,5 +97,10 @@ def question_index(parts: AnswerParts, model: QQSim, graphs: Mapping[str, str]) 
 
 def _with_tags(parts: AnswerParts) -> pt.Transformer:
     """Add the tags of topics."""
-    tags = topic_frame(parts, parts.of).set_index("qid")["tags"]
+    tags: dict[str, str]
+    if parts.known:
+        tags = {post.id: " ".join(post.tags) for post in parts.shared.collection.questions()}
+    else:
+        topics = topic_frame(parts, parts.of)
+        tags = dict(zip(topics["qid"], topics["tags"], strict=True))
     return pt.apply.tags(lambda row: tags.get(row["qid"], ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -115,8 +116,7 @@ def _tf_idf(parts: AnswerParts) -> pt.Transformer:
 
 
 def _tangent(parts: AnswerParts) -> pt.Transformer:
-    trees = parts.shared.topic_formulas(parts.of)
-    return TangentAnswers(parts.shared.tangent, threads(parts), DEPTH, store=trees)
+    return TangentAnswers(parts.shared.tangent, threads(parts), DEPTH, store=parts.topic_trees())
 
 
 def _tf_idf_tangent(parts: AnswerParts) -> pt.Transformer:
@@ -124,15 +124,16 @@ def _tf_idf_tangent(parts: AnswerParts) -> pt.Transformer:
 
 
 QQSIM = AnswerRow("QQSim", _qqsim, (SINGLE_ROW.name,), trained=True, known=False)
-MATH_SE = AnswerRow("MathSE", _math_se, trained=True, known=False)
-QASIM = AnswerRow("QASim · QQSim", _qasim("raw"), ("MathSE", "QQSim"), trained=True, fitted=True, known=False)
-RRF = AnswerRow("RRF of MathSE and QASim", _rrf, (MATH_SE.name, QASIM.name), trained=True, fitted=True, known=False)
-CLASSIC = AnswerRow("the same, classic RRF", _classic_rrf, (RRF.name,), trained=True, fitted=True, known=False)
-SVM = AnswerRow("SVM-rank", _svm, (QASIM.name,), trained=True, fitted=True, known=False)
-AMR = AnswerRow("QASim · QQSim of MathAMR", _qasim("mathamr"), (QASIM.name,), trained=True, fitted=True, known=False)
-AMR_SVM = AnswerRow("RRF of MathAMR and SVM-rank", _amr_svm, (SVM.name,), trained=True, fitted=True, known=False)
+_OF_JUDGED = partial(AnswerRow, trained=True, known=False, linked=False)
+MATH_SE = _OF_JUDGED("MathSE", _math_se)
+QASIM = _OF_JUDGED("QASim · QQSim", _qasim("raw"), ("MathSE", "QQSim"), fitted=True)
+RRF = _OF_JUDGED("RRF of MathSE and QASim", _rrf, (MATH_SE.name, QASIM.name), fitted=True)
+CLASSIC = _OF_JUDGED("the same, classic RRF", _classic_rrf, (RRF.name,), fitted=True)
+SVM = _OF_JUDGED("SVM-rank", _svm, (QASIM.name,), fitted=True)
+AMR = _OF_JUDGED("QASim · QQSim of MathAMR", _qasim("mathamr"), (QASIM.name,), fitted=True)
+AMR_SVM = _OF_JUDGED("RRF of MathAMR and SVM-rank", _amr_svm, (SVM.name,), fitted=True)
 TF_IDF = AnswerRow("TF-IDF", _tf_idf, (BM25_ROW.name,))
-TANGENT = AnswerRow("Tangent", _tangent, known=False)
-TF_IDF_TANGENT = AnswerRow("TF-IDF and Tangent", _tf_idf_tangent, (TF_IDF.name,), known=False)
+TANGENT = AnswerRow("Tangent", _tangent)
+TF_IDF_TANGENT = AnswerRow("TF-IDF and Tangent", _tf_idf_tangent, (TF_IDF.name,))
 
 ROWS = (TF_IDF, TANGENT, TF_IDF_TANGENT, QQSIM, MATH_SE, QASIM, RRF, CLASSIC, SVM, AMR, AMR_SVM)
