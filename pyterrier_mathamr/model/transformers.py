@@ -18,6 +18,7 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     ordered_by_score,
     with_objects,
+    without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
@@ -136,7 +137,7 @@ class QueryEncoder(_GraphEncoder):
             MissingValueError: queries without a graph in any row; it names them.
         """
         pt.validate.columns(inp, includes=["qid", "query_graph"], context=self)
-        weights = self.model.score_weights
+        inp, weights = without_query_rows(inp), self.model.score_weights
         if inp.empty:
             added = [] if weights is None else ["query_weights", "query_document_weight"]
             return empty_output(inp, ["query_embs", "query_formula_ids", "query_model", *added])

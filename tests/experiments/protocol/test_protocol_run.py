@@ -117,7 +117,9 @@ def test_equal_years_choose_the_same(report: Report) -> None:
 def test_known_items_leave_out_what_reads_questions_and_duplicates_do_not(report: Report) -> None:
     known = report.tables[KNOWN].set_index("name")
     assert known.loc[SHIPPED, "RR@10"] == pytest.approx(0.6806, abs=0.01)
-    assert 0 < known.loc["Tangent", "RR@10"] < known.loc[SHIPPED, "RR@10"]  # formulas alone, by the questions' own trees
+    assert (
+        0 < known.loc["Tangent", "RR@10"] < known.loc[SHIPPED, "RR@10"]
+    )  # formulas alone, by the questions' own trees
     assert set(report.tables[LINKED]["name"]) - set(known.index) == {"BM25 with questions"}
     assert "1 test questions have a duplicate" in report.about[LINKED]
     assert report.tables[LINKED]["RR@10 of duplicates"].between(0, 1).all()

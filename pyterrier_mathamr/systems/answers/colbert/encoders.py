@@ -10,7 +10,14 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values, ordered_by_score, with_objects
+from pyterrier_mathamr._common.frames import (
+    distinct_queries,
+    empty_output,
+    join_values,
+    ordered_by_score,
+    with_objects,
+    without_query_rows,
+)
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Reading, read_asked
@@ -140,6 +147,7 @@ class ColBERTQueryEncoder(_TextEncoder):
         with pt.validate.any(inp, context=self) as validation:
             for columns in QUERY_COLUMNS:
                 validation.columns(includes=["qid", *columns])
+        inp = without_query_rows(inp)
         if inp.empty:
             return empty_output(inp, ["query_embs", "query_model"])
         with told_once():

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback.counts import counted
+from pyterrier_mathamr._common.frames import without_query_rows
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.index.artifacts import IndexArtifact
 from pyterrier_mathamr.index.building.entries import DType, Entry, Post, check_docno, check_rows, stored_formula_ids
@@ -189,7 +190,7 @@ class MaRFIndex(IndexArtifact):
         """
         asked = pd.DataFrame({"qid": [qid], "query": [query]})
         found: pd.DataFrame = self.retriever(num_results)(model.query_encoder()(asked))
-        return found.drop(columns=["query_embs", "query_model", "query_weights"], errors="ignore")
+        return without_query_rows(found)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents with all their views, in one step.

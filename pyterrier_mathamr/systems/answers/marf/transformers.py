@@ -11,7 +11,14 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values, ordered_by_score, with_objects
+from pyterrier_mathamr._common.frames import (
+    distinct_queries,
+    empty_output,
+    join_values,
+    ordered_by_score,
+    with_objects,
+    without_query_rows,
+)
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
@@ -169,7 +176,7 @@ class MaRFQueryEncoder(_PostEncoder):
         with pt.validate.any(inp, context=self) as validation:
             for columns in QUERY_COLUMNS:
                 validation.columns(includes=["qid", *columns])
-        weighted = self.model.config.query_formulas == "all"
+        inp, weighted = without_query_rows(inp), self.model.config.query_formulas == "all"
         if inp.empty:
             return empty_output(inp, ["query_embs", "query_model", *(["query_weights"] if weighted else [])])
         with told_once():

@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, join_values, with_objects
+from pyterrier_mathamr._common.frames import (
+    distinct_queries,
+    empty_output,
+    join_values,
+    with_objects,
+    without_query_rows,
+)
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
 
@@ -80,6 +86,7 @@ class QuestionQueryEncoder(_QuestionEncoder):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``query_embs`` and ``query_model`` to queries or a ranking with ``title`` and ``body``, or ``query``."""
         self._check(inp, "qid")
+        inp = without_query_rows(inp)
         if inp.empty:
             return empty_output(inp, ["query_embs", "query_model"])
         queries = distinct_queries(inp)
