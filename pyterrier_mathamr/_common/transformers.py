@@ -49,6 +49,22 @@ class Transformer(Stage, pt.Transformer):  # type: ignore[misc]
         return found
 
 
+class ColumnAdder:
+    """A transformer that adds columns to each row and leaves the rows as they are."""
+
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
+        """Cut the ranking first, then compute for the rows that are left: the same, and less work."""
+        return pt.RankCutoff(k) >> self
+
+
+class Leaf:
+    """A stage without stages in it: the indexes, stores and models it is given may be callable, but are no stages."""
+
+    def subtransformers(self) -> dict[str, pt.Transformer]:
+        """None: see :class:`Leaf`."""
+        return {}
+
+
 class Retriever(Transformer):
     """A transformer of queries to a ranking of at most ``num_results`` documents each."""
 

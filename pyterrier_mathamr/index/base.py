@@ -22,7 +22,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.signatures import ConstructorSignature, method
-from pyterrier_mathamr._common.transformers import HELP_URL, Transformer
+from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import UnknownIdError
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.model import MathAMR
 
 
-class VectorIndex(pt.Indexer):  # type: ignore[misc]
+class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
     """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`.
 
     Constructing the object reads nothing; the index need not exist yet.
@@ -139,10 +139,6 @@ class VectorIndex(pt.Indexer):  # type: ignore[misc]
         index: Any = self
         found: Explanation = index.retriever().explain(query, docno)
         return found
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
         """Return what ``pt.schematic`` draws."""

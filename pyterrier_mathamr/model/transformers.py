@@ -21,7 +21,7 @@ from pyterrier_mathamr._common.frames import (
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explanation.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -71,15 +71,7 @@ class _GraphTransformer(Transformer):
         return None if weights is None else weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
 
 
-class _GraphEncoder(_GraphTransformer):
-    """A transformer that only adds columns."""
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
-
-
-class DocEncoder(_GraphEncoder):
+class DocEncoder(ColumnAdder, _GraphTransformer):
     """Encode the ``graph`` of each document.
 
     Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (formulas, sentences, document), ``formula_ids``, a
@@ -110,7 +102,7 @@ class DocEncoder(_GraphEncoder):
         return with_objects(inp, doc_embs=rows, formula_ids=ids, doc_model=vectors_by(self.model))
 
 
-class QueryEncoder(_GraphEncoder):
+class QueryEncoder(ColumnAdder, _GraphTransformer):
     """Encode the ``query_graph`` of each query, once for all rows of a ranking.
 
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document; none for a blank

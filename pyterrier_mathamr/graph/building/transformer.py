@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.amr import AmrParser, get_parser
 from pyterrier_mathamr.formula import FormulaStore, trees_from_latex
@@ -35,7 +35,7 @@ from .columns import (
 from .from_posts import build_graphs, warn
 
 
-class GraphBuilder(Transformer):
+class GraphBuilder(ColumnAdder, Transformer):
     """Builds a :class:`MathAMRGraph` of each post or query (MathAMR+, section 3.1).
 
     Documents (no ``qid``) get ``graph`` from ``html``, ``body``, ``text`` or ``markdown``, and ``title``; queries get
@@ -134,10 +134,6 @@ class GraphBuilder(Transformer):
             known = first_values(inp, "query_graph") if "query_graph" in inp.columns else {}
             inp = join_values(inp, "query_graph", self._query_graphs(rows, known))
         return self._with_documents(inp) if documents else inp
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut the ranking before its graphs are built rather than after."""
-        return pt.RankCutoff(k) >> self
 
     def build(self, posts: Mapping[str, MathPost]) -> list[MathAMRGraph]:
         """Build the graphs of posts that are read already.

@@ -14,7 +14,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, join_values
 from pyterrier_mathamr._common.parameters import COUNT, one_of
-from pyterrier_mathamr._common.transformers import Indexer, Transformer
+from pyterrier_mathamr._common.transformers import ColumnAdder, Indexer, Transformer
 from pyterrier_mathamr.graph.building.columns import Side
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
@@ -172,7 +172,7 @@ def _id_and_graph(row: Mapping[str, Any]) -> tuple[str, MathAMRGraph]:
     raise GraphError(f"a row with the columns {columns}", "no id with a MathAMRGraph; build one with GraphBuilder")
 
 
-class GraphLoader(Transformer):
+class GraphLoader(ColumnAdder, Transformer):
     """Adds ``graph`` by docno or ``query_graph`` by qid; see :meth:`GraphStore.loader`.
 
     Example::
@@ -226,7 +226,3 @@ class GraphLoader(Transformer):
             ids = list(dict.fromkeys(inp[key]))
             inp = join_values(inp, names[key], dict(zip(ids, self.store.get_many(ids), strict=True)), key)
         return inp
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut the ranking before its graphs are read rather than after."""
-        return pt.RankCutoff(k) >> self

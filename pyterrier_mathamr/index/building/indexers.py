@@ -16,7 +16,7 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr._common.running.executors import Executor, Processes
-from pyterrier_mathamr._common.transformers import Indexer
+from pyterrier_mathamr._common.transformers import Indexer, Leaf
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.errors import check_model
 from pyterrier_mathamr.store import META, Mode, file_fingerprint, row_fingerprint, unfinished_parts
@@ -33,7 +33,7 @@ MODEL_COLUMN = "doc_model"
 """The identity of the model of ``doc_embs``; the index stores it and compares it with that of every query."""
 
 
-class ArtifactIndexer(Indexer):
+class ArtifactIndexer(Leaf, Indexer):
     """Writes a stream of documents into an index; subclasses say how records become entries.
 
     Args:
@@ -74,10 +74,6 @@ class ArtifactIndexer(Indexer):
         self._corpus: Corpus | None = None
         self.beside: Callable[[], str] | None = None
         """Gives what is shown after the bar."""
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def records_to_posts(self, stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
         """Convert the records of the stream to entries."""

@@ -11,12 +11,13 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import empty_output, with_objects
+from pyterrier_mathamr._common.transformers import ColumnAdder
 from pyterrier_mathamr.index.building.entries import TEXTS, stored_formula_ids
 
 from .options import IndexTransformer
 
 
-class VectorLoader(IndexTransformer):
+class VectorLoader(ColumnAdder, IndexTransformer):
     """Adds ``doc_embs``, the vectors of each document, float32 ``[n, d]``, from the index.
 
     ``index.vec_loader()`` constructs one.
@@ -46,12 +47,8 @@ class VectorLoader(IndexTransformer):
         vectors = [rows[start:end] for start, end in pairwise(offsets.tolist())]
         return with_objects(inp, doc_embs=[vectors[place] for place in places])
 
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut first, then load only the remaining documents."""
-        return pt.RankCutoff(k) >> self
 
-
-class TextLoader(IndexTransformer):
+class TextLoader(ColumnAdder, IndexTransformer):
     """Adds the texts that an index stores of each document or formula.
 
     An index of documents stores ``formula_ids``, one of formulas ``post_id`` and ``visual_id``. The posts themselves
@@ -99,7 +96,3 @@ class TextLoader(IndexTransformer):
             inp = with_objects(inp, formula_ids=ids)
         result: pd.DataFrame = inp.assign(**texts)
         return result
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut first, then load only the remaining documents."""
-        return pt.RankCutoff(k) >> self

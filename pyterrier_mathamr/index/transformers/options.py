@@ -10,7 +10,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.index.protocols import SearchableIndex
 
 Search = Literal["exact", "approximate"]
@@ -66,7 +66,7 @@ def check_device(device: object) -> str | None:
     return device
 
 
-class IndexTransformer(Transformer):
+class IndexTransformer(Leaf, Transformer):
     """A transformer over an index, which is opened when the first row comes; options are checked whenever they are set.
 
     Args:
@@ -100,10 +100,6 @@ class IndexTransformer(Transformer):
     def exact(self) -> bool:
         """Whether the search is exact; setting it sets the option ``search``."""
         return bool(vars(self).get("_search") == "exact")
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Return the transformer that keeps ``k`` documents, itself where it keeps no more, ``None`` below 1."""

@@ -12,7 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.formula import FormulaStore
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .index import ApproachZeroIndex
 
 
-class ApproachZeroScorer(Transformer):
+class ApproachZeroScorer(Leaf, Transformer):
     """Ranks the formulas of a ranking anew by the score of Approach Zero, whatever found them.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A formula
@@ -62,10 +62,6 @@ class ApproachZeroScorer(Transformer):
         super().__init__()
         self.approach_zero_index, self.eta, self.b1, self.b2 = approach_zero_index, eta, b1, b2
         self.store, self.verbose = store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking of formulas.

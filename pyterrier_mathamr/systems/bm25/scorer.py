@@ -14,7 +14,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.systems.sparse.documents import contributions, numbers_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .index import BM25Index, BM25Snapshot
 
 
-class BM25Scorer(Transformer):
+class BM25Scorer(Leaf, Transformer):
     """Scores each document of a ranking by BM25, whatever found it.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
@@ -70,10 +70,6 @@ class BM25Scorer(Transformer):
         self.bm25_index, self.k1, self.b = bm25_index, k1, b
         self.query_weights, self.delta, self.weighting = query_weights, delta, weighting
         self.settings()  # refuses a delta of TF-IDF
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def settings(self) -> Weighting:
         """Return the options with their defaults."""

@@ -13,7 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed
@@ -40,7 +40,7 @@ library that it used takes them, and better on the judgments of both years; and 
 _NAMES = ("layout tree", "operator tree")
 
 
-class EditDistanceReranker(Transformer):
+class EditDistanceReranker(Leaf, Transformer):
     r"""Ranks the formulas of a ranking anew by how little must be changed to make the query's trees of theirs.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3: the
@@ -89,10 +89,6 @@ class EditDistanceReranker(Transformer):
         super().__init__()
         self.formula_trees, self.combine, self.costs, self.slt_weight = formula_trees, combine, costs, slt_weight
         self.max_nodes, self.store, self.verbose = max_nodes, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the trees are a store, not a stage."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking of formulas.

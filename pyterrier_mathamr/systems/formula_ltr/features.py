@@ -13,7 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.systems.expressions import query_trees
 from pyterrier_mathamr.systems.trees import FormulaTrees
@@ -31,7 +31,7 @@ class FormulaCosines(Protocol):
         """Compare a formula with some others, by layout, operator, and both type trees: float64 ``[formulas, 4]``."""
 
 
-class FormulaFeatures(Transformer):
+class FormulaFeatures(Leaf, Transformer):
     r"""Computes how similar formulas are to the query's formula, in up to 29 ways, as a column ``features``.
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 4.3.3; Mansouri,
@@ -91,10 +91,6 @@ class FormulaFeatures(Transformer):
         super().__init__()
         self.formula_trees, self.cft, self.tuples, self.nodes = formula_trees, cft, tuples, nodes
         self.costs, self.max_nodes, self.store, self.verbose = costs, max_nodes, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: trees and vectors are stores, not stages."""
-        return {}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import MissingValueError, empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.sparse.documents import contributions, numbers_of
@@ -28,7 +28,7 @@ Contributions = dict[GraphField, tuple[list[str], npt.NDArray[np.float64]]]
 """Of each field the terms, and what each contributes to some documents: float64 ``[m, t]``."""
 
 
-class GraphTermsScorer(Transformer):
+class GraphTermsScorer(Leaf, Transformer):
     """Scores each document of a ranking by graph terms, whatever found it.
 
     The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
@@ -61,10 +61,6 @@ class GraphTermsScorer(Transformer):
         super().__init__()
         self.graph_terms_index, self.fields, self.weights, self.k1, self.b = graph_terms_index, fields, weights, k1, b
         field_weights(fields, weights)  # refuses another number of weights
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the index is a store, not a stage."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order a ranking.

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
+from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
@@ -27,7 +27,7 @@ from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 _LEAST_NODES = 3
 
 
-class StructuralSearch(SparseRetriever):
+class StructuralSearch(Leaf, SparseRetriever):
     """Ranks documents by the words of a question and by its formulas, as Approach Zero in Task 1.
 
     Zhong, Xie and Lin, "Applying structural and dense semantic matching for the ARQMath Lab 2022", CLEF 2022, section
@@ -92,10 +92,6 @@ class StructuralSearch(SparseRetriever):
         self.approach_zero_index, self.bm25_index, self.num_results = approach_zero_index, bm25_index, num_results
         self.questions, self.beta, self.reward, self.hits = questions, beta, reward, hits
         self.k1, self.b, self.delta, self.store, self.verbose = k1, b, delta, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: both indexes are stores, not stages."""
-        return {}
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row."""

@@ -12,6 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
+from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.store import Rows
@@ -33,7 +34,7 @@ _PARTS = (
 )
 
 
-class TangentS(FormulaRetriever, pt.Estimator):  # type: ignore[misc]
+class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
     r"""Finds formulas by their symbol pairs, and ranks them by how well whole trees align.
 
     Zanibbi, Davila, Kane and Tompa, "Multi-stage math formula search: using appearance-based similarity metrics at
@@ -84,10 +85,6 @@ class TangentS(FormulaRetriever, pt.Estimator):  # type: ignore[misc]
         self.tangent_index, self.formula_trees = tangent_index, formula_trees
         self.num_results, self.candidates, self.weights = num_results, candidates, tuple(weights)
         self.complete, self.store, self.verbose = complete, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: both indexes are stores, not stages."""
-        return {}
 
     def search_all(self, queries: pd.DataFrame) -> pd.DataFrame:
         """Search with at least one query, each in one row; ``docno`` is the formula's id.

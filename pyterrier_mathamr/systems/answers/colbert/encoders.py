@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.frames import (
@@ -19,11 +18,17 @@ from pyterrier_mathamr._common.frames import (
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Reading, read_asked
+from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
+from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, Reading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
-from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, of_documents
+from pyterrier_mathamr.systems.answers.text_columns import (
+    check_documents,
+    check_queries,
+    check_texts,
+    of_document,
+    of_documents,
+    read_texts,
+)
 from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import Embeddings, Precision, TextRows
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from .model import ColBERT
 
 
-class _TextTransformer(Transformer):
+class _TextTransformer(Leaf, Transformer):
     """What the three share: a model and the options of encoding.
 
     Args:
@@ -62,10 +67,6 @@ class _TextTransformer(Transformer):
         self.model, self.device, self.batch_size = model, device, batch_size
         self.precision, self.verbose = precision, verbose
 
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the model is no stage."""
-        return {}
-
     def _rows(self, texts: list[str], side: Any) -> list[TextRows]:
         options: dict[str, Any] = {"device": self.device, "precision": self.precision, "verbose": self.verbose}
         return self.model.encode(texts, side, **options)
@@ -94,15 +95,7 @@ class _TextTransformer(Transformer):
         return [found[docno].rows for docno in frame["docno"]]
 
 
-class _TextEncoder(_TextTransformer):
-    """A transformer that only adds columns."""
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
-
-
-class ColBERTDocEncoder(_TextEncoder):
+class ColBERTDocEncoder(ColumnAdder, _TextTransformer):
     """Encode the text of each document.
 
     Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (tokens in order, ``[CLS]`` last), and ``doc_model``,
@@ -117,9 +110,7 @@ class ColBERTDocEncoder(_TextEncoder):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``doc_embs`` and ``doc_model`` to documents with ``html``, ``body``, ``text`` or ``markdown``."""
-        with pt.validate.any(inp, context=self) as validation:
-            for name in DOCUMENT_COLUMNS:
-                validation.columns(includes=[name])
+        check_documents(inp, self)
         if inp.empty:
             return empty_output(inp, ["doc_embs", "doc_model"])
         with told_once():
@@ -128,7 +119,7 @@ class ColBERTDocEncoder(_TextEncoder):
         return encoded
 
 
-class ColBERTQueryEncoder(_TextEncoder):
+class ColBERTQueryEncoder(ColumnAdder, _TextTransformer):
     """Encode each query, once for all rows of a ranking.
 
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (tokens in order, ``[CLS]`` last; none for a blank
@@ -144,9 +135,7 @@ class ColBERTQueryEncoder(_TextEncoder):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``query_embs`` and ``query_model`` to rows with ``query``, or ``title`` and ``body``."""
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in QUERY_COLUMNS:
-                validation.columns(includes=["qid", *columns])
+        check_queries(inp, self)
         inp = without_query_rows(inp)
         if inp.empty:
             return empty_output(inp, ["query_embs", "query_model"])
@@ -177,10 +166,7 @@ class ColBERTTextScorer(_TextTransformer):
             inp: ``qid``, ``docno``, ``query`` (or ``title`` and ``body``), and ``html``, ``text`` or ``markdown`` of
                 the document.
         """
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in QUERY_COLUMNS:
-                for name in TEXT_COLUMNS:
-                    validation.result_frame(extra_columns=[*columns, name])
+        check_texts(inp, self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         with told_once():
@@ -202,12 +188,10 @@ class ColBERTTextScorer(_TextTransformer):
         Raises:
             AskedError: a text is missing, or no document is named.
         """
-        asked = read_asked(query, docno, self.label)
-        if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
-            raise AskedError(self.label, "the row has no text of the document", "Give it `html` or `text`.")
+        asked = read_texts(query, docno, self.label)
         row = {**asked.row, "qid": "explained"}
         question = self._queries(pd.DataFrame([row]))["explained"]
-        post = document_post(_of_document(row))
+        post = document_post(of_document(row))
         answer = self._rows([self.model.texts.text(post)], "document")[0]
         readings = Reading(query_post(row)), Reading(post)
         if not len(question.rows):
@@ -225,11 +209,6 @@ class ColBERTTextScorer(_TextTransformer):
             value = float(similarities[row, place])
             parts.append(Part(self.label, "word", token, "word", found[place], value, 1.0, value))
         return parts
-
-
-def _of_document(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Leave out of a row of a ranking what is the query's."""
-    return {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
 
 
 def _scores(query: Embeddings, documents: list[Embeddings]) -> Any:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
-from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, text_row
+from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, check_texts, text_row
 
 
 class CosineScorer(Transformer):
@@ -46,10 +45,7 @@ class CosineScorer(Transformer):
         Raises:
             MissingExtraError: sentence-transformers is not installed.
         """
-        with pt.validate.any(inp, context=self) as check:
-            for columns in QUERY_COLUMNS:
-                for name in TEXT_COLUMNS:
-                    check.result_frame(extra_columns=[*columns, name])
+        check_texts(inp, self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         queries = inp.drop_duplicates("qid")

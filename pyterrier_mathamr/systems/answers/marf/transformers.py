@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.frames import (
@@ -20,13 +19,20 @@ from pyterrier_mathamr._common.frames import (
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
+from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
 from pyterrier_mathamr.explanation import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
-from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, MathPost
+from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
-from pyterrier_mathamr.systems.answers.text_columns import QUERY_COLUMNS, TEXT_COLUMNS, of_documents
+from pyterrier_mathamr.systems.answers.text_columns import (
+    check_documents,
+    check_queries,
+    check_texts,
+    of_document,
+    of_documents,
+    read_texts,
+)
 from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import View
@@ -47,7 +53,7 @@ class Query(NamedTuple):
     weights: npt.NDArray[np.float64]
 
 
-class _PostTransformer(Transformer):
+class _PostTransformer(Leaf, Transformer):
     """What the three share: a model and the options of encoding.
 
     Args:
@@ -76,10 +82,6 @@ class _PostTransformer(Transformer):
         super().__init__()
         self.model, self.device, self.batch_size = model, device, batch_size
         self.precision, self.verbose = precision, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the model is no stage."""
-        return {}
 
     def _encode(self, posts: Sequence[MathPost], names: Sequence[str], query: bool) -> list[list[View]]:
         options: dict[str, Any] = {"device": self.device, "precision": self.precision, "verbose": self.verbose}
@@ -115,15 +117,7 @@ class _PostTransformer(Transformer):
         )
 
 
-class _PostEncoder(_PostTransformer):
-    """A transformer that only adds columns."""
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
-
-
-class MaRFDocEncoder(_PostEncoder):
+class MaRFDocEncoder(ColumnAdder, _PostTransformer):
     """Encode each document to its views.
 
     Adds ``doc_views``, a list of float32 ``[n, d]`` with rows of unit length, one for each formula that is fused in
@@ -143,9 +137,7 @@ class MaRFDocEncoder(_PostEncoder):
         Args:
             inp: ``html``, ``body``, ``text`` or ``markdown``.
         """
-        with pt.validate.any(inp, context=self) as validation:
-            for name in DOCUMENT_COLUMNS:
-                validation.columns(includes=[name])
+        check_documents(inp, self)
         if inp.empty:
             return empty_output(inp, ["doc_views", "doc_formulas", "doc_model"])
         with told_once():
@@ -157,7 +149,7 @@ class MaRFDocEncoder(_PostEncoder):
         return encoded
 
 
-class MaRFQueryEncoder(_PostEncoder):
+class MaRFQueryEncoder(ColumnAdder, _PostTransformer):
     """Encode each query, once for all rows of a ranking.
 
     Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (none for a blank query), and ``query_model``, the
@@ -173,9 +165,7 @@ class MaRFQueryEncoder(_PostEncoder):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add ``query_embs`` and ``query_model`` to rows with ``query``, or ``title`` and ``body``."""
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in QUERY_COLUMNS:
-                validation.columns(includes=["qid", *columns])
+        check_queries(inp, self)
         inp, weighted = without_query_rows(inp), self.model.config.query_formulas == "all"
         if inp.empty:
             return empty_output(inp, ["query_embs", "query_model", *(["query_weights"] if weighted else [])])
@@ -208,10 +198,7 @@ class MaRFTextScorer(_PostTransformer):
             inp: ``qid``, ``docno``, ``query`` (or ``title`` and ``body``), and ``html``, ``text`` or ``markdown`` of
                 the document.
         """
-        with pt.validate.any(inp, context=self) as validation:
-            for columns in QUERY_COLUMNS:
-                for name in TEXT_COLUMNS:
-                    validation.result_frame(extra_columns=[*columns, name])
+        check_texts(inp, self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
         with told_once():
@@ -233,16 +220,14 @@ class MaRFTextScorer(_PostTransformer):
         Raises:
             AskedError: a text is missing, or no document is named.
         """
-        asked = read_asked(query, docno, self.label)
-        if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
-            raise AskedError(self.label, "the row has no text of the document", "Give it `html` or `text`.")
+        asked = read_texts(query, docno, self.label)
         row = {**asked.row, "qid": "explained"}
         found = self._queries(pd.DataFrame([row]))["explained"]
-        of_document = {name: row[name] for name in ("docno", *TEXT_COLUMNS) if name in row}
-        _, documents = self._documents(pd.DataFrame([of_document]))
+        document = of_document(row)
+        _, documents = self._documents(pd.DataFrame([document]))
         views, formulas = documents[asked.docno]
         parts = view_parts(self.label, view_scores(found, views), formulas)
-        shown = ShownReading(query_post(row)), ShownReading(document_post(of_document))
+        shown = ShownReading(query_post(row)), ShownReading(document_post(document))
         return Explanation.of(asked.docno, parts, *shown)
 
 

@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing
 from pyterrier_mathamr._common.parameters import FLAG
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS, html_from_markdown, is_html
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def with_question(threads: ThreadStore, body: bool = True) -> WithQuestion:
     return WithQuestion(threads, body)
 
 
-class ThreadTextLoader(Transformer):
+class ThreadTextLoader(ColumnAdder, Transformer):
     """Adds the text of the posts of a ranking as ``html``; see :meth:`ThreadStore.text_loader`.
 
     Example::
@@ -126,10 +126,6 @@ class ThreadTextLoader(Transformer):
         }
         result: pd.DataFrame = inp.assign(html=[texts[name] for name in inp["docno"]])
         return result
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut the ranking before its texts are read rather than after."""
-        return pt.RankCutoff(k) >> self
 
 
 def _in_front(row: dict[str, Any], title: str | None, question: str) -> tuple[str, str]:

@@ -10,14 +10,14 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
-from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
 
 RESULT = ("docno", "score", "rank")
 
 
-class LinkedPosts(Retriever):
+class LinkedPosts(Leaf, Retriever):
     """Ranks the answers of a topic's duplicates by their votes: the oracle of ARQMath.
 
     Zanibbi and others, "Overview of ARQMath 2020", CLEF 2020. The release has no links of topics: they are in dumps of
@@ -44,10 +44,6 @@ class LinkedPosts(Retriever):
         super().__init__()
         self.links = _links_of(links) if isinstance(links, pd.DataFrame) else {q: [*of] for q, of in links.items()}
         self.threads, self.num_results = threads, num_results
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the threads are a store, not a stage."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the answers of the duplicates of each query.

@@ -17,7 +17,7 @@ from pyterrier_mathamr._common.frames import (
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 
 if TYPE_CHECKING:
     from .qqsim import QQSim
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 
 
-class _QuestionEncoder(Transformer):
+class _QuestionEncoder(ColumnAdder, Transformer):
     """What both share: the model and the columns that it reads."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
@@ -41,10 +41,6 @@ class _QuestionEncoder(Transformer):
 
     def _texts(self, frame: pd.DataFrame) -> list[str]:
         return [self.qqsim.text(row) for row in frame.to_dict("records")]
-
-    def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
-        """Cut before encoding: the rows that are left are the same."""
-        return pt.RankCutoff(k) >> self
 
 
 class QuestionDocEncoder(_QuestionEncoder):

@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import Retriever
+from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
@@ -30,7 +30,7 @@ class FormulaIndex(Protocol):
         """Return the retriever, of which :class:`FormulaAnswers` uses ``post_id`` and ``score``."""
 
 
-class FormulaAnswers(Retriever):
+class FormulaAnswers(Leaf, Retriever):
     """Ranks answers by the formula in them that is most like one formula of the topic, by any formula index.
 
     The formula is that of the title if it has one, else of
@@ -70,10 +70,6 @@ class FormulaAnswers(Retriever):
         super().__init__()
         self.formula_index, self.threads, self.num_results = formula_index, threads, num_results
         self.hits, self.store, self.verbose = hits, store, verbose
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: index and threads are stores, not stages."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank answers for each query.

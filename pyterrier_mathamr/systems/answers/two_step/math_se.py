@@ -10,12 +10,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
-from pyterrier_mathamr._common.transformers import Transformer
+from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
 
 
-class MathSEScore(Transformer):
+class MathSEScore(Leaf, Transformer):
     """Scores answers by QQSim(Q_T, Q_A) · (v - min) / (max - min), v their votes (eqs. 5.1 and 5.2).
 
     Mansouri, "Leveraging Formulae and Text for Improved Math Retrieval" (dissertation, 2022), section 5.3.1. Minimum
@@ -36,10 +36,6 @@ class MathSEScore(Transformer):
     def __init__(self, threads: ThreadStore) -> None:
         super().__init__()
         self.threads = threads
-
-    def subtransformers(self) -> dict[str, pt.Transformer]:
-        """None: the threads are a store, not a stage."""
-        return {}
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Score and order answers.
