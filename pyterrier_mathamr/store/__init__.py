@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     from .jobs.planned import begin_planned as begin_planned
     from .jobs.planned import planned_part as planned_part
     from .jobs.planned import write_planned as write_planned
+    from .jobs.sqlite_job import check_integrity as check_integrity
+    from .jobs.sqlite_job import take_up as take_up
+    from .jobs.sqlite_job import unchanged as unchanged
     from .jobs.unfinished import changed_row as changed_row
     from .jobs.unfinished import differences as differences
     from .jobs.unfinished import file_fingerprint as file_fingerprint
@@ -95,7 +98,7 @@ if TYPE_CHECKING:
     from .sqlite import SqliteId as SqliteId
     from .sqlite import id_text as id_text
     from .sqlite import in_batches as in_batches
+    from .sqlite import optional_number as optional_number
     from .sqlite import sqlite_id as sqlite_id
-    from .sqlite import unchanged as unchanged
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from .artifact import StoredArtifact
 from .cache import UNREADABLE
 from .errors import DamagedError
+from .jobs.sqlite_job import rows_so_far
 from .snapshot import Snapshot
 
 T = TypeVar("T")
@@ -45,26 +45,22 @@ def id_text(value: object) -> str:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else str(value)
 
 
+def optional_number(value: object) -> int | None:
+    """Return a number that SQLite may hold, or none.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    if not isinstance(value, int | None):
+        raise ValueError(value)
+    return value
+
+
 def in_batches(items: Iterable[T]) -> Iterator[list[T]]:
     """Cut a stream into lists of as many values as one query takes."""
     stream = iter(items)
     while batch := list(islice(stream, _BATCH)):
         yield batch
-
-
-@contextmanager
-def unchanged(path: Path) -> Iterator[None]:
-    """Turn what SQLite says of an unfinished file that was changed into an error that names it.
-
-    Raises:
-        DamagedError: it was changed since an earlier run wrote it.
-    """
-    try:
-        yield
-    except sqlite3.OperationalError:  # it cannot be written
-        raise
-    except UNREADABLE as error:
-        raise DamagedError(path, f"the unfinished store was changed ({error})") from error
 
 
 class SqliteFile:
@@ -128,6 +124,10 @@ class SqliteArtifact(StoredArtifact):
         if self._snapshot is not None:
             self._snapshot.caches["file"].close()
             self._snapshot = None
+
+    def unfinished(self) -> int:
+        """Count the rows that an interrupted job has read."""
+        return super().unfinished() or rows_so_far(self.path, self.KIND.files[0])
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact with its file; if it is replaced meanwhile, open the new one."""

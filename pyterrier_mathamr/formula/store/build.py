@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
@@ -19,13 +19,13 @@ from pyterrier_mathamr.formula.errors import FormulaTableError
 from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
 from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
 from pyterrier_mathamr.store import (
-    UNREADABLE,
     Content,
     Mode,
+    check_integrity,
     file_fingerprint,
     id_text,
-    job_folder,
     open_job,
+    take_up,
     unchanged,
     writing,
 )
@@ -76,21 +76,11 @@ def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[
     return found
 
 
-def rows_done(path: Path) -> int:
-    """Count the rows of tables that an unfinished store holds."""
-    scratch = job_folder(path.absolute()) / f"scratch-{FILE}"
-    if not scratch.exists():
-        return 0
-    with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
-        return int(connection.execute("SELECT sum(rows) FROM progress").fetchone()[0] or 0)
-    return 0
-
-
 def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: Executor, verbose: bool) -> int:
     """Add what an earlier run has not added, rows and then trees; return the number of formulas."""
     with (
         closing(Staging(trees, new=not scratch.exists())) as staging,
-        closing(_take_up(scratch, len(tables))) as connection,
+        closing(take_up(scratch, SCHEMA, [(place, 0, 0) for place in range(len(tables))])) as connection,
     ):
         work = Numbering({"slt": NewTrees(slt_from_mathml), "opt": NewTrees(opt_from_mathml)})
         rest = [
@@ -100,8 +90,7 @@ def _fill(scratch: Path, trees: Path, tables: list[tuple[Path, str]], executor: 
         with closing(executor.map(work, batches(rest, _batch_size(), verbose, executor.doing))) as numbered:
             _add_steps(connection, staging, numbered)
         move_trees(connection, trees, verbose)
-        if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
-            raise sqlite3.DatabaseError(found)
+        check_integrity(connection)
         return int(connection.execute("SELECT count(*) FROM formula").fetchone()[0])
 
 
@@ -112,20 +101,6 @@ def _interleave(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[
         ordered += [(table, "slt") for table in slt_tables[i : i + 1]]
         ordered += [(table, "opt") for table in opt_tables[i : i + 1]]
     return ordered
-
-
-def _take_up(scratch: Path, tables: int) -> sqlite3.Connection:
-    """Open the unfinished store, or create one."""
-    connection = sqlite3.connect(scratch)
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the store
-    with connection:
-        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            connection.execute("BEGIN")
-            for table in SCHEMA:
-                connection.execute(table)
-            connection.executemany("INSERT INTO progress VALUES (?, 0, 0)", [(place,) for place in range(tables)])
-    return connection
 
 
 def _add_steps(connection: sqlite3.Connection, staging: Staging, numbered: Iterable[Numbered]) -> None:

@@ -25,7 +25,7 @@ from pyterrier_mathamr.store import (
     SqliteArtifact,
 )
 
-from .build import build_store, fingerprint, rows_done
+from .build import build_store, fingerprint
 from .sqlite_file import KIND, StoreFile
 
 
@@ -115,10 +115,6 @@ class FormulaStore(SqliteArtifact):
 
     def __contains__(self, formula_id: object) -> bool:
         return isinstance(formula_id, str) and any(True for _ in self._file().rows([formula_id]))
-
-    def unfinished(self) -> int:
-        """Count the table rows that an interrupted build has read."""
-        return super().unfinished() or rows_done(self.path)
 
     def opened(self) -> Snapshot:
         """Open the store; a file at its path is one of format 1."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.tree import FormulaTree
-from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, sqlite_id
+from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, optional_number, sqlite_id
 
 FILE = "formulas.sqlite"
 KIND = Kind(
@@ -92,7 +92,7 @@ class StoreFile(SqliteFile):
                 if key in found:
                     slt, opt, visual = found[key]
                     try:
-                        yield fid, _number(slt), _number(opt), "" if visual is None else id_text(visual)
+                        yield fid, optional_number(slt), optional_number(opt), "" if visual is None else id_text(visual)
                     except ValueError as error:
                         raise self._damaged(fid) from error
 
@@ -117,9 +117,3 @@ class StoreFile(SqliteFile):
 
     def _damaged(self, formula: FormulaId) -> DamagedError:
         return DamagedError(self.path, f"the data of formula {formula!r:.80} is damaged")
-
-
-def _number(value: object) -> int | None:
-    if not isinstance(value, int | None):
-        raise ValueError(value)
-    return value

@@ -7,7 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,16 +19,16 @@ from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FLAG, one_of
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.store import (
-    UNREADABLE,
     Content,
     DuplicateIdError,
     Job,
     Mode,
     UnfinishedJobError,
+    check_integrity,
     id_text,
     in_batches,
-    job_folder,
     sqlite_id,
+    take_up,
     unchanged,
     writing,
 )
@@ -103,16 +103,6 @@ class ThreadStoreIndexer(Indexer):
         return self.store
 
 
-def posts_done(path: Path) -> int:
-    """Count the posts that an unfinished store holds."""
-    scratch = job_folder(path.absolute()) / f"scratch-{FILE}"
-    if not scratch.exists():
-        return 0
-    with suppress(*UNREADABLE), closing(sqlite3.connect(scratch)) as connection:
-        return int(connection.execute("SELECT rows FROM progress").fetchone()[0])
-    return 0
-
-
 def _add_part(job: Job, records: Iterator[Record]) -> Mapping[str, Any]:
     """Write the file of all posts as the last part of a job; return what the manifest says of it."""
     if job.done.parts:  # an earlier run died while it published them
@@ -125,8 +115,7 @@ def _add_part(job: Job, records: Iterator[Record]) -> Mapping[str, Any]:
     with closing(_take_up(job, scratch)) as connection:
         rows, digest = _fill(job, connection, scratch, records)
         with writing(job.path), unchanged(scratch):
-            if (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
-                raise sqlite3.DatabaseError(found)
+            check_integrity(connection)
             names = ("questions", "answers", "votes", "comments", "accepted")
             counts = dict(zip(names, map(int, connection.execute(COUNTS).fetchone()), strict=True))
     details = {"rows": rows, "digest": digest.hex(), "counts": counts}
@@ -145,16 +134,7 @@ def _take_up(job: Job, scratch: Path) -> sqlite3.Connection:
             with closing(sqlite3.connect(copy)) as connection, connection:
                 connection.execute("UPDATE progress SET rows = 0, digest = x''")
             copy.replace(scratch)  # whole, or not there
-        connection = sqlite3.connect(scratch)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA cache_size = -65536")  # 64 MiB, whatever the size of the store
-        with connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                connection.execute("BEGIN")
-                for table in SCHEMA:
-                    connection.execute(table)
-                connection.execute("INSERT INTO progress VALUES (0, x'')")
-        return connection
+        return take_up(scratch, SCHEMA, [(0, b"")])
 
 
 def _fill(job: Job, connection: sqlite3.Connection, scratch: Path, records: Iterator[Record]) -> tuple[int, bytes]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, sqlite_id
+from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, optional_number, sqlite_id
 
 from .records import Record, ThreadPost
 
@@ -113,8 +113,8 @@ class ThreadFile(SqliteFile):
                 kind="answer" if kind == 2 else "question",
                 question_id=id_text(name) if kind == 1 else "" if question is None else id_text(question),
                 accepted_id="" if accepted is None else id_text(accepted),
-                votes=_number(votes),
-                comments=_number(comments),
+                votes=optional_number(votes),
+                comments=optional_number(comments),
                 tags=() if tags is None else tuple(bytes(tags).decode("utf-8", "surrogatepass").split(" ")),
             )
         except (ValueError, TypeError) as error:
@@ -122,12 +122,6 @@ class ThreadFile(SqliteFile):
 
     def _damaged(self, name: object) -> DamagedError:
         return DamagedError(self.path, f"the data of post {name!r:.80} is damaged")
-
-
-def _number(value: object) -> int | None:
-    if not isinstance(value, int | None):
-        raise ValueError(value)
-    return value
 
 
 def _text(value: object) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyterrier as pt
@@ -16,11 +16,13 @@ from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Mode, SqliteArtifact, UnknownIdError, detail
 
-from .indexer import ThreadStoreIndexer, posts_done
+from .indexer import ThreadStoreIndexer
 from .records import ThreadPost
 from .sqlite_file import KIND, ThreadFile
 from .texts import ThreadTextLoader, WithQuestion
 from .transformers import BestAnswer, ThreadAnswers, ThreadMetadata, ThreadQuestions
+
+T = TypeVar("T")
 
 _ABSENT = {"votes": "votes", "comments": "comments", "accepted": "accepted answers"}
 
@@ -114,10 +116,7 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         Raises:
             UnknownIdError: some are not in the store; it names them.
         """
-        found = self._file().posts(ids)
-        if unknown := [name for name in dict.fromkeys(ids) if name not in found]:
-            raise UnknownIdError(self.path, unknown)
-        return [found[name] for name in ids]
+        return self._all(ids, self._file().posts(ids))
 
     def known_posts(self, ids: Iterable[DocNo]) -> list[ThreadPost]:
         """Look up posts, each once, in the order of ``ids``; unknown ids are left out."""
@@ -149,7 +148,10 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
         Raises:
             UnknownIdError: some are not in the store; it names them.
         """
-        found = self._file().texts(ids)
+        return self._all(ids, self._file().texts(ids))
+
+    def _all(self, ids: Sequence[DocNo], found: Mapping[DocNo, T]) -> list[T]:
+        """Return what was found of each post; unknown posts are an error that names them."""
         if unknown := [name for name in dict.fromkeys(ids) if name not in found]:
             raise UnknownIdError(self.path, unknown)
         return [found[name] for name in ids]
@@ -159,10 +161,6 @@ class ThreadStore(SqliteArtifact, pt.Indexer):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[ThreadPost]:
         return self._file().all_posts()
-
-    def unfinished(self) -> int:
-        """Count the posts that an interrupted job has stored."""
-        return super().unfinished() or posts_done(self.path)
 
     def unknown(self) -> list[str]:
         """List those of ``votes``, ``comments`` and ``accepted`` that are unknown of all posts."""
