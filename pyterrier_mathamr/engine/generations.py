@@ -25,9 +25,9 @@ from pyterrier_mathamr.store import (
     META,
     PACKAGE,
     ExistsError,
-    FormatError,
     NotBuiltError,
     OtherArtifactError,
+    check_kind,
     parse_json,
     read_signed,
     replace_file,
@@ -114,14 +114,9 @@ class Generations:
     def _open(self) -> Generation:
         if not self.built():
             raise NotBuiltError(self.path, "there is no search engine; build one with SearchEngine.build(posts, path)")
-        kind = parse_json((self.path / META).read_bytes(), self.path / META).get("type")
-        if kind != TYPE:
-            raise OtherArtifactError(self.path, f"it holds a {kind!s:.80}, not a {TYPE}")
-        meta = read_signed(self.path / META)
-        if meta.get("format_version") != VERSION:
-            found = f"it has format {meta.get('format_version')!r:.40}, this release reads {VERSION}"
-            raise FormatError(self.path, f"{found}. Build it again: mathamr build POSTS -o {self.path} --overwrite")
-        options = dict(meta["details"])
+        found = parse_json((self.path / META).read_bytes(), self.path / META)
+        check_kind(found, self.path, f"{TYPE}.{FORMAT}", VERSION, "mathamr build POSTS -o {path} --overwrite")
+        options = dict(read_signed(self.path / META)["details"])
         return Generation(self.path / options.pop("generation"), options)
 
     def next(self, overwrite: bool) -> Path:

@@ -29,7 +29,8 @@ from .files import (
 from .inputs.devices import choose_device
 from .inputs.tensors import tensors_of, vocabulary_of
 from .joined.files import is_joined
-from .places import find_folder, folder_name, short_name
+from .places import find_folder, folder_name
+from .saving.saved_model import SavedModel, check_new_folder
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights
 from .variants.starting_weights import random_network, starting_weights
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from .transformers import DocEncoder, QueryEncoder, TextScorer
 
 
-class MathAMR:
+class MathAMR(SavedModel):
     """A MathAMR+ model: graphs to one unit vector for each virtual node (MathAMR+, sections 3.3 and 3.5.1).
 
     Args:
@@ -131,9 +132,7 @@ class MathAMR:
             ConfigError: the folder exists, or another dtype.
             WriteError: the disk is full or read-only, or a permission is missing; nothing is left behind.
         """
-        target = Path(path)
-        if target.exists():
-            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        target = check_new_folder(path)
         weights = pack_weights(self.weights(), dtype or stored_dtype(self._folder))
         manifest = Manifest(self.config, self.vocabulary.hash, hashlib.sha256(weights).hexdigest())
         vocabulary = self.vocabulary
@@ -258,17 +257,6 @@ class MathAMR:
         """Leave out what can be rebuilt; a model opened from a folder is opened again."""
         kept = {**self.__dict__, "_encoders": {}}
         return kept if self._folder is None else {**kept, "_vocabulary": None, "_weights": None}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MathAMR) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-    def __repr__(self) -> str:
-        if self._folder is None:
-            return f"<MathAMR {self.identity[:12]}>"
-        return f"MathAMR.from_pretrained({short_name(self._folder)!r})"
 
 
 def vectors_by(model: MathAMR) -> str:

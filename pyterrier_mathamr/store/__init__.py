@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from .kind import Mode as Mode
     from .manifest import Manifest as Manifest
     from .manifest import PartMeta as PartMeta
+    from .manifest import check_kind as check_kind
     from .manifest import detail as detail
     from .manifest import read_manifest as read_manifest
     from .manifest import read_signed as read_signed

@@ -132,13 +132,7 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
     """
     data = _manifest_bytes(path, kind)
     content = parse_json(data, path / META)
-    if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != kind.name:
-        raise OtherArtifactError(path, f"it holds a {held}, not a {kind.name}")
-    if (found := content.get("format_version", content.get("version"))) != kind.version:
-        command = kind.rebuild.format(path=path)
-        raise FormatError(
-            path, f"it has format {found!r:.40}, this release reads {kind.version}. Rebuild it: {command}"
-        )
+    check_kind(content, path, kind.name, kind.version, kind.rebuild)
     content = _checked(data, path / META)
     try:
         if not isinstance(content["details"], dict):
@@ -146,6 +140,26 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
         return Manifest(content["details"], read_parts(content["parts"], kind), check_number(content["next"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(path / META, f"a key is missing or wrong ({error!r:.200})") from error
+
+
+def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, rebuild: str) -> None:
+    """Check of which kind and format an artifact says it is.
+
+    Args:
+        content: of its ``pt_meta.json``.
+        path: the artifact.
+        name: type and format, such as ``formula_store.mathamr``.
+        version: of the format that this release reads.
+        rebuild: the call or command that builds it again, with ``{path}``.
+
+    Raises:
+        OtherArtifactError: it is another one. FormatError: it has a format that this release does not read.
+    """
+    if (held := f"{content.get('type')!s:.80}.{content.get('format')!s:.80}") != name:
+        raise OtherArtifactError(path, f"it holds a {held}, not a {name}")
+    if (found := content.get("format_version", content.get("version"))) != version:
+        command = rebuild.format(path=path)
+        raise FormatError(path, f"it has format {found!r:.40}, this release reads {version}. Rebuild it: {command}")
 
 
 def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:

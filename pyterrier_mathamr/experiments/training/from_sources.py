@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.sources import (
     LinkedQuestions,
     TrainingPairs,
@@ -19,6 +18,7 @@ from pyterrier_mathamr.experiments.sources import (
 )
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer, is_first
+from pyterrier_mathamr.model.saving.saved_model import check_new_folder
 from pyterrier_mathamr.store import move, writer_lock
 from pyterrier_mathamr.systems import FormulaTrees, InOut, InOutOptions
 
@@ -151,8 +151,7 @@ def train_from_sources(
     Raises:
         ConfigError: ``output`` exists. WriteError: nothing can be written there.
     """
-    if output.exists():
-        raise ConfigError("output", str(output), "a folder that does not exist yet")
+    check_new_folder(output, "output")
     further = further or FurtherTraining()
     checkpoint = output.with_name(f"{output.name}.training")
     if is_first():
@@ -192,8 +191,7 @@ def train_in_out(
     Raises:
         ConfigError: ``output`` exists. WriteError: nothing can be written there.
     """
-    if output.exists():
-        raise ConfigError("output", str(output), "a folder that does not exist yet")
+    check_new_folder(output, "output")
     checkpoint, formulas = output.with_name(f"{output.name}.training"), FormulaTrees(trees)
     model = InOut.new(formulas, options)
     model.fit(formulas, checkpoint=checkpoint, fresh=fresh, verbose=verbose)

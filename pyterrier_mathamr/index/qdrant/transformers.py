@@ -11,12 +11,11 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pyterrier_mathamr.index.building.entries import Post
 from pyterrier_mathamr.index.building.indexers import ArtifactIndexer, DocumentIndexer, FormulaIndexer
-from pyterrier_mathamr.index.protocols import SearchableIndex, SearchableSnapshot
-from pyterrier_mathamr.index.search.queries import QueryBatch, formula_batch
+from pyterrier_mathamr.index.protocols import SearchableIndex
+from pyterrier_mathamr.index.search.queries import QueryBatch
 from pyterrier_mathamr.index.search.ranking import Hits, rank
 from pyterrier_mathamr.index.transformers import FormulaRetriever, IndexRetriever
 from pyterrier_mathamr.store import Mode
@@ -83,11 +82,7 @@ class QdrantFormulaRetriever(QdrantSingleVectorRetriever):
     """
 
     label = "Qdrant formulas"
-    needs, gives = FormulaRetriever.needs, FormulaRetriever.gives
-
-    def read(self, queries: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
-        """Read the vector of the formula that each distinct query asks for."""
-        return formula_batch(queries, snapshot)
+    needs, gives, read = FormulaRetriever.needs, FormulaRetriever.gives, FormulaRetriever.read
 
 
 class QdrantColBERTRetriever(QdrantRetriever):

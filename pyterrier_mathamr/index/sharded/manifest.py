@@ -19,9 +19,8 @@ from pyterrier_mathamr.store import (
     META,
     PACKAGE,
     DamagedError,
-    FormatError,
     NotBuiltError,
-    OtherArtifactError,
+    check_kind,
     parse_json,
     read_signed,
     replace_file,
@@ -61,12 +60,8 @@ def read_parts(path: Path) -> list[PartRecord]:
         raise NotBuiltError(path, "there is no finished index in parts here") from error
     except OSError as error:
         raise DamagedError(file, f"it cannot be read ({error.strerror or error})") from error
-    found = parse_json(data, file)
-    if (held := f"{found.get('type')!s:.80}.{found.get('format')!s:.80}") != f"{TYPE}.{FORMAT}":
-        raise OtherArtifactError(path, f"it holds a {held}, not a {TYPE}.{FORMAT}")
-    if (version := found.get("format_version")) != VERSION:
-        rebuild = f"Build it again: mathamr index GRAPHS MODEL -o {path} --parts N"
-        raise FormatError(path, f"it has format {version!r:.40}, this release reads {VERSION}. {rebuild}")
+    rebuild = "mathamr index GRAPHS MODEL -o {path} --parts N"
+    check_kind(parse_json(data, file), path, f"{TYPE}.{FORMAT}", VERSION, rebuild)
     try:
         parts = [PartRecord(**entry) for entry in read_signed(file)["details"]["parts"]]
         if not parts or not all(PART.fullmatch(part.name) and part.documents >= 0 for part in parts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -114,6 +114,10 @@ class MaxSimScorer(Explaining, IndexTransformer):
         """Read the vectors of all distinct queries."""
         return query_batch(queries, snapshot, normalise=self.normalise)
 
+    def document_scores(self, snapshot: Any, query: QueryBatch, numbers: Numbers) -> ExactScores:
+        """Score documents for one query: float64 ``[m]``."""
+        return exact_scores(snapshot, query, numbers, self.field)
+
     def _scores(self, inp: pd.DataFrame, numbers: Numbers, snapshot: SearchableSnapshot) -> ExactScores:
         """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
         batch = self.read(inp, snapshot)
@@ -122,5 +126,5 @@ class MaxSimScorer(Explaining, IndexTransformer):
         for i, qid in enumerate(progress(batch.qids, self.label, "queries", verbose=self.verbose)):
             rows = rows_of[qid]
             distinct, of_row = np.unique(numbers[rows], return_inverse=True)
-            scores[rows] = exact_scores(snapshot, batch.one(i), distinct, self.field)[of_row]
+            scores[rows] = self.document_scores(snapshot, batch.one(i), distinct)[of_row]
         return scores

@@ -13,18 +13,17 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from torch import Tensor
 
-from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
+from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
 from pyterrier_mathamr.model.places import BUNDLED
-from pyterrier_mathamr.store import new_folder, read_signed, signed, write_file
+from pyterrier_mathamr.model.saving.description import other_shapes, read_description, read_weights
+from pyterrier_mathamr.store import new_folder, signed, write_file
 
 from .graphs import Labels
 from .network import encoders
@@ -73,34 +72,26 @@ def read(folder: Path) -> Loaded:
     Raises:
         ModelFileError: a file is missing, damaged or of a format that this release does not read.
     """
-    path = folder / DESCRIPTION
-    try:
-        content = read_signed(path)
-        if content["format"] != FORMAT_VERSION:
-            problem = f"model format {content['format']!r}, but this release reads {FORMAT_VERSION}"
-            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
-        options = InOutOptions.from_dict(content["options"])
-        labels = {kind: Labels(content["labels"][kind]) for kind in kinds_of(options.condition)}
-        wanted = str(content["weights"])
-    except ModelFileError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError) as error:
-        raise ModelFileError(path, f"no In+Out model ({type(error).__name__}: {error})") from error
-    return options, labels, _weights(folder / WEIGHTS, wanted, options, labels)
-
-
-def _weights(path: Path, wanted: str, options: InOutOptions, labels: Mapping[Packed, Labels]) -> dict[str, Tensor]:
-    try:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != wanted:
-            raise ModelFileError(path, f"the weights are not those that {DESCRIPTION} names")
-        weights = {name: tensor.float() for name, tensor in load_tensors(data).items()}
-    except (OSError, SafetensorError) as error:
-        raise ModelFileError(path, f"it cannot be read ({error})") from error
+    description = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", _read)
+    weights = read_weights(folder / WEIGHTS, description.weights, DESCRIPTION)
     with torch.device("meta"):
-        made = encoders(options, {kind: len(those) for kind, those in labels.items()})
+        made = encoders(description.options, {kind: len(those) for kind, those in description.labels.items()})
     if {name: tensor.shape for name, tensor in weights.items()} != {
         name: tensor.shape for name, tensor in made.state_dict().items()
     }:
-        raise ModelFileError(path, f"the weights are not of the names and shapes that {DESCRIPTION} asks for")
-    return weights
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
+    return description.options, description.labels, weights
+
+
+class _Description(NamedTuple):
+    """What ``in_out.json`` says; ``weights`` is a digest."""
+
+    options: InOutOptions
+    labels: dict[Packed, Labels]
+    weights: str
+
+
+def _read(content: dict[str, Any]) -> _Description:
+    options = InOutOptions.from_dict(content["options"])
+    labels = {kind: Labels(content["labels"][kind]) for kind in kinds_of(options.condition)}
+    return _Description(options, labels, str(content["weights"]))

@@ -22,7 +22,7 @@ from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.files import pack_weights
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.model.places import short_name
+from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.model.training.checkpoint import Checkpoint
 from pyterrier_mathamr.model.training.history import EpochRecord
 
@@ -45,7 +45,7 @@ class TreeCollection(Protocol):
         """Return the trees of one kind, of each distinct formula."""
 
 
-class InOut:
+class InOut(SavedModel):
     """Two encoders that are trained together: one of symbol layout graphs, one of operator graphs (In+Out).
 
     Amador and Zanibbi, "Math Formula Graph Retrieval Using Contrastive Learning Over Visual and Semantic Embeddings",
@@ -112,9 +112,7 @@ class InOut:
         Raises:
             ConfigError: the folder exists, or another dtype. WriteError: it cannot be written.
         """
-        if Path(path).exists():
-            raise ConfigError("path", str(path), "a folder that does not exist yet")
-        files.write(Path(path), self.options, self._labels, self._weights(), dtype)
+        files.write(check_new_folder(path), self.options, self._labels, self._weights(), dtype)
 
     def fit(
         self,
@@ -218,17 +216,6 @@ class InOut:
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, InOut) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-    def __repr__(self) -> str:
-        if self._folder is None:
-            return f"<InOut {self.identity[:12]}>"
-        return f"InOut.from_pretrained({short_name(self._folder)!r})"
 
 
 def _packed(formulas: TreeCollection | Iterable[FormulaPair]) -> dict[Packed, PackedTrees]:

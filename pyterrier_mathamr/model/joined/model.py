@@ -30,6 +30,7 @@ from pyterrier_mathamr.model.encoder.in_batches import Embeddings
 from pyterrier_mathamr.model.files import stored_dtype
 from pyterrier_mathamr.model.mathamr import MathAMR, vectors_by
 from pyterrier_mathamr.model.places import BUNDLED, folder_name
+from pyterrier_mathamr.model.saving.saved_model import check_new_folder
 from pyterrier_mathamr.model.variants.score_weights import ScoreWeights, with_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder
 from pyterrier_mathamr.store import new_folder
@@ -89,9 +90,7 @@ class JoinedMathAMR(MathAMR):
 
         A part that comes with the package is named, not copied, unless ``dtype`` asks for another than its own.
         """
-        target = Path(path)
-        if target.exists():
-            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        target = check_new_folder(path)
         bundled = tuple(_bundled(part, dtype) for part in self.parts)
         with new_folder(target) as unfinished:
             folders = part_folders(unfinished, len(self.parts))
@@ -153,7 +152,9 @@ class JoinedMathAMR(MathAMR):
         _refuse("encode_tensors")
 
     def __repr__(self) -> str:
-        return super().__repr__() if self._folder else f"JoinedMathAMR({list(self.parts)!r}, {list(self.shares)!r})"
+        if self._folder is None:
+            return f"JoinedMathAMR({list(self.parts)!r}, {list(self.shares)!r})"
+        return f"MathAMR.from_pretrained({self._opened_by()})"
 
 
 def _bundled(part: MathAMR, dtype: str | None) -> str | None:

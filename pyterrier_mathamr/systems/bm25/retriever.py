@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
+from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .scorer import query_terms
-from .weighting import QueryWeights, Scheme, Weighting
+from .weighting import OPTIONS, QueryWeights, Scheme, Weighting
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
@@ -56,14 +56,7 @@ class BM25Retriever(SparseRetriever):
     label, help_url = "BM25", "https://github.com/xhluca/bm25s"
     inputs = (("query",), ("title", "body"))
     outputs = ("docno", "score", "rank")
-    checks: ClassVar[Mapping[str, Rule]] = {
-        **SparseRetriever.checks,
-        "k1": between(0).or_none(),
-        "b": FRACTION.or_none(),
-        "delta": between(0).or_none(),
-        "query_weights": one_of(*get_args(QueryWeights)).or_none(),
-        "weighting": one_of(*get_args(Scheme)),
-    }
+    checks: ClassVar[Mapping[str, Rule]] = {**SparseRetriever.checks, **OPTIONS}
 
     def __init__(
         self,

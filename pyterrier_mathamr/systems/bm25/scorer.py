@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,14 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, is_missing, ordered_by_score
-from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
+from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.systems.sparse.documents import contributions, numbers_of
 
 from .explanation import explain_tokens
 from .tokens import post_tokens
-from .weighting import QueryWeights, Scheme, Weighting
+from .weighting import OPTIONS, QueryWeights, Scheme, Weighting
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.posts import MathPost
@@ -47,13 +47,7 @@ class BM25Scorer(Leaf, Transformer):
         graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
     """
 
-    checks: ClassVar[Mapping[str, Rule]] = {
-        "k1": between(0).or_none(),
-        "b": FRACTION.or_none(),
-        "delta": between(0).or_none(),
-        "query_weights": one_of(*get_args(QueryWeights)).or_none(),
-        "weighting": one_of(*get_args(Scheme)),
-    }
+    checks: ClassVar[Mapping[str, Rule]] = OPTIONS
     label = "BM25 scorer"
 
     def __init__(

@@ -11,19 +11,29 @@ With ``f`` the count, ``l`` the document's length, ``L`` the mean length, ``n`` 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, one_of
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.sparse.postings import Postings
 
 Scheme = Literal["bm25", "tf-idf"]
 QueryWeights = Literal["log", "linear"]
+
+OPTIONS: Mapping[str, Rule] = {
+    "k1": between(0).or_none(),
+    "b": FRACTION.or_none(),
+    "delta": between(0).or_none(),
+    "query_weights": one_of(*get_args(QueryWeights)).or_none(),
+    "weighting": one_of(*get_args(Scheme)),
+}
+"""Of the retriever and of the scorer."""
 
 _AT_ONCE = 1 << 16
 

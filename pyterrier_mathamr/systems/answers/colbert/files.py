@@ -14,7 +14,8 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.model.errors import ModelFileError
-from pyterrier_mathamr.store import file_sum, read_signed, signed, write_file
+from pyterrier_mathamr.model.saving.description import read_description
+from pyterrier_mathamr.store import file_sum, signed, write_file
 
 from .options import ColBERTOptions
 
@@ -61,14 +62,7 @@ def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    path = folder / DESCRIPTION
-    try:
-        content = read_signed(path)
-        if content["format"] != FORMAT_VERSION:
-            problem = f"model format {content['format']!r}, but this release reads {FORMAT_VERSION}"
-            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+    def read(content: dict[str, Any]) -> dict[str, Any]:
         return {"options": dict(content["options"]), "files": dict(content["files"])}
-    except ModelFileError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
-        raise ModelFileError(path, f"no description of a ColBERT model ({type(error).__name__}: {error})") from error
+
+    return read_description(folder / DESCRIPTION, FORMAT_VERSION, "description of a ColBERT model", read)

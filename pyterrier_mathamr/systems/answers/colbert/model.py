@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class ColBERT:
+class ColBERT(SavedModel):
     """Token rows of questions and answers, compared by MaxSim (Zhong, Xie and Lin, CLEF 2022; extra ``colbert``).
 
     A language model encodes each token of a text, formulas as math tokens; a projection takes each to ``d`` dimensions
@@ -209,9 +210,7 @@ class ColBERT:
         Raises:
             ConfigError: the folder exists.
         """
-        target = Path(path)
-        if target.exists():
-            raise ConfigError("path", str(path), "a folder that does not exist yet")
+        target = check_new_folder(path)
         encoder = self._on("cpu")
         with new_folder(target) as folder, without_bars():
             encoder.save_pretrained(str(folder), create_model_card=False)
@@ -276,14 +275,7 @@ class ColBERT:
         """Leave out the network of a model that was opened from a folder; it is opened again."""
         return {**self.__dict__, "_encoder": None} if self._source is not None else dict(self.__dict__)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ColBERT) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-    def __repr__(self) -> str:
+    def _opened_by(self) -> str | None:
         if self._source is None:
-            return f"<ColBERT {self.identity[:12]}>"
-        length = "" if self._source[1] is None else f", query_length={self._source[1]}"
-        return f"ColBERT.from_pretrained({str(self._source[0])!r}{length})"
+            return None
+        return repr(str(self._source[0])) + ("" if self._source[1] is None else f", query_length={self._source[1]}")

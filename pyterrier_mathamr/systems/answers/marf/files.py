@@ -14,17 +14,17 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
 from pyterrier_mathamr.model.places import HUB
+from pyterrier_mathamr.model.saving.description import read_description, read_weights
 from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
-from pyterrier_mathamr.store import file_sum, new_folder, read_signed, signed, write_file
+from pyterrier_mathamr.store import file_sum, new_folder, signed, write_file
 from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
 
 from .config import MaRFConfig, MaRFTraining
@@ -87,11 +87,8 @@ def read(folder: Path) -> Saved:
     path = folder / DESCRIPTION
     if not path.is_file():
         raise ModelNotFoundError(str(folder), f"it has no {DESCRIPTION}. Give the path that MaRF.save() wrote")
-    try:
-        content = read_signed(path)
-        if content["format"] != FORMAT_VERSION:
-            problem = f"model format {content['format']!r}, but this release reads {FORMAT_VERSION}"
-            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+
+    def saved(content: dict[str, Any]) -> Saved:
         for name, wanted in content["context"].items():
             _check(folder / CONTEXT / name, wanted)
         return Saved(
@@ -99,12 +96,10 @@ def read(folder: Path) -> Saved:
             MaRFTraining.from_dict(content["training"]),
             MathVocabulary(tuple(map(str, content["vocabulary"]))),
             str(content["backbone"]) or str(folder / CONTEXT),
-            _weights(folder / WEIGHTS, str(content["weights"])),
+            read_weights(folder / WEIGHTS, str(content["weights"]), DESCRIPTION),
         )
-    except ModelFileError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError) as error:
-        raise ModelFileError(path, f"no MaRF model ({type(error).__name__}: {error})") from error
+
+    return read_description(path, FORMAT_VERSION, "MaRF model", saved)
 
 
 def marf_faults(folder: Path) -> Iterator[MathAMRError]:
@@ -117,20 +112,6 @@ def marf_faults(folder: Path) -> Iterator[MathAMRError]:
         read(folder)
     except MathAMRError as error:
         yield error
-
-
-def other_shapes(folder: Path) -> ModelFileError:
-    """Make the error of weights that are not those of the configuration."""
-    problem = f"the weights are not of the names and shapes that {DESCRIPTION} asks for"
-    return ModelFileError(folder / WEIGHTS, problem)
-
-
-def _weights(path: Path, wanted: str) -> dict[str, Tensor]:
-    _check(path, wanted)
-    try:
-        return {name: tensor.float() for name, tensor in load_tensors(path.read_bytes()).items()}
-    except SafetensorError as error:
-        raise ModelFileError(path, f"it cannot be read ({error})") from error
 
 
 def _check(path: Path, wanted: str) -> None:

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.signatures import method
-from pyterrier_mathamr.model.files import pack_weights
+from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.saving.description import other_shapes
+from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
 from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from .training import Step
 
 
-class MaRF:
+class MaRF(SavedModel):
     """Token rows of a post, into which the rows of its formulas are fused (MaRF, Wang, Zheng and Kani).
 
     A frozen language model gives a row to each token of a post, E_c; a small transformer trained on formulas alone
@@ -138,7 +140,7 @@ class MaRF:
         try:
             marf = cls(context, found.config, found.vocabulary, found.training, found.weights)
         except RuntimeError as error:
-            raise files.other_shapes(Path(path)) from error
+            raise other_shapes(Path(path) / WEIGHTS, files.DESCRIPTION) from error
         marf._folder = Path(path)
         return marf
 
@@ -148,10 +150,8 @@ class MaRF:
         Raises:
             ConfigError: the folder exists. WriteError: it cannot be written.
         """
-        if Path(path).exists():
-            raise ConfigError("path", str(path), "a folder that does not exist yet")
         saved = files.Saved(self.config, self.training, self.tokens.vocabulary, self.context.name, self._weights())
-        files.write(Path(path), saved, self.context)
+        files.write(check_new_folder(path), saved, self.context)
 
     doc_encoder = method(MaRFDocEncoder)
     query_encoder = method(MaRFQueryEncoder)
@@ -271,14 +271,3 @@ class MaRF:
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: tensor.detach().cpu() for name, tensor in self._network.state_dict().items()}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MaRF) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-    def __repr__(self) -> str:
-        if self._folder is None:
-            return f"<MaRF {self.identity[:12]}>"
-        return f"MaRF.from_pretrained({str(self._folder)!r})"

@@ -72,16 +72,9 @@ class MaRFScorer(_Explained, MaxSimScorer):
 
     label = "MaRF index scorer"
 
-    def _scores(self, inp: pd.DataFrame, numbers: Numbers, snapshot: MaRFSnapshot) -> ExactScores:  # type: ignore[override]
-        """Score each row of a ranking, whose documents have the given numbers, int64 ``[r]``."""
-        batch = self.read(inp, snapshot)
-        scores = np.zeros(len(inp))
-        rows_of = inp.groupby("qid", sort=False).indices
-        for i, qid in enumerate(progress(batch.qids, self.label, "queries", verbose=self.verbose)):
-            rows = rows_of[qid]
-            distinct, of_row = np.unique(numbers[rows], return_inverse=True)
-            scores[rows] = document_scores(snapshot, batch.one(i), distinct)[of_row]
-        return scores
+    def document_scores(self, snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> ExactScores:
+        """Score documents for one query by all of their views: float64 ``[m]``."""
+        return document_scores(snapshot, query, numbers)
 
 
 class MaRFRetriever(_Explained, IndexTransformer):

@@ -1,0 +1,1 @@
+"""What is the same for every model on disk, whatever is in it."""

@@ -1,0 +1,67 @@
+"""The signed description in a model's folder, such as ``marf.json``: format, options, and checksums of its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from torch import Tensor
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.model.errors import ModelFileError
+from pyterrier_mathamr.store import read_signed
+
+T = TypeVar("T")
+
+
+def read_description(path: Path, version: int, name: str, read: Callable[[dict[str, Any]], T]) -> T:
+    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote.
+
+    Args:
+        path: the file.
+        version: the format that this release reads.
+        name: of the model, for the error.
+        read: returns what is read of the content; what it raises says that the content cannot be so.
+
+    Raises:
+        ModelFileError: the file is missing, damaged or of another format.
+    """
+    try:
+        content = read_signed(path)
+        if content["format"] != version:
+            problem = f"model format {content['format']!r}, but this release reads {version}"
+            raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
+        return read(content)
+    except ModelFileError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError) as error:
+        raise ModelFileError(path, f"no {name} ({type(error).__name__}: {error})") from error
+
+
+def read_weights(path: Path, digest: str, description: str) -> dict[str, Tensor]:
+    """Read weights as float32.
+
+    Args:
+        path: of ``weights.safetensors``.
+        digest: sha256 of its bytes.
+        description: the name of the file that says so, for the error.
+
+    Raises:
+        ModelFileError: the file is missing, damaged or another.
+    """
+    try:
+        data = path.read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise ModelFileError(path, f"the weights are not those that {description} names")
+        return {name: tensor.float() for name, tensor in load_tensors(data).items()}
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(path, f"it cannot be read ({error})") from error
+
+
+def other_shapes(path: Path, description: str) -> ModelFileError:
+    """Return the error of weights that are not those of a model's options."""
+    return ModelFileError(path, f"the weights are not of the names and shapes that {description} asks for")
