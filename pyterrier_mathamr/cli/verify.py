@@ -39,9 +39,9 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
 
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     """Recognise what is at the path, and yield its faults."""
-    from pyterrier_mathamr.model.files import model_faults
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.model.joined.files import is_joined, joined_faults
+    from pyterrier_mathamr.model.saving.files import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
     from pyterrier_mathamr.systems import InOut
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT

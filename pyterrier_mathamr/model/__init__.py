@@ -8,8 +8,8 @@
     inputs/           graphs to arrays, as the configuration asks for; batches of similar sizes; the device
     encoder/          the network of the paper and MaxSim
     variants/         what goes beyond the paper: text and bags as rows, weights in the score
-    mathamr, files    `MathAMR`: configuration, vocabulary and weights, in memory and on disk
-    places            where models are: in the package, in folders, on the hub
+    mathamr           `MathAMR`: configuration, vocabulary and weights
+    saving/           models on disk: their files, where they are, equality by identity
     joined/           several models as one, their rows side by side
     transformers      the same as stages of a PyTerrier pipeline
     in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol

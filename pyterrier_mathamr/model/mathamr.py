@@ -16,7 +16,10 @@ from pyterrier_mathamr.store import new_folder
 
 from .config.config import MathAMRConfig
 from .encoder.in_batches import Embeddings, encode_in_batches
-from .files import (
+from .inputs.devices import choose_device
+from .inputs.tensors import tensors_of, vocabulary_of
+from .joined.files import is_joined
+from .saving.files import (
     Manifest,
     model_faults,
     pack_weights,
@@ -26,10 +29,7 @@ from .files import (
     stored_dtype,
     write_model,
 )
-from .inputs.devices import choose_device
-from .inputs.tensors import tensors_of, vocabulary_of
-from .joined.files import is_joined
-from .places import find_folder, folder_name
+from .saving.places import find_folder, folder_name
 from .saving.saved_model import SavedModel, check_new_folder
 from .variants.network import network
 from .variants.score_weights import ScoreWeights, with_weights

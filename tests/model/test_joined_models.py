@@ -154,7 +154,7 @@ def test_a_folder_that_exists_is_never_written_over(joined, folder) -> None:
 
 def test_a_bundled_part_is_named_in_place_of_copied(parts, tmp_path, monkeypatch) -> None:
     parts[0].save(tmp_path / "bundled" / "ours", dtype="float16")
-    for module in ("places", "joined.model", "joined.files"):
+    for module in ("saving.places", "joined.model", "joined.files"):
         monkeypatch.setattr(f"pyterrier_mathamr.model.{module}.BUNDLED", tmp_path / "bundled")
     model = JoinedMathAMR([MathAMR.from_pretrained("ours"), parts[1]])
     model.save(tmp_path / "model")

@@ -18,10 +18,9 @@ from pyterrier_mathamr.model import (
     ModelError,
     ModelFileError,
     ModelNotFoundError,
-    files,
-    places,
 )
-from pyterrier_mathamr.model.files import model_faults
+from pyterrier_mathamr.model.saving import files, places
+from pyterrier_mathamr.model.saving.files import model_faults
 from pyterrier_mathamr.store import WriteError
 
 

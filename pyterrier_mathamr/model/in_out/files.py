@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.model.errors import ModelNotFoundError
-from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
-from pyterrier_mathamr.model.places import BUNDLED
 from pyterrier_mathamr.model.saving.description import other_shapes, read_description, read_weights
+from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.saving.places import BUNDLED
 from pyterrier_mathamr.store import new_folder, signed, write_file
 
 from .graphs import Labels

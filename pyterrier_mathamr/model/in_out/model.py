@@ -19,9 +19,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
-from pyterrier_mathamr.model.files import pack_weights
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.saving.files import pack_weights
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.model.training.checkpoint import Checkpoint
 from pyterrier_mathamr.model.training.history import EpochRecord

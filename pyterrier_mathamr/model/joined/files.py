@@ -18,8 +18,8 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.model.config.options import ScoreOptions
 from pyterrier_mathamr.model.errors import ModelFileError
-from pyterrier_mathamr.model.files import CONFIG, LARGEST_CONFIG, model_faults, read_manifest
-from pyterrier_mathamr.model.places import BUNDLED, bundled_models
+from pyterrier_mathamr.model.saving.files import CONFIG, LARGEST_CONFIG, model_faults, read_manifest
+from pyterrier_mathamr.model.saving.places import BUNDLED, bundled_models
 from pyterrier_mathamr.store import StoreError, read_signed, signed, write_file
 
 JOINED_FORMAT = 2

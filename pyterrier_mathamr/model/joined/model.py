@@ -27,9 +27,9 @@ from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.config.options import ScoreOptions
 from pyterrier_mathamr.model.encoder.in_batches import Embeddings
-from pyterrier_mathamr.model.files import stored_dtype
 from pyterrier_mathamr.model.mathamr import MathAMR, vectors_by
-from pyterrier_mathamr.model.places import BUNDLED, folder_name
+from pyterrier_mathamr.model.saving.files import stored_dtype
+from pyterrier_mathamr.model.saving.places import BUNDLED, folder_name
 from pyterrier_mathamr.model.saving.saved_model import check_new_folder
 from pyterrier_mathamr.model.variants.score_weights import ScoreWeights, with_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.model.places import short_name
+from pyterrier_mathamr.model.saving.places import short_name
 
 
 class SavedModel:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.model.errors import ModelNotFoundError, UnsafeModelError
-from pyterrier_mathamr.model.places import HUB
+from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import local_model, without_bars
 from pyterrier_mathamr.systems.errors import CheckpointFormError

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
-from pyterrier_mathamr.model.files import WEIGHTS, pack_weights
-from pyterrier_mathamr.model.places import HUB
 from pyterrier_mathamr.model.saving.description import read_description, read_weights
+from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
+from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.store import file_sum, new_folder, signed, write_file
 from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary

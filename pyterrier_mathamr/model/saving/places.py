@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr.model.errors import ModelNotFoundError
 
-from .errors import ModelNotFoundError
 from .files import CONFIG, VOCABULARY, WEIGHTS
 
 HUB = "hf:"
 """What the name of a model on the Hugging Face hub begins with."""
 
-BUNDLED = Path(__file__).parent.parent / "data" / "models"
+BUNDLED = Path(__file__).parent.parent.parent / "data" / "models"
 
 
 def find_folder(name: str | Path) -> Path:

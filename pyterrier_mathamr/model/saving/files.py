@@ -27,11 +27,10 @@ from torch.overrides import TorchFunctionMode
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
+from pyterrier_mathamr.model.config.config import MathAMRConfig
+from pyterrier_mathamr.model.config.earlier import stored_options
+from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.store import StoreError, file_sum, read_signed, settled, signed, write_file
-
-from .config.config import MathAMRConfig
-from .config.earlier import stored_options
-from .errors import ModelFileError
 
 FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
