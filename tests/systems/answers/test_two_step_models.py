@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 from tiny_models import tiny_bert
 
 from pyterrier_mathamr._common.errors import ConfigError
@@ -14,6 +15,7 @@ from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
+from pyterrier_mathamr.systems.answers.two_step import networks
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
 from pyterrier_mathamr.systems.answers.two_step.qasim import TARGETS
 from pyterrier_mathamr.systems.answers.two_step.qasim_losses import Example, split_folds
@@ -118,6 +120,23 @@ def test_training_lowers_both_losses_and_the_same_seed_gives_the_same_weights(be
     assert all(after < first for after, first in zip(losses(models[0]), before, strict=True))
     assert history[0] == history[1]
     assert models[0].identity() == models[1].identity() != models[2].identity()
+
+
+def test_weights_are_hashed_again_only_after_they_were_written(
+    titles: QQSim, qasim: QASim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model in (titles, qasim):
+        before = model.identity()
+        with monkeypatch.context() as patch:
+            patch.setattr(networks, "hashlib", None)
+            assert model.identity() == before
+        weight = next(model.network.parameters())
+        with torch.no_grad():
+            weight += 1
+        after = model.identity()
+        assert after != before
+        weight.data = weight.data - 1.5
+        assert model.identity() not in (before, after)
 
 
 def test_negatives_are_no_known_pairs_in_either_order() -> None:

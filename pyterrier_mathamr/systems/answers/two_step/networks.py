@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -93,6 +94,34 @@ def read_description(folder: str | Path, model: str) -> dict[str, Any]:
         return dict(content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFileError(path, f"no {model} ({error})", f"Give a folder that {model}.save() wrote.") from error
+
+
+class WeightsDigest:
+    """The digest of a network's weights, taken again only after one of them was written.
+
+    Each query names its model, and to hash a hundred megabytes takes longer than to encode a question.
+    """
+
+    def __init__(self) -> None:
+        self._stamp: tuple[object, ...] = ()
+        self._digest, self._weights = "", list[Any]()
+
+    def of(self, network: Any, said: str) -> str:
+        """Return 32 hexadecimal digits.
+
+        Args:
+            network: a ``torch.nn.Module``.
+            said: what else belongs to the model.
+        """
+        weights = sorted(network.state_dict(keep_vars=True).items())
+        written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]
+        if (said, *written) != self._stamp:
+            digest = hashlib.sha256(said.encode())
+            for name, value in weights:
+                digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+            self._stamp, self._digest = (said, *written), digest.hexdigest()[:32]
+            self._weights = [value for _, value in weights]  # kept, so that no other tensor gets their ids
+        return self._digest
 
 
 def mixed(network: Any) -> AbstractContextManager[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .bi_losses import InMixedPrecision
-from .networks import Kind, load_network, read_description, save_network
+from .networks import Kind, WeightsDigest, load_network, read_description, save_network
 from .qasim_losses import BiLosses, CrossLosses, Example, Loss, cross_logits, random_batches, split_folds
 from .qasim_scorer import QASimScorer
 from .texts import Form, Row, answer_text, question_text
@@ -55,7 +54,7 @@ class QASim:
     def __init__(self, network: Any, kind: Kind = "cross", form: Form = "raw") -> None:
         one_of(*get_args(Kind)).check("kind", kind)
         one_of(*get_args(Form)).check("form", form)
-        self.network, self.kind, self.form = network, kind, form
+        self.network, self.kind, self.form, self._digest = network, kind, form, WeightsDigest()
 
     @classmethod
     def new(
@@ -179,10 +178,7 @@ class QASim:
 
     def identity(self) -> str:
         """Return the digest of the weights."""
-        digest = hashlib.sha256(f"{self.kind} {self.form} {self.max_length}".encode())
-        for name, value in sorted(self.network.state_dict().items()):
-            digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
-        return f"qasim:{digest.hexdigest()[:32]}"
+        return f"qasim:{self._digest.of(self.network, f'{self.kind} {self.form} {self.max_length}')}"
 
     def scorer(self, *, batch_size: int = 256, verbose: bool = False) -> QASimScorer:
         """Return the transformer that scores a ranking; see :class:`QASimScorer`."""

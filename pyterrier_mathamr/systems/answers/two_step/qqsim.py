@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 
 from .bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
 from .encoders import QuestionDocEncoder, QuestionQueryEncoder
-from .networks import load_network, read_description, save_network
+from .networks import WeightsDigest, load_network, read_description, save_network
 from .texts import Form, Row, View, question_text
 from .training import Epoch, FitOptions, fit_network
 
@@ -53,7 +52,7 @@ class QQSim:
     def __init__(self, network: Any, view: View = "title", form: Form = "raw") -> None:
         one_of(*get_args(View)).check("view", view)
         one_of(*get_args(Form)).check("form", form)
-        self.network, self.view, self.form = network, view, form
+        self.network, self.view, self.form, self._digest = network, view, form, WeightsDigest()
         network.tokenizer.truncation_side = "left" if view == "tail" else "right"
 
     @classmethod
@@ -165,11 +164,7 @@ class QQSim:
 
     def identity(self) -> str:
         """Return the digest of the weights and of what is read, by which an index recognises its model."""
-        digest = hashlib.sha256(f"{self.view} {self.form} {self.network.max_seq_length}".encode())
-        for name, value in sorted(self.network.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return f"qqsim:{digest.hexdigest()[:32]}"
+        return f"qqsim:{self._digest.of(self.network, f'{self.view} {self.form} {self.network.max_seq_length}')}"
 
     def query_encoder(self, *, verbose: bool = False) -> QuestionQueryEncoder:
         """Return the transformer that adds ``query_embs`` to topics; see :class:`QuestionQueryEncoder`."""
