@@ -4,9 +4,12 @@
 
     definition     AnswerRow, AnswerStudy: a study is data
     parts          AnswerParts: what a row is made of, and where its model, index and rankings are kept
-    common_rows    BM25, MiniLM (one vector; MaxSim of tokens), mathamr-plus-text; random orders come with the tables
-    text_vectors   the untrained vectors of MiniLM
-    structural     Approach Zero and words, the structural side of a hybrid
+    rows/          what several studies have
+      common         BM25, MiniLM (one vector; MaxSim of tokens), mathamr-plus-text; random orders come with the tables
+      text_vectors   the untrained vectors of MiniLM
+      structural     Approach Zero and words, the structural side of a hybrid
+      best_formula   an answer has the score of its best formula
+      with_question  systems that read an answer together with its question
     colbert, hybrid, marf, two_step, extract, graph_terms ─▶ registry     one file for each study
                                                    ▼
                                             answer_study_run ─▶ tables      rank, measure, test, report
@@ -58,15 +61,15 @@ Run one with ``mathamr experiment answers/model --collection FOLDER --workdir WO
 from __future__ import annotations
 
 from .answer_study_run import run_answer_study as run_answer_study
-from .common_rows import BM25_ROW as BM25_ROW
-from .common_rows import COMMON_ROWS as COMMON_ROWS
-from .common_rows import MATHAMR_ROW as MATHAMR_ROW
-from .common_rows import SINGLE_ROW as SINGLE_ROW
-from .common_rows import TOKEN_ROW as TOKEN_ROW
 from .definition import AnswerRow as AnswerRow
 from .definition import AnswerStudy as AnswerStudy
 from .definition import Outcome as Outcome
 from .parts import DEPTH as DEPTH
 from .parts import AnswerParts as AnswerParts
 from .registry import ANSWER_STUDIES as ANSWER_STUDIES
-from .structural import STRUCTURAL_ROW as STRUCTURAL_ROW
+from .rows.common import BM25_ROW as BM25_ROW
+from .rows.common import COMMON_ROWS as COMMON_ROWS
+from .rows.common import MATHAMR_ROW as MATHAMR_ROW
+from .rows.common import SINGLE_ROW as SINGLE_ROW
+from .rows.common import TOKEN_ROW as TOKEN_ROW
+from .rows.structural import STRUCTURAL_ROW as STRUCTURAL_ROW

@@ -26,10 +26,10 @@ from pyterrier_mathamr.experiments.studies.registry import find_preset
 from pyterrier_mathamr.experiments.studies.results import ONCE, Results
 from pyterrier_mathamr.experiments.studies.tables import REFERENCE
 
-from .common_rows import COMMON_ROWS
 from .definition import AnswerRow, AnswerStudy, Outcome
 from .parts import AnswerParts
 from .registry import find_answer_study
+from .rows.common import COMMON_ROWS
 from .tables import answer_report
 
 

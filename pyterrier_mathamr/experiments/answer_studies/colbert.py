@@ -17,9 +17,9 @@ from pyterrier_mathamr.systems.answers.colbert import PRESETS
 from pyterrier_mathamr.systems.answers.colbert.training import States
 from pyterrier_mathamr.systems.answers.colbert.training_data import positive_pairs
 
-from .common_rows import SINGLE_ROW, TOKEN_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
+from .rows.common import SINGLE_ROW, TOKEN_ROW
 
 BACKBONES = {"mini": "all-MiniLM-L6-v2", "full": "hf:bert-base-uncased"}
 """The paper pretrains BERT further on math text; its checkpoint is ``ColBERT.from_pretrained`` of whoever has it."""

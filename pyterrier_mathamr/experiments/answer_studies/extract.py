@@ -25,10 +25,10 @@ from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, Extra
 from pyterrier_mathamr.systems.answers.extract.extract_answer import Posts
 from pyterrier_mathamr.systems.answers.extract.snippets import Start
 
-from .common_rows import BM25_ROW, MATHAMR_ROW, SINGLE_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import AnswerParts
-from .text_vectors import MINI_LM
+from .rows.common import BM25_ROW, MATHAMR_ROW, SINGLE_ROW
+from .rows.text_vectors import MINI_LM
 
 if TYPE_CHECKING:
     from .definition import Outcome

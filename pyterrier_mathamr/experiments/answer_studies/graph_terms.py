@@ -11,9 +11,9 @@ from pyterrier_mathamr.experiments.search import BM25
 from pyterrier_mathamr.systems import GraphTermsIndex
 from pyterrier_mathamr.systems.graph_terms import FIELDS, GraphField
 
-from .common_rows import BM25_ROW, MATHAMR_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
+from .rows.common import BM25_ROW, MATHAMR_ROW
 
 GRAPH_TERMS = "Graph terms"
 SHARE = 0.25

@@ -9,10 +9,10 @@ import pyterrier as pt
 from pyterrier_mathamr.systems import ConvexFusion
 
 from .colbert import COLBERT_ROW, loaded_colbert
-from .common_rows import BM25_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
-from .structural import STRUCTURAL_ROW
+from .rows.common import BM25_ROW
+from .rows.structural import STRUCTURAL_ROW
 
 ALPHAS = (0.2, 0.3, 0.5)
 """The weight of ColBERT, as published."""

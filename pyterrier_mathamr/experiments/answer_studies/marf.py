@@ -27,10 +27,10 @@ from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_
 from pyterrier_mathamr.systems.answers.marf.config import PRESETS, MaRFConfig, MaRFTraining
 from pyterrier_mathamr.systems.answers.math_tokens import math_tokens
 
-from .common_rows import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
-from .text_vectors import MINI_LM
+from .rows.common import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
+from .rows.text_vectors import MINI_LM
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.systems.answers.marf import MaRF, MaRFIndex

@@ -2,9 +2,9 @@
 
 ::
 
-    definition ─┬─▶ fused ──────────┐    a system: its settings, or how it is fitted
-                │                   ▼
-    material ───┴────────────▶ catalogue     systems by their names, from the artifacts of a work folder
+    definition ─┐    a system: its settings, or how it is fitted
+                ▼
+    material ──▶ systems/    all by their names, from the artifacts of a work folder; fusions, strategies, ensembles
                                     │
     folds ──▶ nested ───────────────┴─▶ protocol_run ◀── tables
     who is chosen on, who is measured  ▲
@@ -17,12 +17,12 @@ from __future__ import annotations
 from .beyond.beir_run import run_beir
 from .beyond.domains import run_domains
 from .beyond.mteb_search import MTEBSearch
-from .catalogue import LEARNED
 from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions, Training
 from .folds import Fold, crossed_years, pooled_folds
-from .fused import Fused
 from .nested import Nested
 from .protocol_run import run_protocol
+from .systems.catalogue import LEARNED
+from .systems.fused import Fused
 
 __all__ = [
     "LEARNED",

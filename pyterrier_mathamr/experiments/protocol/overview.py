@@ -11,7 +11,7 @@ from pyterrier_mathamr.arqmath import TASK1_MEASURES
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, paired_test
 
 from .costs import Cost
-from .ensembles import ABLATIONS
+from .systems.ensembles import ABLATIONS
 from .tables import CROSSED, FOLDS, KNOWN, LINKED
 
 OVERVIEW, PARTS = "All systems", "Without one part"

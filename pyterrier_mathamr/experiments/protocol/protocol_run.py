@@ -16,7 +16,6 @@ from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
 from pyterrier_mathamr.model import MathAMRConfig
 
-from .catalogue import WEIGHED, Catalogue, chosen_systems
 from .costs import Cost
 from .definition import ProtocolSystem
 from .folds import Fold, crossed_years, pooled_folds
@@ -24,7 +23,8 @@ from .material import ALL_LINKS, DUPLICATES, Material
 from .nested import Nested, described
 from .overview import ABOUT, ABOUT_PARTS, MS, OVERVIEW, PARTS, overview_table, parts_table
 from .pictures import draw_systems
-from .strategies import SHIPPED
+from .systems.catalogue import WEIGHED, Catalogue, chosen_systems
+from .systems.strategies import SHIPPED
 from .tables import (
     CHOSEN,
     CROSSED,

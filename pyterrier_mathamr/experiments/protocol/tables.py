@@ -13,7 +13,7 @@ from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, SHORT_N
 from pyterrier_mathamr.experiments.search import BM25
 
 from .definition import ProtocolSystem
-from .strategies import SHIPPED
+from .systems.strategies import SHIPPED
 
 CROSSED, FOLDS, KNOWN, LINKED = "Years crossed", "Ten folds", "Known items", "Duplicate questions"
 TESTS, CHOSEN = "Tests", "What was chosen"

@@ -11,7 +11,7 @@ import pyterrier_mathamr as mathamr
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments.answer_studies import colbert, hybrid
-from pyterrier_mathamr.experiments.answer_studies.common_rows import COMMON_ROWS
+from pyterrier_mathamr.experiments.answer_studies.rows.common import COMMON_ROWS
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.systems import ColBERT
 

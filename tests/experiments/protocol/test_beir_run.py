@@ -13,7 +13,7 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import SettingsChangedError, run_beir
 from pyterrier_mathamr.experiments.protocol.beyond.beir_run import CHOSEN, MEASURED, MOST, read_collection
 from pyterrier_mathamr.experiments.protocol.beyond.texts import EQUAL
-from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED
+from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, SINGLE
 
 DOCUMENTS = {

@@ -13,7 +13,7 @@ from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import TrainingPairs, run_domains
 from pyterrier_mathamr.experiments.protocol.beyond import domains
 from pyterrier_mathamr.experiments.protocol.beyond.domains import FOUND, NAMES, TESTS, read_domain
-from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED
+from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
 from pyterrier_mathamr.model import MathAMR
 
 TOPICS = ("prime", "limit", "matrix", "group", "integral", "graph", "lattice", "tensor")

@@ -13,10 +13,10 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
 from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.experiments import Report, run_protocol
 from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Training, pictures
-from pyterrier_mathamr.experiments.protocol.catalogue import SHIPPED, WEIGHED, chosen_systems
-from pyterrier_mathamr.experiments.protocol.ensembles import WITH_SMALL
 from pyterrier_mathamr.experiments.protocol.overview import MB, MS, OVERVIEW, PARTS
 from pyterrier_mathamr.experiments.protocol.pictures import draw_systems
+from pyterrier_mathamr.experiments.protocol.systems.catalogue import SHIPPED, WEIGHED, chosen_systems
+from pyterrier_mathamr.experiments.protocol.systems.ensembles import WITH_SMALL
 from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
 from pyterrier_mathamr.experiments.studies.tables import MAIN

@@ -17,8 +17,8 @@ from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, T
 from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
 from pyterrier_mathamr.systems.answers.two_step import networks
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
-from pyterrier_mathamr.systems.answers.two_step.qasim import TARGETS
-from pyterrier_mathamr.systems.answers.two_step.qasim_losses import Example, split_folds
+from pyterrier_mathamr.systems.answers.two_step.qasim.losses import Example, split_folds
+from pyterrier_mathamr.systems.answers.two_step.qasim.model import TARGETS
 
 QUESTIONS = pd.DataFrame(
     {

@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr.experiments.answer_studies.common_rows import BM25_ROW, SINGLE_ROW
 from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
+from pyterrier_mathamr.experiments.answer_studies.rows.common import BM25_ROW, SINGLE_ROW
 from pyterrier_mathamr.systems import (
     PLAIN_TOKENS,
     BM25Index,

@@ -12,10 +12,10 @@ from ir_measures import AP, RR, R, nDCG
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import BeirDataset
 from pyterrier_mathamr.experiments.measuring import measure_by_topic
-from pyterrier_mathamr.experiments.protocol.catalogue import chosen_systems
 from pyterrier_mathamr.experiments.protocol.folds import Fold, pooled_folds
 from pyterrier_mathamr.experiments.protocol.nested import Nested
-from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED
+from pyterrier_mathamr.experiments.protocol.systems.catalogue import chosen_systems
+from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED
 from pyterrier_mathamr.experiments.protocol.tables import chosen_table, means_table, tests_of
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25, TASK1

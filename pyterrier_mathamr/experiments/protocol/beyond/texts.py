@@ -20,8 +20,8 @@ from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.experiments.measuring.topics import TopicSet
 from pyterrier_mathamr.experiments.protocol.definition import Fitted, ProtocolSystem, Questions
-from pyterrier_mathamr.experiments.protocol.fused import Fused
-from pyterrier_mathamr.experiments.protocol.strategies import SHIPPED, ModelSystems
+from pyterrier_mathamr.experiments.protocol.systems.fused import Fused
+from pyterrier_mathamr.experiments.protocol.systems.strategies import SHIPPED, ModelSystems
 from pyterrier_mathamr.experiments.search import COLBERT
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store

@@ -7,7 +7,7 @@
                                                      one O, a view, for each of up to six formulas
 
     config       what a model is, and how it is trained
-    network      the trained parts together: formula encoder, fusion, two linear maps
+    networks/    the trained parts: formula encoder, fusion, two linear maps and where they start
     model        `MaRF`: the network and its context encoder; files writes it to a folder
     training     pairs of formulas, then pairs of posts; losses
     encoding     many formulas and posts, those of similar lengths together

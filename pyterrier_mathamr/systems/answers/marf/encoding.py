@@ -15,8 +15,8 @@ from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision, mixed
 
 from .config import Keys
-from .formula_encoder import FormulaEncoder
-from .network import MaRFNetwork, padded
+from .networks.formula_encoder import FormulaEncoder
+from .networks.network import MaRFNetwork, padded
 from .reading import Formula, FormulaTokens
 
 View = npt.NDArray[np.float32]

@@ -24,9 +24,9 @@ from . import files
 from .config import PRESETS, MaRFConfig, MaRFTraining, Preset
 from .context import ContextEncoder
 from .encoding import View, formula_rows, fused_rows
-from .network import MaRFNetwork
+from .networks.network import MaRFNetwork
+from .networks.starting import set_maps
 from .reading import Formula, FormulaTokens, Reading, formula_tokens
-from .starting import set_maps
 from .transformers import MaRFDocEncoder, MaRFQueryEncoder, MaRFTextScorer
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.systems.answers.colbert.encoding import mixed
 
 from .losses import ScoreLoss
-from .network import padded
+from .networks.network import padded
 from .reading import MIN_TOKENS, Formula, Reading
 
 if TYPE_CHECKING:

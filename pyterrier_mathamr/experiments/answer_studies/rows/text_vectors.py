@@ -14,14 +14,13 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.frames import with_objects
+from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.variants.text import unit_rows
 from pyterrier_mathamr.model.variants.text_loading import local_model
 from pyterrier_mathamr.posts import document_post, plain_text
-
-from .parts import DEPTH, AnswerParts
 
 MINI_LM = "all-MiniLM-L6-v2"
 QUERY_TOKENS, DOCUMENT_TOKENS = 128, 256

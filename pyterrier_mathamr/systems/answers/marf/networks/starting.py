@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from pyterrier_mathamr.model.variants.starting_weights import principal_directions
+from pyterrier_mathamr.systems.answers.marf.context import ContextEncoder
 
-from .context import ContextEncoder
 from .network import MaRFNetwork
 
 _POSTS = 1000

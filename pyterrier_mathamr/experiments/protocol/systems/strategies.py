@@ -11,12 +11,12 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.experiments.measuring.topics import TopicSet
+from pyterrier_mathamr.experiments.protocol.definition import Choice, Fitted
 from pyterrier_mathamr.experiments.search import BM25, DOC_VN, SCORER, SINGLE, TASK1, Search, Strategy
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.systems import BM25Index
 
-from .definition import Choice, Fitted
 from .fused import DEPTH
 
 K1 = (0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pyterrier as pt
 
+from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.systems import FormulaAnswers
-
-from .definition import AnswerRow
-from .parts import DEPTH, AnswerParts
 
 
 def _in_out(parts: AnswerParts) -> pt.Transformer:

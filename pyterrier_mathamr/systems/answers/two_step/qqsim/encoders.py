@@ -20,7 +20,7 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 
 if TYPE_CHECKING:
-    from .qqsim import QQSim
+    from .model import QQSim
 
 _TEXTS = {"raw": ("title", "body", "html", "query"), "mathamr": ("query_graph", "graph")}
 

@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 
 if TYPE_CHECKING:
-    from .qasim import QASim
+    from .model import QASim
 
 _QUESTION = {"raw": (("query",), ("title", "body")), "mathamr": (("query_graph",),)}
 _ANSWER = {"raw": ("html", "text"), "mathamr": ("graph",)}

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pyterrier as pt
 
+from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
-from .common_rows import text_model
-from .definition import AnswerRow
-from .parts import DEPTH, AnswerParts
+from .common import text_model
 
 _QUESTIONS = "mathamr-plus-text-questions"
 

@@ -7,13 +7,13 @@ from functools import partial
 
 import pyterrier as pt
 
+from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.experiments.artifacts import ModelArtifacts
 from pyterrier_mathamr.experiments.search import BM25
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.model import MathAMR
 
-from .definition import AnswerRow
-from .parts import DEPTH, AnswerParts
 from .text_vectors import MINI_LM, single_vectors, token_vectors
 
 TEXT_MODEL = "mathamr-plus-text"

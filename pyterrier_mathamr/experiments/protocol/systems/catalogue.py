@@ -10,20 +10,20 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
-from pyterrier_mathamr.experiments.answer_studies.best_formula import IN_OUT_ROW
-from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, SMALL_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.best_formula import IN_OUT_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW, SMALL_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.with_question import QUESTION_ROWS
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM
-from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS
+from pyterrier_mathamr.experiments.protocol.costs import Cost, cost_of, kept_cost
+from pyterrier_mathamr.experiments.protocol.definition import Choice, Fitted, Learned, ProtocolSystem, Questions
+from pyterrier_mathamr.experiments.protocol.material import Material
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 from pyterrier_mathamr.experiments.tasks.answer_systems import ALL, ANSWER_SYSTEMS
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared
 from pyterrier_mathamr.systems import fuse_rankings
 
-from .costs import Cost, cost_of, kept_cost
-from .definition import Choice, Fitted, Learned, ProtocolSystem, Questions
 from .ensembles import ensembles
 from .fused import Fused
-from .material import Material
 from .strategies import SHIPPED, ModelSystems
 
 PLUS = " + "

@@ -6,17 +6,17 @@ from functools import partial
 
 import pandas as pd
 
-from pyterrier_mathamr.experiments.answer_studies.best_formula import IN_OUT_ROW
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW
-from pyterrier_mathamr.experiments.answer_studies.common_rows import MATHAMR_ROW, SMALL_ROW, TOKEN_ROW
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
-from pyterrier_mathamr.experiments.answer_studies.structural import STRUCTURAL_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.best_formula import IN_OUT_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW, SMALL_ROW, TOKEN_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.structural import STRUCTURAL_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.with_question import QUESTION_ROWS, TITLES_ROW
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM, TANGENT
-from pyterrier_mathamr.experiments.answer_studies.with_question import QUESTION_ROWS, TITLES_ROW
+from pyterrier_mathamr.experiments.protocol.definition import Fitted, Learned, Questions, Training
 from pyterrier_mathamr.experiments.search import BM25, COLBERT
 from pyterrier_mathamr.systems.fusion import fit_fusion_weights, ranked, standard_scores
 
-from .definition import Fitted, Learned, Questions, Training
 from .fused import DEPTH
 
 RIDGE = 0.1

@@ -16,13 +16,19 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
+from pyterrier_mathamr.systems.answers.two_step.bi_losses import InMixedPrecision
+from pyterrier_mathamr.systems.answers.two_step.networks import (
+    Kind,
+    WeightsDigest,
+    load_network,
+    read_description,
+    save_network,
+)
+from pyterrier_mathamr.systems.answers.two_step.texts import Form, Row, answer_text, question_text
+from pyterrier_mathamr.systems.answers.two_step.training import Epoch, FitOptions, fit_network
 
-from .bi_losses import InMixedPrecision
-from .networks import Kind, WeightsDigest, load_network, read_description, save_network
-from .qasim_losses import BiLosses, CrossLosses, Example, Loss, cross_logits, random_batches, split_folds
-from .qasim_scorer import QASimScorer
-from .texts import Form, Row, answer_text, question_text
-from .training import Epoch, FitOptions, fit_network
+from .losses import BiLosses, CrossLosses, Example, Loss, cross_logits, random_batches, split_folds
+from .scorer import QASimScorer
 
 TARGETS = (0.0, 0.5, 1.0, 1.0)
 """What is learned for the grades 0 to 3, as published: chosen there by a grid search."""

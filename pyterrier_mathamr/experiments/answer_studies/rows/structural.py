@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pyterrier as pt
 
+from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
+from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.systems import BM25Index, StructuralSearch, TokenOptions
-
-from .definition import AnswerRow
-from .parts import DEPTH, AnswerParts
 
 STRUCTURAL = "Structural search"
 WORDS = TokenOptions(stem="porter", bigrams=False, formulas=False)

@@ -1,0 +1,1 @@
+"""QQSim: a bi-encoder of questions, and its transformers."""
