@@ -4,11 +4,11 @@
 
     definition ─┐    a system: its settings, or how it is fitted
                 ▼
-    material ──▶ systems/    all by their names, from the artifacts of a work folder; fusions, strategies, ensembles
-                                    │
-    folds ──▶ nested ───────────────┴─▶ protocol_run ◀── tables
-    who is chosen on, who is measured  ▲
-                                       │
+    material ──▶ systems/ ────┐    all by their names, from the artifacts of a work folder; fusions, ensembles
+                              ▼
+    folds ──▶ nested ──▶ protocol_run ──▶ tables, overview, pictures
+      who is chosen on, who is measured
+
     beyond/: other collections than ARQMath, by the same means
 """
 
