@@ -3,19 +3,12 @@
 ::
 
     sparse/  reading, postings, index, ranking: what the sparse systems share
-      bm25/      posts with formulas ──▶ BM25Index, BM25Retriever            ┐
-      tangent/   formulas ─────────────▶ TangentIndex, TangentRetriever      ├──▶ fusion/  several rankings in one
-      graph_terms/ graphs of posts ────▶ GraphTermsIndex and its retriever   │
-      approach0/ formulas ─────────────▶ ApproachZeroIndex and its retriever │
-      structural/  both, for the words and formulas of a question            │
-    trees/           both trees of each formula, in a few arrays             │
-      tangent_s/     Tangent's candidates, ranked by how well trees align    │
-      edit_distance/ what it costs to change one tree into another           │
-      cft/           vectors that fastText learns from pairs of symbols      │
-      formula_ltr/   many similarities of trees, as features to learn from   │
-      in_out/        a vector for each symbol, learned from formulas alone   │
-    answers/ systems that read questions and answers with language models    │
-    index/   MathAMR+'s own retrievers and scorers                           ┘
+      bm25/        posts with formulas ──▶ BM25Index, BM25Retriever            ┐
+      graph_terms/ graphs of posts ──────▶ GraphTermsIndex and its retriever   │
+      formulas/    systems that rank formulas: Tangent, Approach Zero, In+Out… ├──▶ fusion/  several rankings in one
+      structural/  words by BM25 and formulas by Approach Zero, for a question │
+    answers/ systems that read questions and answers with language models      │
+    index/   MathAMR+'s own retrievers and scorers                             ┘
 """
 
 from __future__ import annotations
@@ -70,10 +63,6 @@ if TYPE_CHECKING:
     from .answers.two_step import TimesQQ as TimesQQ
     from .answers.two_step import TwoStepFeatures as TwoStepFeatures
     from .answers.two_step import linearise as linearise
-    from .approach0 import ApproachZeroIndex as ApproachZeroIndex
-    from .approach0 import ApproachZeroIndexer as ApproachZeroIndexer
-    from .approach0 import ApproachZeroRetriever as ApproachZeroRetriever
-    from .approach0 import ApproachZeroScorer as ApproachZeroScorer
     from .bm25 import PLAIN_TOKENS as PLAIN_TOKENS
     from .bm25 import STRONG_TOKENS as STRONG_TOKENS
     from .bm25 import BM25Index as BM25Index
@@ -83,13 +72,6 @@ if TYPE_CHECKING:
     from .bm25 import formula_tokens as formula_tokens
     from .bm25 import post_tokens as post_tokens
     from .bm25 import word_tokens as word_tokens
-    from .cft import FastTextOptions as FastTextOptions
-    from .cft import TangentCFT as TangentCFT
-    from .cft import TangentCFTIndexer as TangentCFTIndexer
-    from .edit_distance import EDIT_COSTS as EDIT_COSTS
-    from .edit_distance import EditCosts as EditCosts
-    from .edit_distance import EditDistanceReranker as EditDistanceReranker
-    from .edit_distance import tree_edit_distance as tree_edit_distance
     from .errors import BlendFileError as BlendFileError
     from .errors import BlendNotFittedError as BlendNotFittedError
     from .errors import CheckpointFormError as CheckpointFormError
@@ -99,9 +81,32 @@ if TYPE_CHECKING:
     from .errors import RankerNotFittedError as RankerNotFittedError
     from .errors import SystemsError as SystemsError
     from .errors import TooManyDocumentsError as TooManyDocumentsError
-    from .formula_ltr import FormulaFeatures as FormulaFeatures
-    from .formula_ltr import ListwiseRanker as ListwiseRanker
-    from .formula_ltr import PairwiseRanker as PairwiseRanker
+    from .formulas.approach0 import ApproachZeroIndex as ApproachZeroIndex
+    from .formulas.approach0 import ApproachZeroIndexer as ApproachZeroIndexer
+    from .formulas.approach0 import ApproachZeroRetriever as ApproachZeroRetriever
+    from .formulas.approach0 import ApproachZeroScorer as ApproachZeroScorer
+    from .formulas.cft import FastTextOptions as FastTextOptions
+    from .formulas.cft import TangentCFT as TangentCFT
+    from .formulas.cft import TangentCFTIndexer as TangentCFTIndexer
+    from .formulas.edit_distance import EDIT_COSTS as EDIT_COSTS
+    from .formulas.edit_distance import EditCosts as EditCosts
+    from .formulas.edit_distance import EditDistanceReranker as EditDistanceReranker
+    from .formulas.edit_distance import tree_edit_distance as tree_edit_distance
+    from .formulas.formula_ltr import FormulaFeatures as FormulaFeatures
+    from .formulas.formula_ltr import ListwiseRanker as ListwiseRanker
+    from .formulas.formula_ltr import PairwiseRanker as PairwiseRanker
+    from .formulas.in_out import InOutIndex as InOutIndex
+    from .formulas.in_out import InOutIndexer as InOutIndexer
+    from .formulas.in_out import InOutRetriever as InOutRetriever
+    from .formulas.tangent import PairOptions as PairOptions
+    from .formulas.tangent import TangentIndex as TangentIndex
+    from .formulas.tangent import TangentIndexer as TangentIndexer
+    from .formulas.tangent import TangentRetriever as TangentRetriever
+    from .formulas.tangent_s import AlignmentScores as AlignmentScores
+    from .formulas.tangent_s import TangentS as TangentS
+    from .formulas.tangent_s import alignment_scores as alignment_scores
+    from .formulas.trees import FormulaTrees as FormulaTrees
+    from .formulas.trees import FormulaTreesIndexer as FormulaTreesIndexer
     from .fusion import ConvexFusion as ConvexFusion
     from .fusion import Ensemble as Ensemble
     from .fusion import ModifiedRRF as ModifiedRRF
@@ -116,18 +121,6 @@ if TYPE_CHECKING:
     from .graph_terms import GraphTermsRetriever as GraphTermsRetriever
     from .graph_terms import GraphTermsScorer as GraphTermsScorer
     from .graph_terms import terms_of_graph as terms_of_graph
-    from .in_out import InOutIndex as InOutIndex
-    from .in_out import InOutIndexer as InOutIndexer
-    from .in_out import InOutRetriever as InOutRetriever
     from .structural import StructuralSearch as StructuralSearch
-    from .tangent import PairOptions as PairOptions
-    from .tangent import TangentIndex as TangentIndex
-    from .tangent import TangentIndexer as TangentIndexer
-    from .tangent import TangentRetriever as TangentRetriever
-    from .tangent_s import AlignmentScores as AlignmentScores
-    from .tangent_s import TangentS as TangentS
-    from .tangent_s import alignment_scores as alignment_scores
-    from .trees import FormulaTrees as FormulaTrees
-    from .trees import FormulaTreesIndexer as FormulaTreesIndexer
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

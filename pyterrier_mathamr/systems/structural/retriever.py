@@ -18,9 +18,9 @@ from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost, PostFormula
-from pyterrier_mathamr.systems.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
 from pyterrier_mathamr.systems.bm25 import BM25Index, BM25Retriever
-from pyterrier_mathamr.systems.expressions import formula_trees
+from pyterrier_mathamr.systems.formulas.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
+from pyterrier_mathamr.systems.formulas.expressions import formula_trees
 from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 

@@ -18,8 +18,8 @@ from pyterrier_mathamr.store.jobs import job
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 from pyterrier_mathamr.systems.bm25 import weighting as weights
 from pyterrier_mathamr.systems.bm25.weighting import PostingWeights, Weighting
-from pyterrier_mathamr.systems.expressions import content as expressions
-from pyterrier_mathamr.systems.expressions.joining import _order
+from pyterrier_mathamr.systems.formulas.expressions import content as expressions
+from pyterrier_mathamr.systems.formulas.expressions.joining import _order
 from pyterrier_mathamr.systems.sparse import index as sparse
 from pyterrier_mathamr.systems.sparse import postings as blocks
 from pyterrier_mathamr.systems.sparse import texts as text_blocks

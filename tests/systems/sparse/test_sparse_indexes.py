@@ -259,7 +259,7 @@ def test_an_interrupted_build_goes_on_and_gives_the_same(
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The docnos of the documents that are taken apart from now on."""
     from pyterrier_mathamr.systems.bm25 import indexer as bm25_indexer
-    from pyterrier_mathamr.systems.expressions import reading as expression_reading
+    from pyterrier_mathamr.systems.formulas.expressions import reading as expression_reading
 
     read: list[str] = []
     for module in (bm25_indexer, expression_reading):

@@ -17,7 +17,7 @@ from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
 from pyterrier_mathamr.posts.rows import is_blank, text_of
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
-from pyterrier_mathamr.systems.expressions import FormulaRetriever, formula_trees
+from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever, formula_trees
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .baselines import RESULT, ranking

@@ -1,0 +1,125 @@
+"""The vectors of the nodes of many formulas on a grid, on which the sum of greatest cosines is exact.
+
+A vector of unit length becomes integers, its numbers times 4,000. A product of two such vectors, and every partial sum
+of it, is an integer of at most 2²⁴ (Cauchy and Schwarz), which float32 holds exactly. So a product in float32 does not
+depend on the order in which a library adds, nor on the formulas that are multiplied together with it: equal vectors
+have equal scores everywhere, and no second stage has to repair the first. What is rounded is the vector: its direction
+changes by about 0.0001, less than that of float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr.store import Rows
+from pyterrier_mathamr.systems.formulas.expressions import combined_runs
+
+Grid = npt.NDArray[np.int16]
+"""Vectors on the grid: int16 ``[r, d]``."""
+Scores = npt.NDArray[np.float64]
+
+_STEPS = 4000
+_FINE = 1 << 20  # a cosine is a multiple of 1 / _FINE, so that sums of them are exact, too
+_BLOCK = 4096  # rows multiplied at once, whose products stay in the CPU's caches
+
+
+def on_grid(vectors: npt.NDArray[np.float32]) -> Grid:
+    """Round vectors of unit length, float32 ``[r, d]``, to the grid."""
+    rows: Grid = np.rint(vectors * np.float32(_STEPS)).astype(np.int16)
+    return rows
+
+
+def lengths(rows: Grid) -> Scores:
+    """Compute the length of each vector on the grid: float64 ``[r]``, about 4,000."""
+    found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows:
+    """The vectors of the nodes of ``x`` expressions in one kind of graph, ``r`` in all.
+
+    Attributes:
+        offsets: int64 ``[x + 1]``; expression ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, none where it has no such
+            graph.
+        rows: int16 ``[r, d]``, each of an expression's once, since MaxSim does not change by its repetition.
+    """
+
+    offsets: Rows
+    rows: Grid
+
+    @classmethod
+    def none(cls, size: int) -> Self:
+        """Return no vectors of some expressions."""
+        return cls(np.zeros(size + 1, dtype=np.int64), np.zeros((0, 0), dtype=np.int16))
+
+    @classmethod
+    def of_vectors(cls, vectors: Sequence[npt.NDArray[np.float32]]) -> Self:
+        """Keep the vectors of the nodes of each expression, float32 ``[n, d]`` each."""
+        if not any(map(len, vectors)):
+            return cls.none(len(vectors))
+        rows = on_grid(np.concatenate(vectors))
+        owner = np.repeat(np.arange(len(vectors), dtype=">u4"), [len(some) for some in vectors])
+        owned = np.concatenate([owner.view(np.uint8).reshape(-1, 4), rows.view(np.uint8)], axis=1)
+        _, firsts = np.unique(owned.view(f"V{owned.shape[1]}").reshape(-1), return_index=True)
+        sizes = np.bincount(owner[firsts].astype(np.int64), minlength=len(vectors))
+        return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), rows[firsts])
+
+    @classmethod
+    def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
+        """Combine several; see :class:`~pyterrier_mathamr.systems.formulas.expressions.Payload`."""
+        filled = [piece.rows for piece in pieces if len(piece.rows)]
+        if not filled:
+            return cls.none(size)
+        offsets, places = combined_runs([piece.offsets for piece in pieces], numbers, size)
+        return cls(offsets, np.concatenate(filled)[places])
+
+    def only(self, expression: int) -> Self:
+        """Return the vectors of one expression, as expression 0."""
+        start, end = self.offsets[expression : expression + 2].tolist()
+        return type(self)(np.array([0, end - start], dtype=np.int64), self.rows[start:end])
+
+    @cached_property
+    def _factors(self) -> npt.NDArray[np.float32]:
+        """1 / length of each vector."""
+        factors: npt.NDArray[np.float32] = (1 / np.maximum(lengths(self.rows), 1)).astype(np.float32)
+        return factors
+
+    @cached_property
+    def _filled(self) -> Rows:
+        """The expressions that have vectors."""
+        return np.flatnonzero(np.diff(self.offsets))
+
+    def maxsim(self, query: Grid) -> Scores:
+        """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4).
+
+        Args:
+            query: int16 ``[q, d]``, a row for each node.
+
+        Returns:
+            float64 ``[x]``, at most ``q``; 0 for an expression without vectors.
+        """
+        scores = np.zeros(len(self.offsets) - 1)
+        if not len(query):
+            return scores
+        asked, ends = query.astype(np.float32), self.offsets[self._filled + 1]
+        each = _FINE / np.maximum(lengths(query), 1)
+        first, start = 0, 0
+        with one_blas_thread():
+            while first < len(ends):
+                last = max(first + 1, int(np.searchsorted(ends, start + _BLOCK, side="right")))
+                here = slice(start, int(ends[last - 1]))
+                products = asked @ self.rows[here].astype(np.float32).T  # [q, rows], exact
+                products *= self._factors[here]
+                starts = np.concatenate([[start], ends[first : last - 1]]) - start
+                best = np.maximum.reduceat(products, starts, axis=1)  # [q, expressions]
+                scores[self._filled[first:last]] = np.rint(best * each[:, None]).sum(axis=0) / _FINE
+                first, start = last, here.stop
+        return scores

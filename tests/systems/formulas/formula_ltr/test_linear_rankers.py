@@ -1,0 +1,182 @@
+"""Linear rankers: the least loss by an outside judge, PyTerrier's convention of learners, files, explanations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.fitting.listwise import NothingToFitError, fit_listwise
+from pyterrier_mathamr.explanation import AskedError
+from pyterrier_mathamr.systems import (
+    ListwiseRanker,
+    NothingJudgedError,
+    PairwiseRanker,
+    RankerFileError,
+    RankerNotFittedError,
+)
+from pyterrier_mathamr.systems.formulas.formula_ltr import pairwise
+
+SIZES = [12, 1, 30, 7]
+
+
+def examples(seed: int = 0, features: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Candidates of four queries, graded 0 to 3 by a sum that noise blurs; those of the second cannot be paired."""
+    rng = np.random.default_rng(seed)
+    found = rng.uniform(size=(sum(SIZES), features))
+    sums = found @ np.arange(1.0, features + 1) + rng.normal(scale=1.5, size=len(found))
+    return found, np.clip(np.digitize(sums, [4, 5, 6]), 0, 3).astype(float)
+
+
+def groups() -> list[tuple[np.ndarray, np.ndarray]]:
+    found, grades = examples()
+    ends = np.cumsum(SIZES)[:-1]
+    return list(zip(np.split(found, ends), np.split(grades, ends), strict=True))
+
+
+@pytest.mark.parametrize("c", [0.01, 1.0, 30.0])
+def test_the_weights_are_those_of_a_linear_svm_on_the_differences_of_pairs(c: float) -> None:
+    svm = pytest.importorskip("sklearn.svm")
+    differences, shares = [], []
+    for features, grades in groups():
+        higher, lower = np.nonzero(grades[:, None] > grades)
+        differences.append(features[higher] - features[lower])
+        shares += [1 / max(len(higher), 1)] * len(higher)
+    points = np.concatenate(differences)
+    signs = np.where(np.arange(len(points)) % 2, 1, -1)  # the judge asks for two classes; a mirrored pair is the same
+    judge = svm.LinearSVC(dual=False, fit_intercept=False, C=c, tol=1e-10, max_iter=10_000)
+    judge.fit(points * signs[:, None], signs, sample_weight=shares)
+    found = PairwiseRanker(c).fit(*examples(), group=SIZES).weights
+    assert found == pytest.approx(judge.coef_[0].tolist(), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_no_step_from_the_weights_lowers_the_loss_as_it_is_written(loss: Any) -> None:
+    def plain(weights: np.ndarray) -> float:
+        total = weights @ weights / 2
+        for features, grades in groups():
+            pairs = [(i, j) for i in range(len(grades)) for j in range(len(grades)) if grades[i] > grades[j]]
+            margins = [weights @ (features[i] - features[j]) for i, j in pairs]
+            of = [max(0, 1 - m) ** 2 if loss == "squared-hinge" else np.log1p(np.exp(-m)) for m in margins]
+            total += 3.0 * sum(of) / max(len(of), 1)
+        return float(total)
+
+    found = np.array(PairwiseRanker(3.0, loss).fit(*examples(), group=SIZES).weights)
+    best = plain(found)
+    for axis in range(4):
+        for step in (-1e-3, 1e-3):
+            assert plain(found + step * np.eye(4)[axis]) > best
+
+
+def test_two_candidates_are_told_apart_by_their_difference_as_worked_by_hand() -> None:
+    ranker = PairwiseRanker(1e9).fit([[1, 0], [0, 1]], [3, 0], group=[2])
+    assert ranker.weights == pytest.approx([0.5, -0.5])  # the margin is 1
+    mild = PairwiseRanker(0.5).fit([[1, 0], [0, 1]], [3, 0], group=[2])  # a² + .5 (1 - 2a)² is least there
+    assert mild.weights == pytest.approx([1 / 3, -1 / 3])
+
+
+def test_many_candidates_are_summed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = PairwiseRanker(1.0).fit(*examples(), group=SIZES)
+    monkeypatch.setattr(pairwise, "_CELLS", 64)
+    assert PairwiseRanker(1.0).fit(*examples(), group=SIZES).weights == pytest.approx(whole.weights)
+
+
+def test_of_several_c_that_which_orders_held_out_queries_best_is_taken() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.uniform(size=(400, 30))
+    grades = (features[:, 0] + rng.normal(scale=0.6, size=400) > 0.5).astype(float)
+    sizes = [20] * 20
+    ranker = PairwiseRanker((1e-2, 1.0, 1e4)).fit(features, grades, group=sizes)
+    shares = {}
+    ends = np.arange(20, 400, 20)
+    every = list(zip(np.split(features, ends), np.split(grades, ends), strict=True))
+    for c in ranker.c:
+        shares[c] = 0.0
+        for fold in range(5):
+            held = every[fold::5]
+            kept = [group for number, group in enumerate(every) if number % 5 != fold]
+            weights = pairwise.fit_pairwise(kept, c, "squared-hinge")
+            for scored, graded in held:
+                above, below = scored[graded == 1] @ weights, scored[graded == 0] @ weights
+                shares[c] += np.mean(above[:, None] > below)
+    best = max(shares, key=lambda c: shares[c])
+    assert shares[best] > shares[1e4] > 0
+    assert ranker.weights == PairwiseRanker(best).fit(features, grades, group=sizes).weights
+
+
+def test_listwise_weights_are_those_of_the_softmax() -> None:
+    ranker = ListwiseRanker(0.01).fit(*examples(), group=SIZES)
+    wanted = fit_listwise([(features, grades > 0) for features, grades in groups()], ridge=0.01)
+    assert ranker.weights == tuple(wanted.tolist())
+    assert ranker.predict([[1, 0, 0, 0]]).tolist() == [wanted[0]]
+
+
+def test_only_judged_rows_are_learned_from_by_id_or_visual_id() -> None:
+    rows = [("1", "a#0", "10"), ("1", "b#0", "10"), ("1", "c#0", "20"), ("1", "d#0", "30"), ("2", "a#0", "10")]
+    ranking = pd.DataFrame(rows, columns=["qid", "docno", "visual_id"])
+    ranking["features"] = [np.array([x, 1.0]) for x in (1.0, 9.0, 2.0, 5.0, 7.0)]
+    visual = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["10", "20", "40"], "label": [0, 2, 1]})
+    wanted = PairwiseRanker(1.0).fit([[1, 1], [2, 1]], [0, 2], group=[2])
+    assert PairwiseRanker(1.0).fit_judged(ranking, visual) == wanted
+    by_id = visual.assign(docno=["a#0", "c#0", "x#0"])
+    assert PairwiseRanker(1.0).fit_judged(ranking, by_id) == wanted
+    with pytest.raises(NothingJudgedError):
+        PairwiseRanker().fit_judged(ranking, visual.assign(docno="none"))
+
+
+def test_a_ranker_is_read_as_it_was_written(tmp_path: Path) -> None:
+    ranker = PairwiseRanker((0.5, 2.0), "logistic", names=list("abcd")).fit(*examples(), group=SIZES)
+    ranker.save(tmp_path / "r.json")
+    again = PairwiseRanker.load(tmp_path / "r.json")
+    assert again.weights == ranker.weights
+    assert again.names == tuple("abcd")
+    assert (tuple(again.c), again.loss) == ((0.5, 2.0), "logistic")
+    with pytest.raises(RankerFileError, match="no ListwiseRanker"):
+        ListwiseRanker.load(tmp_path / "r.json")
+    for content in ("[]", "{", json.dumps({"format": 9, "ranker": "PairwiseRanker"}), '{"format": 1}'):
+        (tmp_path / "bad.json").write_text(content)
+        with pytest.raises(RankerFileError, match=r"bad\.json"):
+            PairwiseRanker.load(tmp_path / "bad.json")
+    with pytest.raises(RankerFileError, match="absent"):
+        PairwiseRanker.load(tmp_path / "absent.json")
+    with pytest.raises(RankerNotFittedError):
+        PairwiseRanker().save(tmp_path / "none.json")
+
+
+def test_an_explanation_has_each_weight_times_its_feature() -> None:
+    row = {"qid": "1", "query": "$x$", "docno": "d", "features": np.array([0.5, 1.0])}
+    ranker = PairwiseRanker(names=("tuples", "MSS"), weights=(2.0, -0.25))
+    found = ranker.explain(row)
+    assert found.score == ranker.predict([row["features"]])[0] == 0.75
+    assert found.parts[["part", "similarity", "weight", "contribution"]].to_numpy().tolist() == [
+        ["tuples", 0.5, 2.0, 1.0],
+        ["MSS", 1.0, -0.25, -0.25],
+    ]
+    assert PairwiseRanker(weights=(1.0, 2.0)).explain(row).parts["part"].tolist() == ["feature 2", "feature 1"]
+    with pytest.raises(AskedError, match="no features"):
+        ranker.explain({"qid": "1", "query": "$x$", "docno": "d"})
+
+
+def test_what_cannot_be_fitted_or_used_is_refused() -> None:
+    for c in (0, -1.0, float("nan"), (1.0, 0.0), ()):
+        with pytest.raises(ConfigError, match="c="):
+            PairwiseRanker(c)
+    with pytest.raises(ConfigError, match="loss"):
+        PairwiseRanker(loss="hinge")
+    with pytest.raises(ConfigError, match="2 features"):
+        PairwiseRanker(names=("a", "b"), weights=(1.0,))
+    with pytest.raises(ConfigError, match="weights"):
+        PairwiseRanker(weights=(1.0, float("inf")))
+    with pytest.raises(ConfigError, match="2 features"):
+        PairwiseRanker(names=("a", "b")).fit(*examples(), group=SIZES)
+    with pytest.raises(ConfigError, match="group"):
+        PairwiseRanker().fit(*examples(), group=[3, 4])
+    with pytest.raises(ConfigError, match="features=3"):
+        PairwiseRanker(weights=(1.0,)).predict([[1, 2, 3]])
+    with pytest.raises(RankerNotFittedError):
+        PairwiseRanker().predict([[1, 2, 3]])
+    with pytest.raises(NothingToFitError):
+        PairwiseRanker().fit([[1.0], [2.0]], [1, 1], group=[2])
