@@ -15,7 +15,7 @@ from pyterrier_mathamr.posts import document_post
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, not a part of the package
 
-from growing import release, report, running, series, templates
+from growing import figure, release, report, running, series, templates
 
 MATH = '<math xmlns="http://www.w3.org/1998/Math/MathML"'
 HEADER = "id\tpost_id\tthread_id\ttype\tcomment_id\told_visual_id\tvisual_id\tissue\tformula\r\n"
@@ -156,6 +156,25 @@ def test_exponents_are_those_of_the_power_that_was_measured() -> None:
     assert found["cpu"].last == pytest.approx(1.5)
     assert found["files"].exponent == pytest.approx(0)
     assert set(found) == {"cpu", "files"}
+
+
+def test_the_figure_shows_what_has_two_sizes_with_plain_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="the extra plots is not installed")
+    rows = [
+        {"posts": posts, "part": part, "cpu": cpu, "disk": 2_000 * posts, "query_ms": cpu}
+        for part, posts, cpu in (("bm25", 1_000, 40.0), ("bm25", 30_000, 900.0), ("tangent", 1_000, 0.1))
+    ]
+    panels = figure.growth_figure(rows).axes
+    assert [panel.get_title() for panel in panels] == ["CPU of the build, s", "disk, MB", "a query, CPU ms"]
+    assert [line.get_label() for line in panels[2].lines] == ["bm25"]
+    assert panels[1].lines[0].get_ydata().tolist() == [2, 60]
+    for panel, expected in zip(panels, ({"50", "500"}, {"2", "50"}, {"50", "500"}), strict=True):
+        shown = panel.yaxis.get_major_formatter().format_ticks(panel.yaxis.get_majorticklocs())
+        assert expected <= set(shown)
+        assert all(set(text) <= set("0123456789.,") for text in shown)
+        assert not any(panel.yaxis.get_minor_formatter().format_ticks(panel.yaxis.get_minorticklocs()))
+    assert panels[0].xaxis.get_major_formatter()(10_000, 0) == "10,000"
+    assert figure.draw(rows, tmp_path / "growth.svg").stat().st_size > 1_000
 
 
 def test_a_part_is_expected_to_grow_as_it_did(tmp_path: Path) -> None:
