@@ -66,23 +66,6 @@ def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
     return weights
 
 
-def listwise_loss(groups: Sequence[Group], weights: npt.ArrayLike) -> float:
-    """Compute the mean loss of the questions that have both right and wrong candidates.
-
-    Args:
-        groups: as :func:`fit_listwise` takes them.
-        weights: float ``[f]``.
-
-    Raises:
-        NothingToFitError: there is no such question.
-    """
-    useful = [(features, right) for features, right in groups if right.any() and not right.all()]
-    if not useful:
-        raise NothingToFitError(len(groups))
-    chosen = np.asarray(weights, dtype=np.float64)
-    return sum(_slopes(of, right, chosen)[0] for of, right in useful) / len(useful)
-
-
 def _total(
     groups: Sequence[Group], spread: _Floats, used: npt.NDArray[np.int64], ridge: float, weights: _Floats
 ) -> Slopes:

@@ -59,23 +59,6 @@ def formula_html(latex: str, *, display: bool = False) -> str:
     return written
 
 
-def post_html(post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
-    """Render a post: a paragraph for each block, formulas inside their sentences.
-
-    Args:
-        post: text and formulas.
-        mark: the class of formula ``i``, or nothing.
-
-    Returns:
-        HTML in which only tags of ours occur.
-    """
-    blocks = []
-    for line in post.text.split("\n"):
-        if line:
-            blocks.append(f"<p>{inline_html(line, post, mark=mark)}</p>")
-    return "".join(blocks)
-
-
 def inline_html(text: str, post: MathPost, *, mark: Callable[[int], str] | None = None) -> str:
     """Render text with placeholders of a post's formulas, without paragraphs."""
     pieces, at = [], 0

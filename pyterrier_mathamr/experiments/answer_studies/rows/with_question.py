@@ -16,8 +16,6 @@ from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
 from .common import text_model
 
-_QUESTIONS = "mathamr-plus-text-questions"
-
 
 def _answers(parts: AnswerParts) -> Iterator[dict[str, str]]:
     return ({"docno": post.id, "html": post.body} for post in parts.shared.collection.answers())
