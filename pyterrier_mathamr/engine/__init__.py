@@ -7,6 +7,9 @@
     question ──reader, ranking──▶ score ◀──────────────────────┤──▶ search_engine   SearchEngine
                                            snippets ───────────┤                    one folder (generations)
                                                                └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
+
+    building ──▶ one_pass ──▶ readers ──▶ worker    all indexes of a new engine in one pass, in several processes
+    formula_ids                                     one id for each formula of all posts
 """
 
 from __future__ import annotations

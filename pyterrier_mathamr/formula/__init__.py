@@ -5,6 +5,8 @@
     Presentation MathML ──mathml, slt/──▶ SLT ┐                      store/    FormulaStore: official trees by id,
     Content MathML      ──mathml, opt/──▶ OPT ├─▶ tree: FormulaTree            from the official tables
     LaTeX ──latex, tex/──▶ both trees         ┘                      display/  formulas and trees for people
+
+    packed_trees: many trees in a few arrays      options: corrections of the reference's form
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@
     explain       which virtual nodes met, and what each contributes to the score
     base          the methods that all indexes share
     protocols     the kinds of arrays, and what searching requires of an index
+    float16       stored rows become float32
     errors
 """
 

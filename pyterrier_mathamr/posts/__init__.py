@@ -2,6 +2,8 @@
 
 ::
 
+    text, Markdown, LaTeX, HTML ──reading (markdown, latex_document, bare_formulas)──┐
+                                                                                     ▼
     row ──rows──▶ HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
                   text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
 

@@ -2,8 +2,8 @@
 
 ::
 
-    browser ──/api/…──▶ server   checks, limits, headers
-                          └──▶ answers   engine ──▶ plain values and safe HTML
+    browser ──/api/…──▶ server   checks and limits; guard: headers, the name it was called by; connections: slow ones
+                          └──▶ answers   engine ──▶ plain values and safe HTML; explaining: why a post was found
             ◀──static──── static   one page, no framework, one font
 """
 

@@ -6,7 +6,7 @@
                 ▼
     material ──▶ systems/ ────┐    all by their names, from the artifacts of a work folder; fusions, ensembles
                               ▼
-    folds ──▶ nested ──▶ protocol_run ──▶ tables, overview, pictures
+    folds ──▶ nested ──▶ protocol_run ──▶ tables, overview (costs), pictures
       who is chosen on, who is measured
 
     beyond/: other collections than ARQMath, by the same means

@@ -10,6 +10,7 @@
           ▼                                  ▼
     job ─▶ workers ─▶ job_run ── files ─▶ results ─▶ tables ─▶ reporting
            processes  train, index, measure          means, tests, costs
+           spread: the same on the nodes of a cluster
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Posts as HTML for people: text escaped, formulas as MathML.
+r"""Text of posts as HTML for people: escaped, formulas as MathML.
 
 What a person wrote is never passed on as HTML: only the text and the LaTeX of a ``MathPost`` are, escaped and
 converted, so a page can insert the result.

@@ -42,7 +42,7 @@ def _wildcard(element: etree._Element, _: Nodes) -> Node:
 
 
 def _symbol(element: etree._Element, _: Nodes) -> Node:
-    """``csymbol``: by its dictionary; see :data:`opt_symbols.SYMBOLS`."""
+    """``csymbol``: by its dictionary; see :data:`.names.SYMBOLS`."""
     content = clean(element.text).lower()
     dictionary = element.get("cd", "")
     if dictionary == "unknown":

@@ -2,5 +2,6 @@
 
 ::
 
-    MathML ──tables, build──▶ sqlite_file ◀── formula_store: FormulaStore
+    MathML ──tables, numbering──▶ build ──▶ sqlite_file ◀── formula_store: FormulaStore
+                                   └─ staging: trees in the order they come, sorted in at the end
 """

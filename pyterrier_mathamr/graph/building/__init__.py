@@ -7,4 +7,5 @@
 
     transformer  GraphBuilder: the rows of a DataFrame, or of an indexing pipeline
     parallel     build_store: documents to a GraphStore, in several processes
+    on_devices   neural parsers on a cluster, each on the device of its worker
 """

@@ -13,4 +13,5 @@
     store.Job         writes the parts and publishes them in one step
 
     indexers          the two PyTerrier indexers that run this
+    spreading         the same over an executor: parts are planned, encoded and written by workers
 """

@@ -10,7 +10,7 @@
         │   maxsim          the scan in float32, and its error bound
         │   int8_scan       the scan of int8 codes on CPU threads or a GPU
         │   int8_scoring       its scores by torch
-        │   compiled_scan      its scores by compiled code, where there is llvmlite
+        │   compiled_scan      its scores by compiled_code, where there is llvmlite
         │   int8_coding     rows and queries as int8, and the error bound
         │   int8_product    the integer matrix product, tested before use
         │ approximate    HNSW graphs of FAISS

@@ -11,4 +11,5 @@
             └── sorted_segments
     in_batches  many graphs through the encoder
     maxsim      exact for inference, with gradient for training
+    └── rounding             sums that do not depend on their order
 """

@@ -3,6 +3,7 @@
 ::
 
     post ──tokens──▶ words, symbols, pairs ──indexer──▶ postings on disk ──index──▶ weights ──retriever──▶ ranking
+            lexer, symbols: of LaTeX                                            weighting   scorer: of given documents
 
 The defaults are the strong form (stop words removed, stemming, pairs of neighbours, ``k1=2``, ``b=1``, logarithmic
 query weights): a first stage worth reranking and a baseline worth beating. The plain form, for comparison::

@@ -4,6 +4,7 @@
 
     recipes ──▶ models: QQSim and QASim, trained once for each seed ◀── material: texts, links, judgments
                   │
+                  ├──▶ question_index: similar questions, and their answers
                   ├──▶ rows: rankings of answers       of judged candidates, as the measures see them
                   └──▶ question_search, sanity         further tables
 """

@@ -9,6 +9,7 @@
 
     checkpoints   of others, in four forms       files     what save() adds
     start         math tokens, projection        options   of model and training, presets
+    training_data ─▶ training ◀─ losses          model     `ColBERT`: all of this
 """
 
 from __future__ import annotations

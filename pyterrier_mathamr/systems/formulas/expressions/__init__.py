@@ -2,9 +2,13 @@
 
 ::
 
-    posts ── trees ──▶ both trees of each formula ── indexer ──▶ content: a payload of distinct expressions, and
-                                                                 │        the formulas that they own
-    queries ── queries ──▶ both trees of each query              └── index ──▶ opened for a reader
+    posts ── reading ──▶ formulas ── trees ──▶ both trees of each
+                                                    │ indexer (joining, ragged: parts, a block at a time)
+                                                    ▼
+                                   content: a payload of distinct expressions, and the formulas that they own
+                                                    │ index: opened for a reader
+                                                    ▼
+    queries ── queries ──▶ both trees of each ── retriever ──▶ ranking
 """
 
 from __future__ import annotations
