@@ -23,7 +23,7 @@ import pyterrier as pt
 from pyterrier_mathamr.arqmath import TASK2_MEASURES
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import measure_by_topic, paired_test
-from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.experiments.tasks.formulas.learning import LTR_C
 from pyterrier_mathamr.systems import FormulaFeatures, ListwiseRanker, PairwiseRanker, TangentCFT, TangentS
@@ -63,7 +63,7 @@ class Year:
 
 def read(shared: Artifacts, year: str, kinds: Mapping[str, Mapping[str, Any]]) -> Year:
     """Search with the topics of a year, and compute features."""
-    qrels = visual_judgements(shared.collection, year, shared.formulas, shared.visual_ids)["visual ids"]
+    qrels = visual_judgments(shared.collection, year, shared.formulas, shared.visual_ids)["visual ids"]
     topics = formula_topics(shared.collection, year)
     topics = topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True)
     trees, store = shared.formula_trees, shared.topic_formulas(year)

@@ -25,7 +25,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 
 from .errors import ARQMathError
 
-_ONE_JUDGEMENT = [ir_measures.Qrel("1", "d", 1)]  # to ask whether a measure can be computed
+_ONE_JUDGMENT = [ir_measures.Qrel("1", "d", 1)]  # to ask whether a measure can be computed
 _ORDER = ("nDCG", "AP", "P", "Bpref", "Judged")
 
 
@@ -81,7 +81,7 @@ def parse_measure(name: str) -> Any:
         text = f"{plain}({options}){match[2] or ''}"
     try:
         measure = ir_measures.parse_measure(text)
-        ir_measures.evaluator([measure], _ONE_JUDGEMENT)
+        ir_measures.evaluator([measure], _ONE_JUDGMENT)
     except (NameError, ValueError, KeyError, TypeError, AttributeError) as error:
         examples = ", ".join([*known, "P'@5", "nDCG@10", "AP(rel=2)"])
         raise ARQMathError(f"there is no measure {name!r}; give one such as {examples}") from error

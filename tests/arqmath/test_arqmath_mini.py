@@ -59,7 +59,7 @@ def test_pairs_links_and_the_known_item_split(mini: ARQMathCollection) -> None:
         (2022, 2, "visual", False, (616, 95, 100, 123), 76, 61),
     ],
 )
-def test_judgements(
+def test_judgments(
     mini: ARQMathCollection,
     year: int,
     task: int,

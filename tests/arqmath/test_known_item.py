@@ -30,7 +30,7 @@ def test_the_parts_are_disjoint_and_make_up_the_whole() -> None:
     assert len(questions[0] | questions[1] | questions[2]) == sum(map(len, questions)) == 200
 
 
-def test_the_judgements_are_the_questions_own_answers() -> None:
+def test_the_judgments_are_the_questions_own_answers() -> None:
     frame = known_item_qrels(PAIRS, "test")
     assert list(frame.columns) == ["qid", "docno", "label"]
     assert set(frame.label) == {1}

@@ -124,7 +124,7 @@ ANY_RUN = st.dictionaries(st.sampled_from(["A.1", "A.2", "A.3", "A.5"]), RUN)
 
 @settings(max_examples=150, deadline=None)
 @given(ANY_TOPICS, ANY_RUN)
-def test_topics_without_results_relevant_or_judged_documents_count_0_and_without_judgements_nothing(
+def test_topics_without_results_relevant_or_judged_documents_count_0_and_without_judgments_nothing(
     qrels: Grades, run: Scores
 ) -> None:
     expected = {}

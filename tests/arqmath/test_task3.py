@@ -102,7 +102,7 @@ def test_codes_5_and_6_are_unjudged_or_grade_0_and_never_grades(tmp_path: Path) 
         read_qrels(tmp_path / "q.txt", failures="keep")  # type: ignore[arg-type]
 
 
-def test_the_published_judgements_score_a_run_of_their_own_first_answers(shared_data: Path) -> None:
+def test_the_published_judgments_score_a_run_of_their_own_first_answers(shared_data: Path) -> None:
     collection = ARQMathCollection(shared_data / "arqmath-mini")
     rows = [(q.query_id, q.doc_id, q.relevance) for q in collection.qrels(2022, 3, failures="zero")]
     assert len(rows) == 792

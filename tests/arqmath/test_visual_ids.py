@@ -143,7 +143,7 @@ def test_the_grade_of_an_appearance_is_the_best_of_its_instances() -> None:
 
 
 @pytest.mark.parametrize(("year", "same", "all_"), [(2020, 0.95, 0.99), (2022, 0.98, 1.0)])
-def test_judgements_by_visual_id_are_near_those_that_are_published(
+def test_judgments_by_visual_id_are_near_those_that_are_published(
     shared_data: Path, year: int, same: float, all_: float
 ) -> None:
     # The published ones know instances that are not in this part of the collection, and later visual ids.

@@ -112,7 +112,7 @@ def test_a_line_that_cannot_be_read_is_an_error_with_its_place(files, name: str,
 
 
 @pytest.mark.filterwarnings("always::pyterrier_mathamr._common.errors.MathAMRWarning")
-def test_codes_that_are_no_grades_and_judgements_without_grades_are_warned_of(files) -> None:
+def test_codes_that_are_no_grades_and_judgments_without_grades_are_warned_of(files) -> None:
     files["qrels"].write_text("A 0 d1 1\nA 0 d2 5\n")
     result = run(files["good"], files["qrels"])
     assert result.exit_code == 0

@@ -29,7 +29,7 @@ BAD = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["y", "x", "y"], "score": [
 UNJUDGED = pd.DataFrame({"qid": ["1", "1", "2"], "docno": ["u", "x", "u"], "score": [2.0, 1.0, 1.0], "rank": [0, 1, 0]})
 
 
-def test_unjudged_answers_and_topics_without_judgements_are_left_out() -> None:
+def test_unjudged_answers_and_topics_without_judgments_are_left_out() -> None:
     table = measure({"good": GOOD, "bad": BAD, "unjudged": UNJUDGED}, TOPICS, QRELS).set_index("name")
     assert table[MAP].tolist() == [1.0, 0.25, 0.5]
     assert table[P10].tolist() == pytest.approx([0.1, 0.05, 0.05])

@@ -10,7 +10,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError
 from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, run_task2
 from pyterrier_mathamr.experiments.artifacts import TANGENT as BASELINE
 from pyterrier_mathamr.experiments.measuring import FLOOR, RANDOM_FORMULAS
-from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
 from pyterrier_mathamr.experiments.tasks.formulas import known_items
 from pyterrier_mathamr.experiments.tasks.formulas.systems import DISTANCE, TANGENT_S
 from pyterrier_mathamr.formula import FormulaStore
@@ -103,22 +103,22 @@ def collection(folder: Path, formulas: str = "", visual: str = "") -> ARQMathCol
     return ARQMathCollection(folder)
 
 
-def test_both_kinds_of_judgements_are_read_by_visual_id(tmp_path: Path) -> None:
+def test_both_kinds_of_judgments_are_read_by_visual_id(tmp_path: Path) -> None:
     both = collection(tmp_path, "B.1 0 11 1\nB.1 0 21 3\nB.1 0 12 0\nB.2 0 13 1\n", "B.1 0 1 2\nB.3 0 77 3\n")
-    judged = visual_judgements(both, 2022, VisualIds(), {"1", "2", "3"})
+    judged = visual_judgments(both, 2022, VisualIds(), {"1", "2", "3"})
     # 11 and 21 look the same: the best grade counts; B.2 has no relevant formula; 77 cannot be found
     assert judged["formula ids"].to_numpy().tolist() == [["B.1", "1", 3], ["B.1", "2", 0]]
     assert judged["visual ids"].to_numpy().tolist() == [["B.1", "1", 2]]
 
 
-def test_one_kind_of_judgements_is_enough_and_none_is_an_error(tmp_path: Path) -> None:
+def test_one_kind_of_judgments_is_enough_and_none_is_an_error(tmp_path: Path) -> None:
     only = collection(tmp_path, visual="B.1 0 1 2\n")
-    assert list(visual_judgements(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
+    assert list(visual_judgments(only, 2022, VisualIds(), {"1"})) == ["visual ids"]
     with pytest.raises(NoRelevantTopicError):
-        visual_judgements(only, 2022, VisualIds(), {"5"})
+        visual_judgments(only, 2022, VisualIds(), {"5"})
     (tmp_path / "empty").mkdir()
     with pytest.raises(MissingFileError):
-        visual_judgements(ARQMathCollection(tmp_path / "empty"), 2022, VisualIds(), {"1"})
+        visual_judgments(ARQMathCollection(tmp_path / "empty"), 2022, VisualIds(), {"1"})
 
 
 @pytest.mark.parametrize(("year", "count"), [(2020, 85), (2022, 100)])

@@ -78,26 +78,26 @@ Text.
 """
 
 
-def test_a_topic_is_read_with_its_judgements(tmp_path: Path) -> None:
+def test_a_topic_is_read_with_its_judgments(tmp_path: Path) -> None:
     (tmp_path / "t.md").write_text(TOPIC, "utf-8")
     [topic] = source.read_topics(tmp_path)
     assert (topic.number, topic.text, topic.tags, topic.formula) == ("A.1", "Text.", ("a", "b"), "n")
     assert topic.answers == ((3, "q.1"), (3, "q.2"))
     assert topic.formulas == ((2, "n"),)
-    assert topic_files.answer_judgements([topic], {"q": "1", "q.1": "2", "q.2": "3"}) == "A.1\t0\t2\t3\nA.1\t0\t3\t3\n"
-    assert topic_files.formula_judgements([topic], {mathml("n"): ["8", "9"]}) == "B.1\t0\t8\t2\nB.1\t0\t9\t2\n"
+    assert topic_files.answer_judgments([topic], {"q": "1", "q.1": "2", "q.2": "3"}) == "A.1\t0\t2\t3\nA.1\t0\t3\t3\n"
+    assert topic_files.formula_judgments([topic], {mathml("n"): ["8", "9"]}) == "B.1\t0\t8\t2\nB.1\t0\t9\t2\n"
 
 
-def test_judgements_of_what_does_not_exist_are_refused_by_name(tmp_path: Path) -> None:
+def test_judgments_of_what_does_not_exist_are_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "t.md").write_text(TOPIC, "utf-8")
     topics = source.read_topics(tmp_path)
     with pytest.raises(ValueError, match=r"do not exist: q\.2"):
-        topic_files.answer_judgements(topics, {"q": "1", "q.1": "2"})
+        topic_files.answer_judgments(topics, {"q": "1", "q.1": "2"})
     with pytest.raises(ValueError, match=r"not in the collection:\nA\.1  n"):
-        topic_files.formula_judgements(topics, {})
+        topic_files.formula_judgments(topics, {})
 
 
-def test_a_line_that_is_no_judgement_is_refused() -> None:
+def test_a_line_that_is_no_judgment_is_refused() -> None:
     assert list(source.graded("0: a\n\n3: b c")) == [(0, "a"), (3, "b c")]
     with pytest.raises(ValueError, match="not a judgment: '4: a'"):
         list(source.graded("4: a"))
@@ -113,7 +113,7 @@ def test_a_random_quarter_of_the_answers_nobody_graded_is_judged_irrelevant(tmp_
     (tmp_path / "t.md").write_text(TOPIC, "utf-8")
     topics = source.read_topics(tmp_path)
     ids = {"q": "1", "q.1": "2", "q.2": "3"} | {f"r.{i}": str(100 + i) for i in range(400)}
-    rows = [line.split("\t") for line in topic_files.answer_judgements(topics, ids).splitlines()]
+    rows = [line.split("\t") for line in topic_files.answer_judgments(topics, ids).splitlines()]
     assert [row[2:] for row in rows[:2]] == [["2", "3"], ["3", "3"]]
     assert {row[3] for row in rows[2:]} == {"0"}
     assert 60 < len(rows) - 2 < 140

@@ -13,7 +13,7 @@ from pathlib import Path
 from formulas import POST_COLUMNS, TOPIC_COLUMNS, Formulas, mathml, slt_cell, table
 from post_files import posts_xml
 from source import Question, read_questions, read_topics
-from topic_files import answer_judgements, formula_judgements, topic_rows, topics_xml
+from topic_files import answer_judgments, formula_judgments, topic_rows, topics_xml
 
 HERE = Path(__file__).resolve().parent
 TARGET = HERE.parents[1] / "pyterrier_mathamr" / "data" / "sample"
@@ -56,8 +56,8 @@ def files() -> dict[str, str]:
         "topics/Topics_Formulas_SLT_sample.tsv": table(
             TOPIC_COLUMNS, ((*row[:-1], slt_cell(row[-1])) for row in of_topics.rows)
         ),
-        "qrels/qrels.arqmath-sample-task1.txt": answer_judgements(topics, ids),
-        "qrels/qrels.arqmath-sample-task2.txt": formula_judgements(topics, by_picture),
+        "qrels/qrels.arqmath-sample-task1.txt": answer_judgments(topics, ids),
+        "qrels/qrels.arqmath-sample-task2.txt": formula_judgments(topics, by_picture),
     }
     return content | {"README.md": readme(questions, content, len(of_posts.rows), len(by_picture))}
 

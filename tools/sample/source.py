@@ -34,7 +34,7 @@ HEADING = re.compile(r"^# (?P<name>\S+)$", re.M)
 SUBHEADING = re.compile(r"^## (.+)$", re.M)
 FIELD = re.compile(r"^([A-Z][a-z]+): (.+)$")
 VOTES = re.compile(r"(-?\d+) votes")
-JUDGEMENT = re.compile(r"^([0-3]): (.+)$")
+JUDGMENT = re.compile(r"^([0-3]): (.+)$")
 
 
 class Section(NamedTuple):
@@ -126,7 +126,7 @@ def read_questions(folder: Path) -> list[Question]:
 def graded(text: str) -> Iterator[tuple[int, str]]:
     """Read the judgment lines ``grade: what`` of a part."""
     for line in text.splitlines():
-        match = JUDGEMENT.match(line)
+        match = JUDGMENT.match(line)
         if line and not match:
             raise ValueError(f"not a judgment: {line!r}; write a grade 0-3, a colon, a space and what is judged")
         if match:

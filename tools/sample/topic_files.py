@@ -53,7 +53,7 @@ def drawn(topic: Topic, name: str) -> bool:
     return hashlib.sha256(f"{topic.number} {name}".encode()).digest()[0] % DRAWN == 0
 
 
-def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
+def answer_judgments(topics: list[Topic], ids: dict[str, str]) -> str:
     """Return the Task 1 judgments: topic, 0, answer id, grade.
 
     Random answers are judged, too: if only answers on a topic's theme were judged, a system would gain by leaving the
@@ -71,7 +71,7 @@ def answer_judgements(topics: list[Topic], ids: dict[str, str]) -> str:
     return "".join(rows)
 
 
-def formula_judgements(topics: list[Topic], by_picture: dict[str, list[str]]) -> str:
+def formula_judgments(topics: list[Topic], by_picture: dict[str, list[str]]) -> str:
     """Return the Task 2 judgments (topic, 0, formula id, grade): of the first formulas that look like a judged one."""
     unknown = [(t.number, latex) for t in topics for _, latex in t.formulas if mathml(latex) not in by_picture]
     if unknown:

@@ -29,7 +29,7 @@ import ir_datasets
 from ir_datasets.util import MetadataComponent
 
 from pyterrier_mathamr.arqmath.release.file_names import Judged, Task
-from pyterrier_mathamr.arqmath.release.published import DOCUMENT_COUNTS, JUDGEMENT_COUNTS, TOPIC_COUNTS
+from pyterrier_mathamr.arqmath.release.published import DOCUMENT_COUNTS, JUDGMENT_COUNTS, TOPIC_COUNTS
 
 from .handlers import ARQMathDocs, ARQMathQrels, ARQMathQueries, ARQMathTraining, DocumentKind
 
@@ -64,7 +64,7 @@ class PublishedMetadata:
         counts: Mapping[str, Mapping[str, int]] = {
             "docs": {name: DOCUMENT_COUNTS.get(self._kind, 0)},
             "queries": {**TOPIC_COUNTS, "2022/task2/visual": TOPIC_COUNTS["2022/task2"]},
-            "qrels": JUDGEMENT_COUNTS,
+            "qrels": JUDGMENT_COUNTS,
         }
         count = counts.get(getattr(entity, "value", entity), {}).get(name)
         return {"count": count} if count else {}

@@ -20,7 +20,7 @@ TOPIC_COUNTS: Mapping[str, int] = {
 }
 """Topics in the official files; fewer are judged."""
 
-JUDGEMENT_COUNTS: Mapping[str, int] = {
+JUDGMENT_COUNTS: Mapping[str, int] = {
     "2020/task1": 39_124,
     "2020/task2": 12_115,
     "2020/task2/visual": 6_074,

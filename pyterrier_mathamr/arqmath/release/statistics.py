@@ -44,8 +44,8 @@ def release_statistics(collection: ARQMathCollection, *, year: int = 2022, verbo
     counts = _post_counts(collection, verbose)
     formulas, visual, holding = _formula_counts(collection, verbose)
     counts["Mathematical formulas"] = formulas
-    counts |= _judgement_counts(collection, year, 1, "formula", "Task 1 unique judged answer posts")
-    counts |= _judgement_counts(collection, year, 2, "visual", "Task 2 unique judged formulas")
+    counts |= _judgment_counts(collection, year, 1, "formula", "Task 1 unique judged answer posts")
+    counts |= _judgment_counts(collection, year, 2, "visual", "Task 2 unique judged formulas")
     counts["Task 1 retrieval index (answer posts)"] = counts["Answer posts"]
     counts["Task 2 retrieval index (question+answer posts)"] = holding
     rows = []
@@ -88,7 +88,7 @@ def _formula_counts(collection: ARQMathCollection, verbose: bool) -> tuple[int |
     return formulas, visual, posts
 
 
-def _judgement_counts(
+def _judgment_counts(
     collection: ARQMathCollection, year: int, task: Task, judged: Judged, unique: str
 ) -> dict[str, int | None]:
     names = (f"Task {task} topics", f"Task {task} total judgments", unique)

@@ -17,7 +17,7 @@ from pyterrier_mathamr.experiments.measuring.topics import (
     TopicSet,
     formula_topics,
     judged_topics,
-    visual_judgements,
+    visual_judgments,
 )
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.experiments.sources import read_training_pairs
@@ -195,7 +195,7 @@ class Artifacts(FormulaIndexes):
         """
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
-            judged = visual_judgements(self.collection, year, self.formulas, self.visual_ids)
+            judged = visual_judgments(self.collection, year, self.formulas, self.visual_ids)
             qrels = judged.get("visual ids", next(iter(judged.values())))
             topics = formula_topics(self.collection, year)
             return topics[topics["qid"].isin(qrels["qid"])].reset_index(drop=True), qrels

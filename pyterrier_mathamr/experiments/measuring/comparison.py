@@ -43,7 +43,7 @@ class Comparison(NamedTuple):
         near: the systems that are not significantly above the random order by the first measure.
         floor: the mean of the random order by the first measure.
         topics: how many were tested.
-        judgements: how many they have.
+        judgments: how many they have.
     """
 
     table: pd.DataFrame
@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
     near: tuple[NearRandom, ...]
     floor: float
     topics: int
-    judgements: int
+    judgments: int
 
     def remark(self, advice: str) -> tuple[str, ...]:
         """Point out the systems near the random order, if there are any.

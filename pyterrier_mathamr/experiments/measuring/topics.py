@@ -79,7 +79,7 @@ def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFra
     return frame
 
 
-def visual_judgements(
+def visual_judgments(
     collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
 ) -> dict[str, pd.DataFrame]:
     """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id.

@@ -142,8 +142,8 @@ def _about(made: Prepared, one: Comparison) -> str:
     """Say what a table of Task 1 is of."""
     return (
         f"{one.topics} topics with a relevant answer among the {len(made.shared.bm25):,} answers of "
-        f"{made.shared.collection.path.name}, {one.judgements:,} judgments of these ("
-        f"{one.judgements / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
+        f"{made.shared.collection.path.name}, {one.judgments:,} judgments of these ("
+        f"{one.judgments / max(1, one.topics):.1f} a topic). Rankings of 1000 answers unless the name says otherwise. "
         f"{made.who} {FEW_JUDGED} {star(one, 'BM25')}"
     )
 

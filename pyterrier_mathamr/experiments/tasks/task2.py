@@ -124,7 +124,7 @@ def _report(
 ) -> Report:
     """Put everything that was measured into tables."""
     shared, when = made.shared, [year.parts.year for year in searched.years]
-    judgments = "; ".join(f"{one.judgements:,} of {year} by {kind}" for year, kind, one in compared if year != POOLED)
+    judgments = "; ".join(f"{one.judgments:,} of {year} by {kind}" for year, kind, one in compared if year != POOLED)
     differences, weights = _differences(compared), _weights(searched)
     return Report(
         title=f"Task 2 of ARQMath {', '.join(when)} on {shared.collection.path.name}",

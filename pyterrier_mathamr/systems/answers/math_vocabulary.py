@@ -63,7 +63,7 @@ class MathVocabulary:
             tokens: LaTeX to tokens.
 
         Returns:
-            The tokens by falling count, equal counts by name. Published: 1,000 to 1,100 of them.
+            The tokens by descending count, equal counts by name. Published: 1,000 to 1,100 of them.
         """
         counts = Counter(
             token for post in posts for formula in post.formulas for token in tokens(formula.latex) if _is_math(token)

@@ -85,7 +85,7 @@ def test_queries_of_task_2_have_the_formula_and_the_topic_of_task_1(registered: 
     assert query.default_text() == "a<b"
 
 
-def test_judgements_by_visual_id_are_given_with_a_warning_where_there_are_no_others(registered: Path) -> None:
+def test_judgments_by_visual_id_are_given_with_a_warning_where_there_are_no_others(registered: Path) -> None:
     with pytest.warns(MathAMRWarning, match="visual ids"):
         (qrel,) = ir_datasets.load("arqmath/2022/task2").qrels_iter()
     assert (qrel.query_id, qrel.doc_id, qrel.relevance) == ("B.301", "77", 2)
@@ -112,7 +112,7 @@ def test_a_changed_dump_gets_a_store_of_its_own(registered: Path) -> None:
     assert dataset.docs_store().get("14").text == "Solved."
 
 
-def test_pyterrier_gives_topics_judgements_and_corpus(registered: Path) -> None:
+def test_pyterrier_gives_topics_judgments_and_corpus(registered: Path) -> None:
     dataset = pt.get_dataset("irds:arqmath/2022/task1")
     assert dataset.get_topics("text").to_dict("list") == {
         "qid": ["A.301", "A.302"],
@@ -212,7 +212,7 @@ def test_formula_tables_that_are_still_packed_are_an_error_that_says_how_to_unpa
         list(ir_datasets.load("arqmath/formulas").docs_iter())
 
 
-def test_task_3_has_the_questions_of_task_1_and_judgements_without_the_codes_5_and_6(registered: Path) -> None:
+def test_task_3_has_the_questions_of_task_1_and_judgments_without_the_codes_5_and_6(registered: Path) -> None:
     dataset = pt.get_dataset("irds:arqmath/2022/task3")
     assert dataset.get_topics("title").qid.tolist() == ["A.301", "A.302"]
     with pytest.warns(MathAMRWarning, match="1 lines with code 5, 1 lines with code 6"):
@@ -220,7 +220,7 @@ def test_task_3_has_the_questions_of_task_1_and_judgements_without_the_codes_5_a
     assert qrels[["qid", "docno", "label"]].to_numpy().tolist() == [["A.301", "d_1", 3], ["A.302", "d_4", 1]]
 
 
-def test_judgements_by_visual_id_are_a_dataset_of_their_own(registered: Path) -> None:
+def test_judgments_by_visual_id_are_a_dataset_of_their_own(registered: Path) -> None:
     dataset = ir_datasets.load("arqmath/2022/task2/visual")
     assert [(qrel.doc_id, qrel.relevance) for qrel in dataset.qrels_iter()] == [("77", 2)]
     assert next(dataset.queries_iter()).formula_id == "q_2"

@@ -96,7 +96,7 @@ def test_the_codes_5_and_6_are_counted_in_one_note() -> None:
     assert "2 lines with code 5, 1 lines with code 6" in str(read("Q303")[1][0])
 
 
-def test_the_first_judgement_of_an_id_stands() -> None:
+def test_the_first_judgment_of_an_id_stands() -> None:
     assert [qrel.relevance for qrel in read("Q304")[0]] == [3, 1]
 
 

@@ -145,7 +145,7 @@ def test_what_a_copy_lacks_is_left_open(sound: Path) -> None:
     assert (rows["Total posts"].here, rows["Task 1 topics"].published) == (5, None)
 
 
-def test_the_official_judgements_have_the_numbers_that_the_paper_prints(shared_data: Path) -> None:
+def test_the_official_judgments_have_the_numbers_that_the_paper_prints(shared_data: Path) -> None:
     rows = release_statistics(ARQMathCollection(shared_data / "arqmath-mini"))
     counted = {row.name: row.here for row in rows}
     printed = {row.name: row.published for row in rows if row.name.startswith("Task") and "index" not in row.name}

@@ -82,14 +82,14 @@ def test_the_latest_posts_and_tables_are_found(drive: ARQMathCollection) -> None
         (2022, 2, "visual", "qrel_task2_2022_official.tsv"),
     ],
 )
-def test_the_judgements_of_the_official_topics_are_found(
+def test_the_judgments_of_the_official_topics_are_found(
     drive: ARQMathCollection, year: int, task: int, judged: str, name: str
 ) -> None:
     assert drive.qrels_file(year, task, judged=judged).name == name  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("year", [2021, 2022])
-def test_judgements_by_formula_id_that_were_not_published_are_an_error_that_says_so(
+def test_judgments_by_formula_id_that_were_not_published_are_an_error_that_says_so(
     drive: ARQMathCollection, year: int
 ) -> None:
     with pytest.raises(MissingFileError, match=rf"judgments of {year}, task 2, by formula id.*formula_id\.tsv"):
@@ -132,7 +132,7 @@ def test_topics_are_found_for_all_years_and_tasks(drive: ARQMathCollection) -> N
     assert found[2022, 2] == "Topics_Task2_2022_V0.1.xml"
 
 
-def test_judgements_cut_down_to_a_part_are_preferred_unless_the_complete_ones_are_asked_for(tmp_path: Path) -> None:
+def test_judgments_cut_down_to_a_part_are_preferred_unless_the_complete_ones_are_asked_for(tmp_path: Path) -> None:
     for name in ("a/qrels.arqmath-2022-task1.txt", "b/qrels.arqmath-2022-task1.mini.txt"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("")
@@ -154,7 +154,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("task", "judged"), [(4, "formula"), (2, "picture")])
-def test_an_unknown_task_or_kind_of_judgement_is_refused(drive: ARQMathCollection, task: int, judged: str) -> None:
+def test_an_unknown_task_or_kind_of_judgment_is_refused(drive: ARQMathCollection, task: int, judged: str) -> None:
     with pytest.raises(ConfigError):
         drive.qrels(2022, task, judged=judged)  # type: ignore[arg-type]
     with pytest.raises(ConfigError):

@@ -11,7 +11,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import Way
-from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgements
+from pyterrier_mathamr.experiments.measuring.topics import formula_topics, visual_judgments
 from pyterrier_mathamr.experiments.tasks.found import joined
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex
@@ -48,8 +48,8 @@ class FormulaParts:
 
     @cached_property
     def judged(self) -> dict[str, pd.DataFrame]:
-        """The judgments by their kind; see :func:`visual_judgements`."""
-        return visual_judgements(self.shared.collection, self.year, self.shared.formulas, self.shared.visual_ids)
+        """The judgments by their kind; see :func:`visual_judgments`."""
+        return visual_judgments(self.shared.collection, self.year, self.shared.formulas, self.shared.visual_ids)
 
     @property
     def qrels(self) -> pd.DataFrame:

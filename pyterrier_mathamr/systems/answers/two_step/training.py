@@ -140,7 +140,7 @@ def _trained(network: Any, layers: int | None) -> list[Tensor]:
 def _schedule(optimizer: Any, options: FitOptions, steps: int) -> torch.optim.lr_scheduler.LambdaLR:
     """Raise the learning rate linearly, then let it fall to 0."""
     total = max(1, options.epochs * steps)
-    rising = max(1, round(options.warm_up * total))
+    warm_up = max(1, round(options.warm_up * total))
     return torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / rising, (total - step) / max(1, total - rising))
+        optimizer, lambda step: min((step + 1) / warm_up, (total - step) / max(1, total - warm_up))
     )
