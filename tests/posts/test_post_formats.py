@@ -106,6 +106,32 @@ def test_a_macro_that_holds_itself_and_groups_without_end_do_not_go_on_for_ever(
     assert text_from_latex("$x$ " + "{" * 5_000)[1].startswith("$x$")
 
 
+@pytest.mark.parametrize(
+    ("defined", "used", "written"),
+    [
+        (r"\newcommand{\norm}[1]{\|#1\|}", r"\norm{x+\norm y}", r"{\|x+{\|y\|}\|}"),
+        (r"\newcommand{\pd}[2][f]{\frac{d#1}{d#2}}", r"\pd{x} \pd[g]{y}", r"{\frac{df}{dx}} {\frac{dg}{dy}}"),
+        (
+            r"\def\inner#1#2{\langle #1,#2\rangle}",
+            r"\inner{a}{b} \inner ab",
+            r"{\langle a,b\rangle} {\langle a,b\rangle}",
+        ),
+        (r"\DeclarePairedDelimiter\abs{\lvert}{\rvert}", r"\abs*{x}", r"{\lvert x \rvert}"),
+        (r"\newcommand{\R}{\mathbb R}\newcommand{\Rn}[1]{\R^{#1}}", r"\Rn\alpha", r"{{\mathbb R}^{\alpha}}"),
+        (r"\newcommand{\n}[1]{|#1|}", r"\n", r"\n"),  # without its argument: as it is
+    ],
+)
+def test_macros_with_arguments_are_written_out(defined: str, used: str, written: str) -> None:
+    document = f"\\documentclass{{article}}{defined}\\begin{{document}}Let ${used}$ be.\\end{{document}}"
+    assert latex_of(post_from_latex(document)) == [written]
+    assert latex_of(post_from_latex(f"{defined} Let ${used}$ be.")) == [written]
+
+
+def test_macros_with_arguments_do_not_grow_without_bound() -> None:
+    assert len(text_from_latex(r"\newcommand{\a}[1]{\a{#1}\a{#1}} $" + r"\a{x}" * 100 + "$")[1]) < 1_000_000
+    assert "x" in text_from_latex(r"\newcommand{\a}[1]{#1#1} x" + r"\a{" * 5_000)[1]
+
+
 @given(st.text(alphabet="ab12 *_[](){}<>&|#-+=^\\\\!'\"", min_size=1, max_size=40))
 def test_a_formula_goes_through_markdown_unchanged(body: str) -> None:
     latex = f"x{body.rstrip(chr(92))}y"
