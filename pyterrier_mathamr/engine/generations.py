@@ -42,6 +42,12 @@ TYPE, FORMAT, VERSION = "search_engine", "mathamr", 1
 _PREFIX = "generation-"
 
 
+class EngineExistsError(ExistsError):
+    """There is an engine already, and it is not to be replaced."""
+
+    advice = "overwrite=True (--overwrite) replaces it, add() (--add) adds to it; or give another path."
+
+
 class Indexes(NamedTuple):
     """What an engine consists of."""
 
@@ -113,7 +119,7 @@ class Generations:
 
     def _open(self) -> Generation:
         if not self.built():
-            raise NotBuiltError(self.path, "there is no search engine; build one with SearchEngine.build(posts, path)")
+            raise NotBuiltError(self.path, _none_here(self.path))
         found = parse_json((self.path / META).read_bytes(), self.path / META)
         check_kind(found, self.path, f"{TYPE}.{FORMAT}", VERSION, "mathamr build POSTS -o {path} --overwrite")
         options = dict(read_signed(self.path / META)["details"])
@@ -129,7 +135,7 @@ class Generations:
         if self.built():
             current = self.current().folder.name
             if not overwrite:
-                raise ExistsError(self.path, "there is a search engine already")
+                raise EngineExistsError(self.path, "there is a search engine already")
             return self.path / f"{_PREFIX}{int(current.removeprefix(_PREFIX)) + 1}"
         foreign = self.path.exists() and (
             not self.path.is_dir() or any(not each.name.startswith(_PREFIX) for each in self.path.iterdir())
@@ -156,3 +162,11 @@ class Generations:
         for generation in self.path.glob(f"{_PREFIX}*"):
             if generation != current:
                 shutil.rmtree(generation)
+
+
+def _none_here(path: Path) -> str:
+    """Say that there is no engine, and whether the build of one was stopped."""
+    if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
+        return "the build of this search engine is not complete; the call or command that began it continues it"
+    call = "mathamr build POSTS -o ENGINE, or SearchEngine.build(posts, path)"
+    return f"there is no search engine; one is built by {call}"

@@ -17,6 +17,7 @@ from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.graph.building.parallel import processes_for
 from pyterrier_mathamr.model import MathAMR, vectors_by
+from pyterrier_mathamr.model.saving.places import lasting_name
 from pyterrier_mathamr.posts import (
     Document,
     DocumentError,
@@ -87,7 +88,7 @@ class SearchEngine(EngineReader):
             UnfinishedJobError: an unfinished build had other posts or options.
         """
         engine = cls(path)
-        name = str(model) if model is not None else default_model()
+        name = lasting_name(model if model is not None else default_model())
         encoder = MathAMR.from_pretrained(name)
         options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
         read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
@@ -175,6 +176,7 @@ class SearchEngine(EngineReader):
         Raises:
             UnknownIdError: there is no such post.
         """
+        docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         self._indexes.posts.snapshot().find([docno])  # names what is missing
         row = {str(name): value for name, value in self.frame(query).iloc[0].items()}
         return self.retriever().explain({**row, "docno": docno, "graph": self.graph(docno)})
@@ -227,7 +229,7 @@ class SearchEngine(EngineReader):
             UnknownIdError: some are not there; it names them, and nothing is removed.
         """
         with writer_lock(self.path.absolute()):
-            self._indexes.posts.delete([docnos] if isinstance(docnos, str) else docnos)
+            self._indexes.posts.delete([docnos] if isinstance(docnos, str) else map(str, docnos))
             remove_strays(self._indexes)
 
     @told_once()

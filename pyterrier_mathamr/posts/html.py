@@ -28,7 +28,7 @@ _TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split())
 _TAG = re.compile(
     r"""<(/?)([a-zA-Z][a-zA-Z0-9]{0,11})((?:\s(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,200})?)/?>|<!--"""
 )
-_ID = re.compile(r"""\bid\s*=\s*["']?([^"'\s>]*)""")
+_ID = re.compile(r"""\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|["']?([^"'\s>]*))""")
 _SPACES = re.compile(r"\s+")
 
 
@@ -120,7 +120,7 @@ class HtmlFlattener:
             self._spans.append(None)
             return
         found = _ID.search(attributes)
-        span = _MathSpan(clean(unescape(found[1])) if found else "")
+        span = _MathSpan(clean(unescape(found[found.lastindex or 0])) if found else "")
         if self._math:
             outer = self._math[-1]
             if not span.id and not "".join(outer.latex).strip():  # a wrapper passes its id on

@@ -60,3 +60,13 @@ def test_formulas_of_posts_that_are_being_deleted_are_not_found(tmp_path, monkey
 
 def _stop(*_, **__) -> None:
     raise KeyboardInterrupt
+
+
+def test_formulas_of_posts_whose_ids_begin_alike_and_have_spaces_are_all_found(tmp_path) -> None:
+    posts = [{"id": "a file", "text": "so $x^2+y$"}, {"id": "a note", "text": "so $z_3$"}, {"id": 7, "text": "no $w$"}]
+    engine = built(tmp_path / "e", posts)
+    found = engine.search_formula("z_3", k=1).iloc[0]
+    assert found[["docno", "post_id", "latex"]].tolist() == ["a note#0", "a note", "z_3"]
+    assert engine.explain("so $w$", 7).docno == "7"
+    engine.delete([7])
+    assert len(engine) == 2

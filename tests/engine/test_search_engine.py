@@ -15,6 +15,7 @@ from pyterrier_mathamr.engine.generations import Indexes
 from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import DocumentError
 from pyterrier_mathamr.store import (
     DamagedError,
@@ -230,7 +231,7 @@ def _stop(*_, **__) -> None:
 
 def test_an_engine_is_replaced_only_on_request_and_in_one_step(tmp_path, monkeypatch) -> None:
     engine = built(tmp_path / "e")
-    with pytest.raises(ExistsError):
+    with pytest.raises(ExistsError, match=r"--overwrite.*--add"):
         built(tmp_path / "e", POSTS[:2])
     with monkeypatch.context() as patch:
         patch.setattr(building, "build_in_one_pass", _stop)
@@ -259,11 +260,22 @@ def test_posts_without_formulas_make_an_engine_too(tmp_path) -> None:
     assert engine.search_formula("x^2").empty
 
 
+def test_an_engine_finds_its_model_from_any_folder(tmp_path, monkeypatch) -> None:
+    MathAMR.from_pretrained("mathamr-plus-mini").save(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    SearchEngine.build(POSTS[:2], "e", model="mine", verbose=False)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert SearchEngine("../e").search(QUERY)["docno"].iloc[0] == "basel"
+
+
 def test_a_stopped_build_is_discarded_on_request(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(building, "build_in_one_pass", _stop)
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e")
+    with pytest.raises(NotBuiltError, match="is not complete"):
+        SearchEngine(tmp_path / "e").search("x")
     assert len(built(tmp_path / "e", POSTS[:2], fresh=True)) == 2
 
 

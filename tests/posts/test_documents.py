@@ -32,6 +32,20 @@ def test_ids_and_texts_go_by_several_names_and_formulas_get_ids() -> None:
     assert formulas_of(posts_of(source, bare_formulas=False)[0]) == [("1#0", "t"), ("1#1", "a<b")]
 
 
+@pytest.mark.parametrize("docno", ["a file", "it's", 'so "called"', "a\tb\nc", "x > y", "1 & 2", "данные и сети"])
+def test_formulas_have_the_whole_id_of_their_post_whatever_is_in_it(docno) -> None:
+    (document,) = posts_of([{"docno": docno, "text": "$x$ or $y$"}])
+    assert formulas_of(document) == [(f"{docno}#0", "x"), (f"{docno}#1", "y")]
+
+
+def test_what_is_no_dictionary_is_an_error_with_its_place() -> None:
+    found = [error for _, error in read_posts(["text", {"id": 1, "text": "x"}])]
+    assert str(found[0]) == "post 1: no dictionary with an id and a text, but 'text'."
+    assert found[1].docno == "1"
+    with pytest.raises(DocumentError, match="no dictionaries, frame or path, but NoneType"):
+        posts_of(None)
+
+
 def test_money_and_code_do_not_become_formulas_when_records_are_read_again() -> None:
     document = posts_of([{"id": 1, "markdown": "pay $5 or `$x$` or $6; `y_1`"}])[0]
     post = post_from_html(document.html)

@@ -43,6 +43,15 @@ def short_name(folder: Path) -> str:
     return folder.name if folder.parent == BUNDLED else str(folder)
 
 
+def lasting_name(name: str | Path) -> str:
+    """Return a name that :func:`find_folder` reads in every current folder; a path may be relative to this one.
+
+    Raises:
+        ModelNotFoundError: there is no such model.
+    """
+    return str(name) if str(name).startswith(HUB) else short_name(find_folder(name).absolute())
+
+
 def folder_name(folder: Path | None) -> str:
     """Name a model's folder, or its place on the hub if it is in the cache of the hub."""
     if folder is None:

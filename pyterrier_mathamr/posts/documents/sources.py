@@ -53,8 +53,14 @@ def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Docume
             known = ", ".join(_SUFFIXES)
             raise DocumentError(str(path), f"no such folder, .jsonl file or file of {known}")
         return
+    if not isinstance(source, Iterable):
+        raise DocumentError("posts", f"no dictionaries, frame or path, but {type(source).__name__}")
     for number, record in enumerate(rows_of(source), start=1):
-        yield f"post {number}", record
+        place = f"post {number}"
+        if isinstance(record, Mapping):
+            yield place, record
+        else:
+            yield place, DocumentError(place, f"no dictionary with an id and a text, but {record!r:.80}")
 
 
 def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
