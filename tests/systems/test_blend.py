@@ -19,6 +19,7 @@ from pyterrier_mathamr.systems import (
     fit_fusion_weights,
     fuse_rankings,
 )
+from pyterrier_mathamr.systems.fusion import standard_scores
 
 RANKING = pd.DataFrame(
     {
@@ -221,3 +222,36 @@ def test_a_stronger_penalty_brings_the_weights_of_similar_systems_together() -> 
 
 
 TestLinearBlend = pt.testing.transformer_test_class(lambda: LinearBlend((Table({"a": 1.0}),), weights=(1.0, 1.0)))
+
+
+def slow_standard_scores(rankings: list[pd.DataFrame]) -> pd.DataFrame:
+    """One query and one document at a time."""
+    found: dict[tuple[str, str], list[float]] = {}
+    keys = sorted({key for ranking in rankings for key in zip(ranking["qid"], ranking["docno"], strict=True)})
+    for qid, docno in keys:
+        for ranking in rankings:
+            own = ranking[ranking["qid"] == qid].dropna(subset="score").set_index("docno")["score"]
+            z = (own - own.mean()) / own.std(ddof=0) if own.nunique() > 1 else own * 0
+            lowest = z.min() if len(z) else 0.0
+            found.setdefault((qid, docno), []).append(float(z.get(docno, lowest)))
+    rows = [(*key, *values) for key, values in found.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", *map(str, range(len(rankings)))])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_standard_scores_are_those_of_one_document_at_a_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rankings = []
+    for _ in range(3):
+        pairs = [
+            (f"q{q}", f"d{d}") for q in range(4) for d in range(6) if rng.random() < 0.6 and rng.random() < 0.9 * q
+        ]
+        rng.shuffle(pairs)
+        scores = rng.choice([0.1, 1.7, 2.0, -3.5, np.nan], len(pairs), p=[0.4, 0.1, 0.2, 0.2, 0.1])
+        rankings.append(pd.DataFrame(pairs, columns=["qid", "docno"], dtype=str).assign(score=scores))
+    pd.testing.assert_frame_equal(standard_scores(rankings), slow_standard_scores(rankings))
+
+
+def test_scores_that_are_all_the_same_stand_at_0_whatever_their_mean_rounds_to() -> None:
+    same = pd.DataFrame({"qid": "1", "docno": list("abcdefg"), "score": 0.1 + 0.2})
+    assert (standard_scores([same])["0"] == 0).all()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
@@ -43,6 +43,7 @@ class Fusion(Retriever):
             raise ConfigError("systems", systems, "at least one")
         self.systems = tuple(pt.Transformer.from_df(one) if isinstance(one, pd.DataFrame) else one for one in systems)
         self.num_results = num_results
+        self._accepted = set[tuple[str, ...]]()
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -92,16 +93,19 @@ class Fusion(Retriever):
             The columns of ``inp``, ``docno``, the columns that all systems add, ``score`` and ``rank``.
         """
         pt.validate.query_frame(inp, context=self)
-        outputs = outputs_of_all(self.systems, list(inp.columns))
-        queries = distinct_queries(inp, _RESULTS)
+        columns, queries = tuple(inp.columns), distinct_queries(inp, _RESULTS)
+        if queries.empty or columns not in self._accepted:  # to ask all systems takes longer than some of them search
+            outputs = outputs_of_all(self.systems, columns)
+            self._accepted.add(columns)
         if queries.empty:
             added = _shared([columns for columns in outputs if columns is not None], queries.columns)
             return empty_output(queries, ["docno", *added, "score", "rank"])
         rankings = self.rankings(distinct_queries(inp))
         added = _shared([list(ranking.columns) for ranking in rankings], queries.columns)
         fused = ranked(self.joined(rankings), self.weights, self.num_results)
-        found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
-        fused = _with_columns(fused, found, added)
+        if added:
+            found = pd.concat([ranking[["qid", "docno", *added]] for ranking in rankings], ignore_index=True)
+            fused = _with_columns(fused, found, added)
         row_of = {qid: row for row, qid in enumerate(queries["qid"])}
         fused = fused.assign(_row=fused["qid"].map(row_of)).sort_values(["_row", "rank"])
         result: pd.DataFrame = queries.iloc[fused["_row"].to_numpy(np.int64)].reset_index(drop=True)
@@ -147,10 +151,52 @@ def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> 
     return result
 
 
+class Aligned(NamedTuple):
+    """The documents that several rankings have for queries, each once.
+
+    Attributes:
+        documents: ``qid`` and ``docno``, sorted by both.
+        query: int ``[documents]``, the number of each document's query.
+        rows: for each ranking the row in ``documents`` of each of its rows.
+    """
+
+    documents: pd.DataFrame
+    query: npt.NDArray[np.int64]
+    rows: list[npt.NDArray[np.int64]]
+
+
+def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
+    """Find the documents that any ranking has.
+
+    Args:
+        rankings: ``qid`` and ``docno``.
+    """
+    every = pd.concat([ranking[["qid", "docno"]] for ranking in rankings], ignore_index=True)
+    queries, qids = pd.factorize(every["qid"], sort=True)
+    documents, docnos = pd.factorize(every["docno"], sort=True)
+    keys, rows = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
+    query, document = np.divmod(keys, max(len(docnos), 1))
+    frame = pd.DataFrame({"qid": qids[query], "docno": docnos[document]})
+    ends = np.cumsum([len(ranking) for ranking in rankings])
+    return Aligned(frame, query, np.split(rows, ends[:-1]))
+
+
 def side_by_side(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Join what systems contribute to documents: ``qid``, ``docno`` and all other columns, with gaps."""
-    joined: pd.DataFrame = reduce(lambda one, other: one.merge(other, on=["qid", "docno"], how="outer"), parts)
-    return joined
+    """Join what systems contribute to documents.
+
+    Args:
+        parts: ``qid``, ``docno`` and columns of numbers, other ones in each part.
+
+    Returns:
+        ``qid``, ``docno`` and all other columns, with gaps; of two rows of a document in a part, the first counts.
+    """
+    known = aligned(parts)
+    columns: dict[str, npt.NDArray[np.float64]] = {}
+    for part, rows in zip(parts, known.rows, strict=True):
+        for name in part.columns.drop(["qid", "docno"]):
+            columns[name] = np.full(len(known.documents), np.nan)
+            columns[name][rows[::-1]] = part[name].to_numpy(np.float64)[::-1]
+    return known.documents.assign(**columns)
 
 
 def _shared(columns: Sequence[Sequence[str]], of_queries: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
@@ -15,7 +16,7 @@ from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_o
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, Ranked
 
-from .base import Fusion, ranked, side_by_side
+from .base import Fusion, aligned, ranked
 from .blend import grouped
 from .explaining import explain_standard
 
@@ -174,16 +175,44 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
         ``qid``, ``docno`` and ``0``, ``1``, …: the standard score of each ranking, 0 where its scores are all the same,
         its lowest of the query where it lacks the document, 0 where it has no row.
     """
-    parts = [_standardised(ranking, number) for number, ranking in enumerate(rankings)]
-    joined = side_by_side(parts)
-    for number in map(str, range(len(parts))):
-        joined[number] = joined[number].fillna(joined.groupby("qid")[number].transform("min")).fillna(0.0)
-    return joined
+    known = aligned(rankings)
+    queries = int(known.query.max(initial=-1)) + 1
+    columns = [
+        _standardised(known.query[rows], ranking["score"].to_numpy(np.float64), queries)
+        for ranking, rows in zip(rankings, known.rows, strict=True)
+    ]
+    joined = {}
+    for number, (rows, (scores, lowest)) in enumerate(zip(known.rows, columns, strict=True)):
+        found = np.full(len(known.documents), np.nan)
+        found[rows[::-1]] = scores[::-1]
+        joined[str(number)] = np.where(np.isnan(found), lowest[known.query], found)
+    return known.documents.assign(**joined)
 
 
-def _standardised(ranking: pd.DataFrame, number: int) -> pd.DataFrame:
-    by_query = ranking.groupby("qid")["score"]
-    spread = by_query.transform(lambda scores: scores.std(ddof=0)).replace(0.0, 1.0)
-    z = (ranking["score"] - by_query.transform("mean")) / spread
-    result: pd.DataFrame = ranking[["qid", "docno"]].assign(**{str(number): z.astype("float64")})
-    return result
+def _standardised(
+    query: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], queries: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Standardise the scores of a ranking.
+
+    Args:
+        query: int ``[rows]``, the number of each row's query.
+        scores: float ``[rows]``; NaN counts as no row.
+        queries: their number.
+
+    Returns:
+        float ``[rows]``, the standard scores, and float ``[queries]``, the lowest of each query, 0 where it has no row.
+    """
+    there = ~np.isnan(scores)
+    own, given = query[there], scores[there]
+    count = np.maximum(np.bincount(own, minlength=queries), 1)
+    away = given - (np.bincount(own, given, queries) / count)[own]
+    spread = np.sqrt(np.bincount(own, away**2, queries) / count)
+    least, most = np.full(queries, np.inf), np.full(queries, -np.inf)
+    np.minimum.at(least, own, given)
+    np.maximum.at(most, own, given)
+    standard = np.full(len(scores), np.nan)
+    differ = least < most  # else rounding might leave a distance to the mean, and the same as the spread
+    standard[there] = np.where(differ[own], away / np.where(differ, spread, 1.0)[own], 0.0)
+    lowest = np.zeros(queries)
+    np.minimum.at(lowest, own, standard[there])  # the lowest of a query is never above its mean, 0
+    return standard, lowest
