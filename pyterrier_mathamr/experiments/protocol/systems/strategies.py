@@ -41,7 +41,7 @@ class ModelSystems:
     """Systems of a collection's indexes.
 
     Attributes:
-        indexes: the model, the vectors and the terms; made when the first system that needs them searches.
+        indexes: the model and the vectors; made when the first system that needs them searches.
         bm25: the terms.
         found: the topics of a set of questions.
         fitted: makes a system of its rankings.
