@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr.arqmath import ARQMathCollection, verify
 from pyterrier_mathamr.formula import FormulaRow, opt_from_mathml, read_formula_table, slt_from_mathml
@@ -58,10 +59,6 @@ def tables(folder: Path) -> dict[str, list[FormulaRow]]:
     of = ARQMathCollection(folder)
     found = {"latex": of.latex_tables, "slt": of.slt_tables, "opt": of.opt_tables}
     return {kind: [row for table in some for row in read_formula_table(table)] for kind, some in found.items()}
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_the_first_copy_is_the_collection_itself(small: Path, tmp_path: Path) -> None:
@@ -122,8 +119,8 @@ def test_the_vocabulary_grows_and_the_most_frequent_words_keep_their_place(small
 
 def test_equal_arguments_give_equal_bytes_and_other_seeds_others(small: Path, tmp_path: Path) -> None:
     first, again, other = (release.multiply(small, tmp_path / str(i), 21, seed) for i, seed in enumerate((0, 0, 1)))
-    assert contents(first) == contents(again)
-    assert contents(first)["Posts.V1.3.xml"] != contents(other)["Posts.V1.3.xml"]
+    assert folder_bytes(first) == folder_bytes(again)
+    assert folder_bytes(first)["Posts.V1.3.xml"] != folder_bytes(other)["Posts.V1.3.xml"]
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])
@@ -145,7 +142,7 @@ def test_a_run_that_was_killed_goes_on(
     with pytest.raises(KeyboardInterrupt):
         release.multiply(small, killed, 20)
     monkeypatch.setattr(release, "_write_state", write)
-    assert contents(release.multiply(small, killed, 20)) == contents(whole)
+    assert folder_bytes(release.multiply(small, killed, 20)) == folder_bytes(whole)
     assert len(list((whole / "slt_representation_v3").iterdir())) > 2
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import GraphStore
 from pyterrier_mathamr.cli import main
@@ -25,10 +26,6 @@ def pairs(path: Path, count: int, word: str) -> Path:
     )
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +56,7 @@ def test_the_same_job_goes_on_to_the_bytes_of_an_undisturbed_one(folder: Path) -
     for output, workers in (("out", 2), ("undisturbed", 1)):
         result = run("graphs", folder / "A.jsonl", "-o", folder / output, "--workers", workers, "-q")
         assert result.exit_code == 0, result.output
-    assert files(folder / "out") == files(folder / "undisturbed")
+    assert folder_bytes(folder / "out") == folder_bytes(folder / "undisturbed")
     assert not (folder / ".out.job").exists()
 
 
@@ -67,7 +64,7 @@ def test_another_job_is_refused_by_what_differs_and_changes_nothing(folder: Path
     other = pairs(folder / "B.jsonl", 3, "even")
     (folder / "elsewhere").mkdir()
     same_name = pairs(folder / "elsewhere" / "A.jsonl", 3, "even")
-    before = files(folder / ".out.job")
+    before = folder_bytes(folder / ".out.job")
     for source, option, said in (
         (other, ("--formulas", "both"), "source 1, A.jsonl"),
         (same_name, ("--formulas", "both"), "source 1, A.jsonl: ["),
@@ -75,7 +72,7 @@ def test_another_job_is_refused_by_what_differs_and_changes_nothing(folder: Path
     ):
         result = run("graphs", source, "-o", folder / "out", *option, "-q")
         assert (result.exit_code, said in result.output, "--fresh" in result.output) == (1, True, True), result.output
-    assert files(folder / ".out.job") == before
+    assert folder_bytes(folder / ".out.job") == before
     assert not (folder / "out").exists()
 
 

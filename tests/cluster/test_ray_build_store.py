@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
+from folder_bytes import folder_bytes
+from waiting import until
 
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
 from pyterrier_mathamr.amr import DependencyAmrParser
@@ -32,22 +34,14 @@ class EndlessOn(DependencyAmrParser):
         if ray.get_runtime_context().get_node_id() == self.node:
             begun.touch()
             time.sleep(600)
-        wait_for(begun)
+        assert until(begun.exists)
         return super().parse_units(units, unit)
-
-
-def wait_for(file):
-    for _ in range(1200):
-        if file.exists():
-            return
-        time.sleep(0.05)
-    raise TimeoutError(file)
 
 
 def built(path, executor, parser="dependency", documents=DOCUMENTS):
     builder = GraphBuilder(parser, batch_size=7)
     store = build_store(documents, builder, GraphStore(path), executor=executor, shard_size=20)
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}, store
+    return folder_bytes(path), store
 
 
 def test_a_cluster_writes_the_bytes_of_processes_also_where_a_node_dies(cluster, tmp_path):
@@ -57,7 +51,7 @@ def test_a_cluster_writes_the_bytes_of_processes_also_where_a_node_dies(cluster,
     assert built(tmp_path / "ray.mathamr", RayCluster(cluster.address))[0] == one
 
     parser = EndlessOn(cluster.second().node_id, tmp_path)
-    killed = threading.Thread(target=lambda: (wait_for(tmp_path / "begun"), cluster.kill()))
+    killed = threading.Thread(target=lambda: until((tmp_path / "begun").exists) and cluster.kill())
     killed.start()
     assert built(tmp_path / "killed.mathamr", RayCluster(cluster.address), parser)[0] == one
     killed.join()

@@ -4,10 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
+from folder_bytes import folder_bytes
+from waiting import until
 
 from pyterrier_mathamr import RayCluster, cli
 from pyterrier_mathamr.experiments.search import Depth
@@ -22,10 +23,6 @@ def command(*arguments):
     result = CliRunner().invoke(cli.main, [*map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result.output
-
-
-def contents(path):
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -54,14 +51,6 @@ def posts(tmp_path):
     return tmp_path / "posts.jsonl"
 
 
-def until(condition):
-    for _ in range(2400):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 @pytest.mark.slow
 @pytest.mark.enable_socket
 def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_interrupt(cluster, posts, tmp_path):
@@ -77,7 +66,7 @@ def test_graphs_and_index_of_a_cluster_are_those_of_this_machine_also_after_an_i
         command("graphs", posts, "-o", tmp_path / f"{name}.mathamr", *options)
         command("index", tmp_path / f"{name}.mathamr", "mathamr-plus-mini", "-o", tmp_path / f"{name}.index", *options)
     for kind in ("mathamr", "index"):
-        assert contents(tmp_path / f"one.{kind}") == contents(tmp_path / f"ray.{kind}")
+        assert folder_bytes(tmp_path / f"one.{kind}") == folder_bytes(tmp_path / f"ray.{kind}")
 
 
 @pytest.mark.slow

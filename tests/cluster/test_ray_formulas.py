@@ -1,6 +1,7 @@
 """Formulas that two nodes read, their trees in a store and symbol pairs in an index: the bytes of one process."""
 
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import Processes, RayCluster
 from pyterrier_mathamr.formula import FormulaStore
@@ -22,14 +23,10 @@ def tables(tmp_path, monkeypatch):
     return [tmp_path / "slt.tsv"], [tmp_path / "opt.tsv"]
 
 
-def contents(path):
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-
-
 def test_a_cluster_writes_the_formula_store_of_one_process(cluster, tables, tmp_path):
     for name, executor in (("one", Processes(1)), ("ray", RayCluster(cluster.address))):
         assert len(FormulaStore.build(tmp_path / name, *tables, executor=executor)) == ROWS
-    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
+    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")
 
 
 def test_a_cluster_takes_the_symbol_pairs_of_one_process(cluster, tables, tmp_path, monkeypatch):
@@ -41,4 +38,4 @@ def test_a_cluster_takes_the_symbol_pairs_of_one_process(cluster, tables, tmp_pa
     ]
     for name, executor in (("one", None), ("ray", RayCluster(cluster.address))):
         TangentIndex(tmp_path / name).indexer(store=store, executor=executor).index(posts)
-    assert contents(tmp_path / "ray") == contents(tmp_path / "one")
+    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "one")

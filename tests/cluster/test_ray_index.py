@@ -1,9 +1,10 @@
 """Vectors encoded on two nodes or in two processes: the bytes of one process, by both ways of writing parts."""
 
 import threading
-import time
 
 import pytest
+from folder_bytes import folder_bytes
+from waiting import until
 
 from pyterrier_mathamr import (
     GraphBuilder,
@@ -42,15 +43,7 @@ def built(graphs, path, executor, kind=MathAMRIndex, docnos=None):
     index = index_documents(docnos or graphs.ids(), graphs, MODEL, kind(path), executor=executor)
     assert not job_folder(path).exists()
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(f".{path.name}")] == []
-    return {str(file.relative_to(index.path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-
-
-def wait_for(condition):
-    for _ in range(1200):
-        if condition():
-            return
-        time.sleep(0.02)
-    raise TimeoutError
+    return folder_bytes(index.path)
 
 
 def test_planned_parts_have_the_bytes_of_one_process(cluster, graphs, small_parts, tmp_path):
@@ -63,7 +56,7 @@ def test_planned_parts_have_the_bytes_of_one_process(cluster, graphs, small_part
 def test_a_node_that_dies_while_parts_are_written_leaves_no_part_twice(cluster, graphs, small_parts, tmp_path):
     one = built(graphs, tmp_path / "one", Processes(1))
     planned = job_folder(tmp_path / "ray") / "planned"
-    killed = threading.Thread(target=lambda: (wait_for(lambda: any(planned.glob("*"))), cluster.kill()))
+    killed = threading.Thread(target=lambda: until(lambda: any(planned.glob("*"))) and cluster.kill())
     killed.start()
     assert built(graphs, tmp_path / "ray", RayCluster(cluster.address)) == one
     killed.join()

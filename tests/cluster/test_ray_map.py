@@ -8,6 +8,7 @@ from collections import Counter
 from functools import partial
 
 import pytest
+from waiting import gone, until
 
 from pyterrier_mathamr import RayCluster
 from pyterrier_mathamr._common.errors import ConfigError
@@ -45,22 +46,6 @@ def endless_on(node, folder, number):
 def slowly(folder, number):
     (folder / f"{number}-{os.getpid()}").touch()
     time.sleep(600)
-
-
-def until(condition):
-    for _ in range(1200):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def test_results_come_in_the_order_of_the_items_which_are_read_a_few_ahead(cluster):

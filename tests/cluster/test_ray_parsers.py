@@ -1,12 +1,13 @@
 """Neural parsers on two nodes, of which fakes behave like theirs: each worker has one, on the GPU that it was given."""
 
-import os
 import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from folder_bytes import folder_bytes
+from waiting import gone, until
 
 from pyterrier_mathamr import GraphBuilder, GraphStore, Processes, RayCluster
 from pyterrier_mathamr._common.errors import MathAMRWarning
@@ -38,22 +39,6 @@ class StopsOn(TransitionAmrParser):
         return parts
 
 
-def until(condition):
-    for _ in range(1200):
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def gone(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
 @pytest.fixture
 def python(tmp_path):
     """An interpreter that has the fakes, which note the process and the GPU that they were loaded on."""
@@ -71,7 +56,7 @@ def loaded(folder):
 def built(path, parser, executor, documents=DOCUMENTS):
     builder = GraphBuilder(parser, batch_size=5)
     assert len(build_store(documents, builder, GraphStore(path), executor=executor)) == len(documents)
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    return folder_bytes(path)
 
 
 def test_each_worker_has_a_parser_on_its_gpu_and_one_that_dies_costs_its_work_only(cluster, python, tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import MathAMRIndex, cli
 from pyterrier_mathamr.experiments import build_graphs, index_graph_store
@@ -51,10 +52,6 @@ def stopped(monkeypatch: pytest.MonkeyPatch, graphs: Path, tmp_path: Path) -> Pa
     return tmp_path / "x.mathamr"
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_a_stopped_job_goes_on_to_the_same_bytes_and_encodes_only_the_rest(stopped, graphs, tmp_path, monkeypatch):
     handed = []
     real = ArtifactIndexer.pending
@@ -63,7 +60,7 @@ def test_a_stopped_job_goes_on_to_the_same_bytes_and_encodes_only_the_rest(stopp
     )
     index_graph_store(graphs, MODEL, stopped)
     assert 60 <= len(handed) <= 160
-    assert contents(stopped) == contents(index_graph_store(graphs, MODEL, tmp_path / "plain.mathamr").path)
+    assert folder_bytes(stopped) == folder_bytes(index_graph_store(graphs, MODEL, tmp_path / "plain.mathamr").path)
 
 
 def test_a_stopped_job_of_other_graphs_is_refused_and_fresh_discards_it(stopped, tmp_path):

@@ -1,6 +1,7 @@
 """A store that several processes read the MathML of: the bytes of one process, also of what another began."""
 
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr._common.errors import MathAMRWarning
@@ -27,10 +28,6 @@ def tables(tmp_path, monkeypatch):
     return [[path] for path in paths]
 
 
-def bytes_of(store):
-    return {str(file.relative_to(store.path)): file.read_bytes() for file in store.path.rglob("*") if file.is_file()}
-
-
 def warned(record):
     return [str(warning.message) for warning in record if issubclass(warning.category, MathAMRWarning)]
 
@@ -40,7 +37,7 @@ def test_two_processes_write_the_bytes_and_warnings_of_one(tmp_path, tables):
         first = FormulaStore.build(tmp_path / "one", *tables)
     with pytest.warns(MathAMRWarning) as two:
         second = FormulaStore.build(tmp_path / "two", *tables, executor=Processes(2))
-    assert bytes_of(second) == bytes_of(first)
+    assert folder_bytes(second.path) == folder_bytes(first.path)
     assert warned(two) == warned(one)
     assert warned(one)[0] == "1 of 12 formulas up to id 11 have MathML without a tree; stored so"
 
@@ -66,4 +63,4 @@ def test_what_several_processes_began_one_completes(tmp_path, tables, monkeypatc
     ids = [str(i) for i in range(ROWS)]
     assert store.get_many(ids) == whole.get_many(ids)
     assert store.visual_ids(ids) == whole.visual_ids(ids)
-    assert bytes_of(store) == bytes_of(whole)
+    assert folder_bytes(store.path) == folder_bytes(whole.path)

@@ -1,5 +1,7 @@
 """Small graphs to store, and what tests look at in a store's folder."""
 
+from folder_bytes import folder_bytes
+
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.graph import MathAMRGraph
 
@@ -21,4 +23,4 @@ def files(path):
     """Every file of a store by its place in the folder."""
     if path.is_file():
         return {"": path.read_bytes()}
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    return folder_bytes(path)

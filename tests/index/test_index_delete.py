@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from index_folders import contents
+from folder_bytes import folder_bytes
 from index_scans import search_exact
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
@@ -76,9 +76,9 @@ def test_what_is_deleted_is_not_there_for_anything_that_takes_docnos(pruned, top
 
 def test_compacting_frees_what_was_deleted_and_it_can_be_added_again(pruned, documents, topics):
     index, plain = pruned
-    before = sum(map(len, contents(index.path).values()))
+    before = sum(map(len, folder_bytes(index.path).values()))
     index.compact()
-    assert sum(map(len, contents(index.path).values())) < before
+    assert sum(map(len, folder_bytes(index.path).values())) < before
     rows = [sum(len(part["rows"]) for part in of.snapshot().parts) for of in pruned]
     assert rows[0] == rows[1]
     index.verify()
@@ -108,7 +108,7 @@ def test_an_index_that_was_compacted_is_that_which_is_built_without_the_deleted(
     index.delete(["d2", "d4"])
     index.compact()
     plain = MathAMRIndex(tmp_path / "y").index(doc for doc in docs if doc["docno"] not in GONE)
-    arrays = [next(data for name, data in contents(of.path).items() if "arrays" in name) for of in (index, plain)]
+    arrays = [next(data for name, data in folder_bytes(of.path).items() if "arrays" in name) for of in (index, plain)]
     assert arrays[0] == arrays[1]
 
 
@@ -137,9 +137,9 @@ def test_an_unknown_docno_deletes_nothing(tmp_path, documents):
 def test_parts_that_lose_nothing_stay_as_they_are(part_rows, tmp_path, documents):
     part_rows(2)
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 2, 2]))
-    before = contents(index.path)
+    before = folder_bytes(index.path)
     index.delete(["d1"])
-    after = contents(index.path)
+    after = folder_bytes(index.path)
     assert sorted({name.partition("/")[0] for name in after}) == ["part-000000", "part-000002", "pt_meta.json"]
     assert all(before[name] == data for name, data in after.items() if "/" in name)
 

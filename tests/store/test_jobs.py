@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.store import (
@@ -21,10 +22,6 @@ from pyterrier_mathamr.store import (
 
 def names(toy, path) -> list[str]:
     return list(toy.Toy(path).snapshot())
-
-
-def tree(path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 def stop_after(toy, path, ids, fingerprint=None, mode="create") -> KeyboardInterrupt:
@@ -51,13 +48,13 @@ def test_modes(toy, path) -> None:
 
 def test_ids_come_once(toy, path) -> None:
     toy.build(path, range(5))
-    before = tree(path)
+    before = folder_bytes(path)
     with pytest.raises(DuplicateIdError, match="'d3'"), toy.Toy(path).job("append", {}) as job:
         job.add(toy.content(["new"]))
         job.add(toy.content(["d3"]))
     with pytest.raises(DuplicateIdError, match="'x'"), toy.Toy(path).job("append", {}, resume=False) as job:
         job.add(toy.content(["x", "y", "x"]))
-    assert tree(path) == before
+    assert folder_bytes(path) == before
 
 
 def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(toy, path, tmp_path) -> None:
@@ -69,7 +66,7 @@ def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(
         toy.read(path)
     toy.build(path, range(40))
     toy.build(tmp_path / "undisturbed", range(40))
-    assert tree(path) == tree(tmp_path / "undisturbed")
+    assert folder_bytes(path) == folder_bytes(tmp_path / "undisturbed")
     assert toy.Toy(path).unfinished() == 0
 
 
@@ -84,11 +81,13 @@ def test_a_job_that_was_stopped_says_what_is_kept_and_goes_on_to_the_same_bytes(
 )
 def test_another_jobs_leftovers_are_refused_and_kept(toy, path, fingerprint, rows, seed, says) -> None:
     stop_after(toy, path, [f"d{i}" for i in range(6)], fingerprint)
-    kept = tree(path.parent / ".it.job")
+    kept = folder_bytes(path.parent / ".it.job")
     with pytest.raises(UnfinishedJobError, match=says) as caught:
         toy.build(path, rows, "create", seed)
     assert "--fresh" in str(caught.value)
-    assert {name for name in tree(path.parent / ".it.job") if "part-" in name} >= {n for n in kept if "part-" in n}
+    assert {name for name in folder_bytes(path.parent / ".it.job") if "part-" in name} >= {
+        n for n in kept if "part-" in n
+    }
     toy.Toy(path).discard()
     toy.build(path, rows, "create", seed)
     assert names(toy, path) == [f"d{i}" for i in rows]
@@ -190,7 +189,7 @@ def test_a_missing_file_is_damage_also_to_who_adds(toy, path) -> None:
 def test_deleting_marks_and_compacting_frees(toy, path) -> None:
     toy.build(path, range(20))
     whole = toy.read(path)[2]
-    before = sum(map(len, tree(path).values()))
+    before = sum(map(len, folder_bytes(path).values()))
     with pytest.raises(UnknownIdError, match="'nobody'"):
         toy.Toy(path).delete(["d3", "nobody"])
     toy.Toy(path).delete(["d3", "d4"])
@@ -203,7 +202,7 @@ def test_deleting_marks_and_compacting_frees(toy, path) -> None:
     assert names(toy, path) == [*kept, "d3"]
     artifact.compact()
     assert names(toy, path) == [*kept, "d3"]
-    assert sum(map(len, tree(path).values())) < before
+    assert sum(map(len, folder_bytes(path).values())) < before
     assert len(artifact.snapshot().parts) == 1
     artifact.verify()
     artifact.delete([*kept, "d3"])

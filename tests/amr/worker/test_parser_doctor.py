@@ -8,6 +8,7 @@ import time
 
 import pytest
 from click.testing import CliRunner
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr.amr import examine
 from pyterrier_mathamr.cli import main
@@ -141,11 +142,6 @@ def pair_file(tmp_path):
     return path
 
 
-def bytes_of(folder):
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
 @pytest.mark.filterwarnings("default::pyterrier_mathamr._common.errors.MathAMRWarning")
 def test_graphs_from_the_command_line_are_the_same_after_a_kill(
     foreign_python, marks, pair_file, tmp_path, monkeypatch
@@ -169,7 +165,7 @@ def test_graphs_from_the_command_line_are_the_same_after_a_kill(
     again = run("graphs", pair_file, "-o", tmp_path / "killed", *options)
     assert again.exit_code == 0
     assert "the embedded parser is used" in again.output
-    assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "undisturbed")
+    assert folder_bytes(tmp_path / "killed") == folder_bytes(tmp_path / "undisturbed")
 
 
 def test_the_embedded_parser_takes_no_options_of_the_others(pair_file, tmp_path):

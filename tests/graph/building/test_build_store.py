@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from store_examples import dies_after, files
+from waiting import until
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.amr import AmrGraph, TransitionAmrParser
@@ -191,7 +191,7 @@ if __name__ == "__main__":
 def start(tmp_path, store, *, pause=False, dies=()):
     script = tmp_path / "job.py"
     script.write_text(
-        SCRIPT.format(folders=[*map(str, Path(__file__).parents[:2])], store=str(store), pause=pause, dies=dies),
+        SCRIPT.format(folders=[*map(str, Path(__file__).parents[:3])], store=str(store), pause=pause, dies=dies),
         encoding="utf-8",
     )
     return subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -203,14 +203,6 @@ def alive(group):
     except ProcessLookupError:
         return False
     return True
-
-
-def until(condition):
-    for _ in range(600):
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from index_folders import contents, docnos, names
+from folder_bytes import folder_bytes
+from index_folders import docnos, names
 
 from pyterrier_mathamr.index import EmbeddingError, MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.index.building import builder
@@ -33,10 +34,10 @@ def test_the_same_documents_make_the_same_bytes(tmp_path, documents):
     docs = documents([3, 1, 2, 1])
     first = MathAMRIndex(tmp_path / "a").index(docs)
     second = MathAMRIndex(tmp_path / "b").index(iter(docs))
-    assert contents(first.path) == contents(second.path)
+    assert folder_bytes(first.path) == folder_bytes(second.path)
     assert names(tmp_path) == ["a", "b"]
     third = MathAMRIndex(tmp_path / "c").index(first.get_corpus_iter())
-    assert contents(third.path) == contents(first.path)
+    assert folder_bytes(third.path) == folder_bytes(first.path)
 
 
 def test_what_was_indexed_comes_back_bit_by_bit(tmp_path, documents):
@@ -110,12 +111,12 @@ def test_bad_embeddings_name_the_document_and_change_nothing(tmp_path, documents
     index = MathAMRIndex(tmp_path / "x")
     if mode != "create":
         index.index(documents([2, 1], d=2))
-    before = contents(tmp_path)
+    before = folder_bytes(tmp_path)
     stream = [*documents([1, 2], d=2, name="good"), {"docno": "the bad one", "doc_embs": value}]
     with pytest.raises(EmbeddingError, match=reason) as caught:
         index.indexer(mode).index(stream)
     assert caught.value.docno == "the bad one"
-    assert contents(tmp_path) == before
+    assert folder_bytes(tmp_path) == before
     assert index.built() == (mode != "create")
 
 
@@ -146,10 +147,10 @@ def test_duplicates_are_refused_by_name_in_a_stream_across_shards_and_across_app
     assert caught.value.ids == ["d1"]
     assert not names(tmp_path)
     index = MathAMRIndex(tmp_path / "x").index(docs)
-    before = contents(tmp_path)
+    before = folder_bytes(tmp_path)
     with pytest.raises(DuplicateIdError, match="'d3'"):
         index.indexer("append").index([*documents([1], name="e"), docs[3]])
-    assert contents(tmp_path) == before
+    assert folder_bytes(tmp_path) == before
 
 
 def test_an_unknown_docno_is_named(tmp_path, documents):
@@ -186,11 +187,11 @@ def test_an_error_of_the_stream_goes_through_and_leaves_what_stood(tmp_path, doc
         raise RuntimeError("the parser died")
 
     index = MathAMRIndex(tmp_path / "x").index(documents([1]))
-    before = contents(tmp_path)
+    before = folder_bytes(tmp_path)
     for mode in ("overwrite", "append"):
         with pytest.raises(RuntimeError, match="the parser died"):
             index.indexer(mode).index(stream())
-        assert contents(tmp_path) == before
+        assert folder_bytes(tmp_path) == before
 
 
 def test_something_else_is_never_replaced(tmp_path, documents):
@@ -271,13 +272,13 @@ def test_a_bad_document_of_a_long_name_is_named_in_short(tmp_path, documents, mo
     index = MathAMRIndex(tmp_path / "x")
     if mode != "create":
         index.index(documents([2, 1]))
-    before = contents(tmp_path)
+    before = folder_bytes(tmp_path)
     bad = {"docno": "é𝔘" * 512, "doc_embs": np.full((100_000, 8), np.nan, np.float32)}
     with pytest.raises(EmbeddingError, match="row 0 of its doc_embs contains NaN") as caught:
         index.indexer(mode).index([*documents([3], name="e"), bad])
     assert caught.value.docno == bad["docno"]
     assert len(str(caught.value)) < 250
-    assert contents(tmp_path) == before
+    assert folder_bytes(tmp_path) == before
 
 
 def test_an_example_is_gone_when_python_ends(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyterrier as pt
 import pytest
-from index_folders import contents
+from folder_bytes import folder_bytes
 from lz4.frame import LZ4FrameFile
 
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
@@ -80,10 +80,10 @@ def test_texts_that_are_none_are_refused_where_they_are_read(tmp_path, documents
 def test_a_changed_part_is_not_merged_into_one_that_looks_sound(tmp_path, documents):
     index = MathAMRIndex(tmp_path / "x").index(documents([2, 1, 3]))
     index.indexer("append").index(documents([1], name="e"))
-    before = contents(rewritten(index, "document_vectors", put(0, 0.5)).path)
+    before = folder_bytes(rewritten(index, "document_vectors", put(0, 0.5)).path)
     with pytest.raises(DamagedError, match="changed"):
         index.compact()
-    assert contents(index.path) == before
+    assert folder_bytes(index.path) == before
 
 
 @pytest.mark.parametrize("number", [float("nan"), 1e400, -1.0, "1", None])
@@ -153,4 +153,4 @@ def test_a_package_is_unpacked_and_loaded_elsewhere(tmp_path, documents, topics)
     loaded.verify()
     frame = topics([2])
     assert loaded.colbert()(frame).equals(MathAMRIndex(tmp_path / "moved").colbert()(frame))
-    assert str(tmp_path).encode() not in b"".join(contents(tmp_path / "elsewhere").values())
+    assert str(tmp_path).encode() not in b"".join(folder_bytes(tmp_path / "elsewhere").values())

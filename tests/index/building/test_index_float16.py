@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.index import (
@@ -21,10 +22,6 @@ from pyterrier_mathamr.store.manifest import signed
 def rounded(docs):
     """The same documents, each number the nearest that float16 has."""
     return [{**doc, "doc_embs": doc["doc_embs"].astype(np.float16).astype(np.float32)} for doc in docs]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def half(path: Path, docs, **options) -> MathAMRIndex:
@@ -72,7 +69,7 @@ def test_the_rows_take_half_the_room_and_come_back_as_they_were_rounded(tmp_path
     plain = MathAMRIndex(tmp_path / "plain").index(docs)
     sizes = [of.snapshot().parts[0]["rows"].nbytes for of in (index, plain)]
     assert sizes == [100 * 4 * 8 * 2, 100 * 4 * 8 * 4]
-    assert len(b"".join(contents(plain.path).values())) - len(b"".join(contents(index.path).values())) > 6300
+    assert len(b"".join(folder_bytes(plain.path).values())) - len(b"".join(folder_bytes(index.path).values())) > 6300
     for found, stored in zip(index.get_corpus_iter(), rounded(docs), strict=True):
         assert found["doc_embs"].dtype == np.float32
         assert np.array_equal(found["doc_embs"], stored["doc_embs"])
@@ -109,10 +106,10 @@ def test_what_is_added_is_stored_as_the_index_stores_and_another_wish_is_refused
     index.indexer("append").index(documents([3], name="e"))
     index.indexer("append", dtype="float16").index(documents([1], name="f"))
     assert index.snapshot().meta.dtype == "float16"
-    before = contents(index.path)
+    before = folder_bytes(index.path)
     with pytest.raises(ConfigError, match=r"dtype='float32' .* stores float16; .*merge"):
         index.indexer("append", dtype="float32").index(documents([1], name="g"))
-    assert contents(index.path) == before
+    assert folder_bytes(index.path) == before
     index.indexer("overwrite").index(documents([3]))
     assert index.snapshot().meta.dtype == "float32"
     with pytest.raises(ConfigError, match=r"dtype='int8'.*'float32' or 'float16'"):
@@ -127,7 +124,7 @@ def test_deleting_and_compacting_keep_float16(tmp_path, documents):
     index.compact()
     assert index.snapshot().meta.dtype == "float16"
     whole = half(tmp_path / "y", [docs[0], docs[2]])
-    arrays = [next(data for path, data in contents(of.path).items() if "arrays" in path) for of in (index, whole)]
+    arrays = [next(data for path, data in folder_bytes(of.path).items() if "arrays" in path) for of in (index, whole)]
     assert arrays[0] == arrays[1]
 
 
@@ -139,9 +136,9 @@ def test_merging_keeps_the_dtype_converts_where_it_is_asked_to_and_refuses_to_ch
     assert not (tmp_path / "4").exists()
     both = MathAMRIndex.merge(tmp_path / "4", one, two, dtype="float16")
     docs = [*documents([2]), *documents([3], name="e")]
-    assert contents(both.path) == contents(half(tmp_path / "5", docs).path)
+    assert folder_bytes(both.path) == folder_bytes(half(tmp_path / "5", docs).path)
     wide = MathAMRIndex.merge(tmp_path / "6", one, dtype="float32")
-    assert contents(wide.path) == contents(MathAMRIndex(tmp_path / "7").index(rounded(documents([2]))).path)
+    assert folder_bytes(wide.path) == folder_bytes(MathAMRIndex(tmp_path / "7").index(rounded(documents([2]))).path)
 
 
 def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(part_rows, tmp_path, documents):
@@ -158,7 +155,7 @@ def test_a_build_that_died_is_resumed_in_its_own_dtype_alone(part_rows, tmp_path
     with pytest.raises(UnfinishedJobError, match="dtype: float16, not float32"):
         MathAMRIndex(tmp_path / "x").indexer(resume=True).index(docs)
     half(tmp_path / "x", docs, resume=True)
-    assert contents(tmp_path / "x") == contents(half(tmp_path / "whole", docs).path)
+    assert folder_bytes(tmp_path / "x") == folder_bytes(half(tmp_path / "whole", docs).path)
 
 
 def test_rows_that_come_again_are_compared_as_float16_rounds_them(part_rows, tmp_path, documents):

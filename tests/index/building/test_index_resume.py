@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from index_folders import contents, docnos, names
+from folder_bytes import folder_bytes
+from index_folders import docnos, names
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.index import DocumentIndexer, EmbeddingError, MathAMRFormulaIndex, MathAMRIndex
@@ -69,7 +70,7 @@ def test_a_resumed_job_makes_the_same_batches_and_the_same_bytes(part_rows, tmp_
     assert all(batch in whole.batches for batch in last.batches)
     if rows == 6 and stop_at > 1:
         assert len(last.batches) < len(whole.batches)
-    assert contents(index.path) == contents(plain.path)
+    assert folder_bytes(index.path) == folder_bytes(plain.path)
     assert names(tmp_path) == ["plain", "x"]
 
 
@@ -97,7 +98,7 @@ def test_rows_that_come_again_are_skipped_where_they_are_the_same(part_rows, tmp
         index.indexer(resume=True).index([*docs, docs[0]])
     near = [{**doc, "doc_embs": doc["doc_embs"] + np.float32(9e-6)} for doc in docs[:2]]
     index.indexer(resume=True).index([*near, *docs[2:]])
-    assert contents(index.path) == contents(MathAMRIndex(tmp_path / "y").index(docs).path)
+    assert folder_bytes(index.path) == folder_bytes(MathAMRIndex(tmp_path / "y").index(docs).path)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_killed_job_is_resumed_to_the_same_bytes(part_rows, tmp_path):
     assert not index.built()
     assert index.unfinished() == 20
     index.indexer(resume=True).index(docs)
-    assert contents(index.path) == contents(MathAMRIndex(tmp_path / "y").index(docs).path)
+    assert folder_bytes(index.path) == folder_bytes(MathAMRIndex(tmp_path / "y").index(docs).path)
 
 
 def test_a_reader_keeps_its_snapshot_and_sees_changes_when_it_looks_again(tmp_path, documents, topics):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from colbert_checkpoints import projection
+from folder_bytes import folder_bytes
 from marf_examples import DOCUMENTS, tiny_marf
 from tiny_models import tiny_bert
 
@@ -41,10 +42,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ColBERT:
     return ColBERT.from_pretrained(folder / "tiny")
 
 
-def bytes_of(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-
-
 def assert_same(found: MathAMRIndex, wanted: MathAMRIndex) -> None:
     for ours, theirs in zip(found.get_corpus_iter(), wanted.get_corpus_iter(), strict=True):
         assert (ours["docno"], ours["doc_model"]) == (theirs["docno"], theirs["doc_model"])
@@ -58,7 +55,7 @@ def test_processes_encode_what_a_pipeline_does(model: ColBERT, tmp_path: Path, m
     indexer = whole.indexer(dtype="float16", resume=True)
     (encode >> indexer).index(indexer.pending(POSTS))
     MathAMRIndex(tmp_path / "one").indexer(dtype="float16", resume=True).index_encoded(POSTS, encode)
-    assert bytes_of(tmp_path / "one") == bytes_of(whole.path)
+    assert folder_bytes(tmp_path / "one") == folder_bytes(whole.path)
     two = MathAMRIndex(tmp_path / "two")
     two.indexer(dtype="float16").index_encoded(POSTS, encode, executor=Processes(2))
     assert_same(two, whole)
@@ -79,7 +76,7 @@ def test_processes_encode_what_a_pipeline_does(model: ColBERT, tmp_path: Path, m
     )
     begun.indexer(dtype="float16", resume=True).index_encoded(POSTS, encode)
     assert encoded == [post["docno"] for post in POSTS[stored - stored % 100 :]]
-    assert bytes_of(begun.path) == bytes_of(whole.path)
+    assert folder_bytes(begun.path) == folder_bytes(whole.path)
 
 
 def test_views_of_marf_are_encoded_likewise_by_a_copy(tmp_path: Path) -> None:
@@ -89,4 +86,4 @@ def test_views_of_marf_are_encoded_likewise_by_a_copy(tmp_path: Path) -> None:
     (encode >> MaRFIndex(tmp_path / "whole").indexer()).index(DOCUMENTS.to_dict("records"))
     copy = pickle.loads(pickle.dumps(encode))
     MaRFIndex(tmp_path / "copy").indexer().index_encoded(DOCUMENTS, copy)
-    assert bytes_of(tmp_path / "copy") == bytes_of(tmp_path / "whole")
+    assert folder_bytes(tmp_path / "copy") == folder_bytes(tmp_path / "whole")

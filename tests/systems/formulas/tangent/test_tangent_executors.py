@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from folder_bytes import folder_bytes
 
 from pyterrier_mathamr import Processes
 from pyterrier_mathamr.store import UnfinishedJobError
@@ -35,8 +36,7 @@ def built(path: Path, posts: Any = POSTS, **options: Any) -> tuple[dict[str, byt
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         TangentIndex(path).indexer(**options).index(posts)
-    files = {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    return files, sorted(str(warning.message) for warning in caught)
+    return folder_bytes(path), sorted(str(warning.message) for warning in caught)
 
 
 @pytest.mark.usefixtures("small")
