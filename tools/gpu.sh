@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one command: benchmarks beside the CPU, tests, trainings at full size, one report.
 #
-#   tools/gpu.sh DATA WORK [PYTHON]              DATA holds arqmath-mini and train-pairs; WORK keeps all results
-#   DEVICE=cpu PART=10 tools/gpu.sh DATA WORK    a rehearsal without one: benchmarks alone, at a tenth of the size
+#   tools/gpu.sh ARQMATH_FOLDER WORK [PAIRS.jsonl.gz …]     pairs from outside train the text encoders, too
+#   DEVICE=cpu PART=10 tools/gpu.sh ARQMATH_FOLDER WORK     a rehearsal without one: benchmarks alone, at a tenth of the size
 #
-# A step that is finished is not repeated, so the same command goes on where it was stopped; a step that fails is named
-# in the report, and the others follow. Trainings use a GPU by themselves, and are left out where there is none.
+# YEARS are those whose topics are measured (2020,2022), PYTHON is the one of the environment. A step that is finished is
+# not repeated, so the same command goes on where it was stopped; a step that fails is named in the report, and the
+# others follow. Trainings use a GPU by themselves, and are left out where there is none.
 set -uo pipefail
-data=$(realpath "$1") work=$(mkdir -p "$2" && realpath "$2") python=$(command -v "${3:-python}")
-device=${DEVICE:-cuda} part=${PART:-1}
+[ $# -ge 2 ] && [ -d "$1" ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+collection=$(realpath "$1") work=$(mkdir -p "$2" && realpath "$2") python=$(command -v "${PYTHON:-python}")
+device=${DEVICE:-cuda} part=${PART:-1} years=${YEARS:-2020,2022}
+pairs=()
+for file in "${@:3}"; do pairs+=(--pairs "$(realpath "$file")"); done
 cd "$(dirname "$0")/.."
 mkdir -p "$work/steps"
 
@@ -20,28 +24,31 @@ step() {
   if { echo "\$ $*"; "$@"; } >"$log.part" 2>&1; then touch "$work/steps/$name.done"; else echo "FAILED with $?" >>"$log.part"; fi
   mv "$log.part" "$log"
 }
-study() { step "$1" "$python" -m pyterrier_mathamr experiment "answers/$1" --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/answers" --quiet; }
+study() {
+  local name=$1
+  shift
+  step "${name//\//-}" "$python" -m pyterrier_mathamr experiment "$name" --collection "$collection" --preset full --workdir "$work/${name%%/*}" --quiet "$@"
+}
 
 documents=$((1370000 / part))
 step rgcn-cpu "$python" benchmarks/rgcn.py --graphs $((64 / part + 1))
 step maxsim-cpu "$python" benchmarks/maxsim.py --batch $((256 / part))
 step search-cpu "$python" benchmarks/search.py --documents "$documents" --folder "$work" --no-peers --only colbert
-step graphs "$python" -m pyterrier_mathamr graphs "$data/arqmath-mini" -o "$work/graphs.mathamr" --quiet
-step train-cpu "$python" benchmarks/train.py "$work/graphs.mathamr" "$data/arqmath-mini" --pairs $((1024 / part))
+step graphs "$python" -m pyterrier_mathamr graphs "$collection" -o "$work/graphs.mathamr" --quiet
+step train-cpu "$python" benchmarks/train.py "$work/graphs.mathamr" "$collection" --pairs $((1024 / part))
 
 if [ "$device" != cpu ]; then
   step tests "$python" -m pytest -m gpu
   step rgcn "$python" benchmarks/rgcn.py --device "$device"
   step maxsim "$python" benchmarks/maxsim.py --device "$device"
   step search "$python" benchmarks/search.py --documents "$documents" --folder "$work" --device "$device" --only colbert brute
-  step train "$python" benchmarks/train.py "$work/graphs.mathamr" "$data/arqmath-mini" --device "$device" --set bases=256
-  step text "$python" -m pyterrier_mathamr experiment best/text --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/text" --quiet
-  study colbert
-  study marf
-  step in-out "$python" -m pyterrier_mathamr experiment formula/in-out --collection "$data/arqmath-mini" --preset full --years 2020,2022 --seeds 42,43,44 --workdir "$work/formulas" --quiet
-  for table in 4.6 4.9 4.10 4.13 4.15 4.17 4.19; do
-    step "paper-$table" "$python" -m pyterrier_mathamr experiment "paper/$table" --collection "$data/arqmath-mini" --preset full --workdir "$work/paper" --quiet
-  done
+  step train "$python" benchmarks/train.py "$work/graphs.mathamr" "$collection" --device "$device" --set bases=256
+  seeds=(--years "$years" --seeds 42,43,44)
+  study best/text "${seeds[@]}" "${pairs[@]}"
+  study answers/colbert "${seeds[@]}" "${pairs[@]}"
+  study answers/marf "${seeds[@]}" "${pairs[@]}"
+  study formula/in-out "${seeds[@]}"
+  for table in 4.6 4.9 4.10 4.13 4.15 4.17 4.19; do study "paper/$table"; done
 fi
 
 {
