@@ -21,7 +21,7 @@ _MANY = 8 * AT_ONCE  # posts; fewer are read before a process has started
 def readers(
     documents: Iterator[Document], parser: str, workers: int | None
 ) -> Iterator[tuple[Iterator[Document], Executor]]:
-    """Return posts, and where they are read once they are stored; there it starts as soon as there are many posts.
+    """Yield posts, and where they are read once they are stored; there it starts as soon as there are many posts.
 
     Args:
         documents: read once, in the block.

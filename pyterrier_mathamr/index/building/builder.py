@@ -83,6 +83,8 @@ class Build:
             EmbeddingError: a document cannot be indexed.
             DuplicateIdError: a document occurs twice, or is in the index already.
             UnfinishedJobError: a document that an earlier run indexed has changed, or is missing.
+
+        Warns:
             MathAMRWarning: formulas occurred twice and were left out.
         """
         for post in self._without_done(posts) if self.done.parts else posts:
