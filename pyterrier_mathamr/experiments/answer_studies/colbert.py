@@ -81,7 +81,7 @@ def colbert_index(parts: AnswerParts) -> tuple[ColBERT, MathAMRIndex]:
     shared = parts.shared
 
     def build(folder: Path) -> None:
-        answers = ({"docno": post.id, "html": post.body} for post in shared.collection.answers())
+        answers = shared.answer_documents()
         indexer = MathAMRIndex(folder).indexer(
             "overwrite", dtype="float16", resume=True, verbose=shared.verbose, total=shared.collection.count_answers()
         )

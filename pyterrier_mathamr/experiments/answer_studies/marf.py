@@ -99,7 +99,7 @@ def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
 
     def build(path: Path) -> None:
         indexer = MaRFIndex(path).indexer("overwrite", verbose=shared.verbose, total=shared.collection.count_answers())
-        answers = ({"docno": post.id, "html": post.body} for post in shared.collection.answers())
+        answers = shared.answer_documents()
         (marf.doc_encoder(device=parts.device) >> indexer).index(answers, batch_size=256)
 
     return MaRFIndex(parts.stage("marf-index", build, model=marf.identity, formulas=name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -107,6 +107,10 @@ class Artifacts(FormulaIndexes):
         )
         return store
 
+    def answer_documents(self) -> Iterator[dict[str, str]]:
+        """Read the answers of the collection: ``docno``, ``html``."""
+        return ({"docno": post.id, "html": post.body} for post in self.collection.answers())
+
     def pair_graphs(self) -> list[GraphStore]:
         """Return the graphs of each file of pairs."""
         stores = []
@@ -136,7 +140,7 @@ class Artifacts(FormulaIndexes):
         """The BM25 index of the answers."""
         index = BM25Index(self.workdir / "answers.bm25")
         indexer = index.indexer("overwrite", tokens=STRONG_TOKENS, resume=True, verbose=self.verbose)
-        documents = ({"docno": post.id, "html": post.body} for post in self.collection.answers())
+        documents = self.answer_documents()
         settings = {**self.origin, "tokens": STRONG_TOKENS.to_dict()}
         count = self.collection.count_answers
         self.stages.run("bm25", index.path, settings, lambda: indexer.index(self.counted(documents, count)))

@@ -20,7 +20,7 @@ def _structural(parts: AnswerParts) -> pt.Transformer:
     shared = parts.shared
 
     def build(path: Path) -> None:
-        answers = ({"docno": post.id, "html": post.body} for post in shared.collection.answers())
+        answers = shared.answer_documents()
         indexer = BM25Index(path).indexer("overwrite", tokens=WORDS)
         (parts.threads.with_question() >> indexer).index(answers)
 

@@ -66,7 +66,7 @@ def _index(parts: AnswerParts, name: str, rows: Rows, **settings: Any) -> MathAM
     shared = parts.shared
 
     def build(path: Path) -> None:
-        answers = ({"docno": post.id, "html": post.body} for post in shared.collection.answers())
+        answers = shared.answer_documents()
         indexer = MathAMRIndex(path).indexer(
             "overwrite", dtype="float16", resume=True, verbose=shared.verbose, total=shared.collection.count_answers()
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyterrier as pt
@@ -17,16 +16,12 @@ from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 from .common import text_model
 
 
-def _answers(parts: AnswerParts) -> Iterator[dict[str, str]]:
-    return ({"docno": post.id, "html": post.body} for post in parts.shared.collection.answers())
-
-
 def _words(parts: AnswerParts) -> pt.Transformer:
     """Rank by BM25 over the question's title and body and the answer."""
 
     def build(path: Path) -> None:
         indexer = BM25Index(path).indexer("overwrite", tokens=STRONG_TOKENS)
-        (parts.threads.with_question() >> indexer).index(_answers(parts))
+        (parts.threads.with_question() >> indexer).index(parts.shared.answer_documents())
 
     return BM25Index(parts.stage("threads-bm25", build, tokens=STRONG_TOKENS.to_dict())).retriever(DEPTH)
 
@@ -38,12 +33,12 @@ def _titles(parts: AnswerParts) -> pt.Transformer:
     def graphs(path: Path) -> None:
         builder = GraphBuilder(store=shared.formulas, verbose=shared.verbose)
         (parts.threads.with_question(body=False) >> builder >> GraphStore(path).indexer("overwrite")).index(
-            _answers(parts)
+            shared.answer_documents()
         )
 
     def build(path: Path) -> None:
         store = GraphStore(parts.stage("answers-with-titles-graphs", graphs))
-        docnos = [answer["docno"] for answer in _answers(parts)]
+        docnos = [post.id for post in shared.collection.answers()]
         index_documents(docnos, store, model, MathAMRIndex(path), verbose=shared.verbose)
 
     def made() -> MathAMRIndex:

@@ -109,7 +109,7 @@ def _amr_svm(parts: AnswerParts) -> pt.Transformer:
 
 def _tf_idf(parts: AnswerParts) -> pt.Transformer:
     def build(path: Path) -> None:
-        answers = ({"docno": post.id, "html": post.body} for post in parts.shared.collection.answers())
+        answers = parts.shared.answer_documents()
         BM25Index(path).indexer("overwrite", tokens=PLAIN_TOKENS).index(answers)
 
     return BM25Index(parts.stage("plain-tokens", build)).retriever(DEPTH, weighting="tf-idf")
