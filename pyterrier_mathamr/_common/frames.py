@@ -262,6 +262,27 @@ def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
     return frame.drop(columns="_query").reset_index(drop=True)
 
 
+def ranking_frame(
+    queries: pd.DataFrame, found: Sequence[tuple[Any, Any]], **texts: Callable[[Any], Any]
+) -> pd.DataFrame:
+    """Repeat each query's row for each of its results.
+
+    Args:
+        queries: at least one.
+        found: the results of each: int64 numbers, and scores, best first.
+        texts: of results by number; these become columns before ``score`` and ``rank``.
+    """
+    lengths, numbers = [len(of) for of, _ in found], np.concatenate([of for of, _ in found])
+    repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
+    if not len(numbers):
+        return empty_output(repeated, [*texts, "score", "rank"])
+    return repeated.assign(
+        **{column: text_column(read(numbers)) for column, read in texts.items()},
+        score=np.concatenate([scores for _, scores in found]).astype(np.float64),
+        rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
+    )
+
+
 def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
     """Add to an empty frame the columns that a transformer would add, so that inspection sees them.
 

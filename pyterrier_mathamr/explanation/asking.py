@@ -18,7 +18,7 @@ from pyterrier_mathamr._common.frames import distinct_queries, is_missing, with_
 from pyterrier_mathamr.posts import PostError, post_from_any, post_from_html
 
 from .errors import AskedError
-from .explanation import Reading
+from .explanation import Explanation, Part, Reading
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.graph import MathAMRGraph
@@ -84,6 +84,10 @@ class Asked(NamedTuple):
                 except PostError:
                     return None
         return None
+
+    def explained(self, parts: Sequence[Part]) -> Explanation:
+        """Explain the document's score by its parts, beside the texts of both."""
+        return Explanation.of(self.docno, parts, self.query_reading(), self.document_reading())
 
 
 def read_asked(query: QueryRow, docno: str | None, system: str, needs: Sequence[str] = ()) -> Asked:

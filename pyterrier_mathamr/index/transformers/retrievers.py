@@ -11,6 +11,7 @@ A query goes one way, each step one function::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame
 from pyterrier_mathamr._common.running.heap import return_free_memory
 from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot
@@ -258,14 +259,5 @@ def ranking(
         texts: the texts of each entry that become columns, ``docno`` first.
     """
     found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-    lengths = [len(of.numbers) for of in found]
-    repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
-    if not len(repeated):
-        return empty_output(repeated, [*texts, "score", "rank"])
-    numbers = np.concatenate([of.numbers for of in found])
-    result: pd.DataFrame = repeated.assign(
-        **{name: snapshot.texts(name, numbers) for name in texts},
-        score=np.concatenate([of.scores for of in found]),
-        rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
-    )
-    return result
+    columns = {name: partial(snapshot.texts, name) for name in texts}
+    return ranking_frame(queries, [(of.numbers, of.scores) for of in found], **columns)

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr.explanation import Explanation, QueryRow
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
+from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .scorer import query_terms

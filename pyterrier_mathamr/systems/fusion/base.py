@@ -126,7 +126,7 @@ class Fusion(Retriever):
         answers = self.answers(asked)
         if not any(answer.explanation for answer in answers):
             raise AskedError(self.label, f"no system finds {asked.docno!r}", "Explain a document of its ranking.")
-        result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())
+        result = asked.explained([])
         for name, weight, answer in zip(self.part_names, self.weights, answers, strict=True):
             result += self.explained_part(asked.docno, name, answer, weight)
         return result

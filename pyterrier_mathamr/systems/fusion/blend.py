@@ -162,7 +162,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         first = Ranked(frame, incoming or Explanation.of(asked.docno, [whole]))
         parts = [first, *(explained(scorer, frame, asked.docno) for scorer in self.scorers)]
         names = [_FIRST, *distinct_names(self.scorers)]
-        result = Explanation.of(asked.docno, [], asked.query_reading(), asked.document_reading())
+        result = asked.explained([])
         columns = filled_scores(frame, [ranking for ranking, _ in parts[1:]]).T
         for name, ranked, scores, weight in zip(names, parts, columns, self.weights, strict=True):
             result += explain_standard(asked.docno, name, scores, ranked.explanation, weight)

@@ -38,7 +38,7 @@ def explain_terms(
         own = terms.edges if field == "edges" else terms.nodes
         theirs = () if found is None else found.edges if field == "edges" else found.nodes
         parts += _of_formulas(field, given, (query, own), (document, theirs))
-    return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+    return asked.explained(parts)
 
 
 def _of_amr(part: str, given: Mapping[str, float], document: bool) -> Iterator[Part]:

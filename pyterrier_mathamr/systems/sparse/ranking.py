@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output, text_column
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, QueryRow
 from pyterrier_mathamr.store import Array, Rows
@@ -77,27 +77,6 @@ def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
     ties = zip(group[tied].tolist(), names(numbers[tied]), numbers[tied].tolist(), strict=True)
     numbers[tied] = [number for _, _, number in sorted(ties)]
     return numbers[:count], scores[:count]
-
-
-def ranking_frame(queries: pd.DataFrame, found: Sequence[Found], **columns: Names) -> pd.DataFrame:
-    """Repeat each query's row for each of its results.
-
-    Args:
-        queries: at least one.
-        found: the results of each.
-        columns: the texts of a result that become columns before ``score`` and ``rank``.
-    """
-    lengths = [len(numbers) for numbers, _ in found]
-    numbers = np.concatenate([numbers for numbers, _ in found])
-    repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
-    if not len(numbers):
-        return empty_output(repeated, [*columns, "score", "rank"])
-    frame: pd.DataFrame = repeated.assign(
-        **{column: text_column(texts(numbers)) for column, texts in columns.items()},
-        score=np.concatenate([scores for _, scores in found]).astype(np.float64),
-        rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
-    )
-    return frame
 
 
 class Remembered:

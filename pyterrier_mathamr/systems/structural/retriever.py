@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr._common.types import DocNo
@@ -21,7 +22,7 @@ from pyterrier_mathamr.posts import MathPost, PostFormula
 from pyterrier_mathamr.systems.bm25 import BM25Index, BM25Retriever
 from pyterrier_mathamr.systems.formulas.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
 from pyterrier_mathamr.systems.formulas.expressions import formula_trees
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first, ranking_frame
+from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first
 from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 _LEAST_NODES = 3

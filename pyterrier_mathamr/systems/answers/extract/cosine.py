@@ -70,7 +70,7 @@ class CosineScorer(Transformer):
         texts = plain_text(query_post(asked.row)), _text(asked.row)
         score = float(self._cosines([texts[0]], [texts[1]])[0])
         part = Part(self.label, "document", texts[0], "document", texts[1], score, 1.0, score)
-        return Explanation.of(asked.docno, [part], asked.query_reading(), asked.document_reading())
+        return asked.explained([part])
 
     def _cosines(self, queries: list[str], texts: list[str]) -> Any:
         """Return the cosine of each query and text: float64 ``[n]``."""

@@ -10,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.frames import distinct_queries, empty_output
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.protocols import ExactScores, Numbers, Scores
@@ -126,7 +126,7 @@ class MaRFRetriever(_Explained, IndexTransformer):
         for group in progress(groups, self.label, "batches", verbose=self.verbose):
             hits |= zip(group.qids, self._find(snapshot, group), strict=True)
         found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
-        return _ranking(queries, found, snapshot)
+        return ranking_frame(queries, [(of.numbers, of.scores) for of in found], docno=snapshot.docnos)
 
     def _find(self, snapshot: MaRFSnapshot, queries: QueryBatch) -> list[Hits]:
         """Find the best documents of each query: by a scan of known error, then by exact scores."""
@@ -174,16 +174,3 @@ def _exact(snapshot: MaRFSnapshot, query: QueryBatch, views: Numbers) -> ExactSc
     scores = np.empty(len(views))
     scores[order] = exact_scores(snapshot, query, views[order])
     return scores
-
-
-def _ranking(queries: pd.DataFrame, found: list[Hits], snapshot: MaRFSnapshot) -> pd.DataFrame:
-    lengths = [len(of.numbers) for of in found]
-    repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
-    if not len(repeated):
-        return empty_output(repeated, ["docno", "score", "rank"])
-    ranked: pd.DataFrame = repeated.assign(
-        docno=snapshot.docnos(np.concatenate([of.numbers for of in found])),
-        score=np.concatenate([of.scores for of in found]),
-        rank=np.concatenate([np.arange(length, dtype=np.int64) for length in lengths]),
-    )
-    return ranked

@@ -78,7 +78,7 @@ class LinkedPosts(Leaf, Retriever):
         """
         asked = read_asked(query, docno, self.label)
         part = Part(self.label, "votes", contribution=float(self.threads.posts([asked.docno])[0].votes or 0))
-        return Explanation.of(asked.docno, [part], asked.query_reading(), asked.document_reading())
+        return asked.explained([part])
 
 
 def _links_of(frame: pd.DataFrame) -> dict[str, list[str]]:

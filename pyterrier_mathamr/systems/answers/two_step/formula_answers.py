@@ -128,7 +128,7 @@ class FormulaAnswers(Leaf, Retriever):
                 self.label, f"no formula of {asked.docno!r} is found", "Explain a document of its ranking."
             )
         told = self.formula_index.retriever(self.hits, store=self.store).explain(frame, str(own["docno"].iloc[0]))
-        return Explanation.of(asked.docno, told.rows, asked.query_reading(), asked.document_reading())
+        return asked.explained(told.rows)
 
     def _search_formulas(self, formulas: pd.DataFrame) -> pd.DataFrame:
         retriever = self.formula_index.retriever(self.hits, store=self.store, verbose=self.verbose)

@@ -89,4 +89,4 @@ class MathSEScore(Leaf, Transformer):
         asked = read_asked(query, docno, self.label, ["qq_score"])
         share, weight = float(self.vote_shares([asked.docno])[0]), float(asked.row["qq_score"])
         part = Part(self.label, "votes", similarity=share, weight=weight, contribution=weight * share)
-        return Explanation.of(asked.docno, [part], asked.query_reading(), asked.document_reading())
+        return asked.explained([part])

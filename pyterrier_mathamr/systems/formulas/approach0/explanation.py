@@ -67,4 +67,4 @@ def explain_paths(
             Part(system, f"path {names[key]}", formula.latex, "formula", latex, nan, nan, weight * factor, 0, row)
             for key, weight in gained.items()
         ]
-    return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+    return asked.explained(parts)

@@ -139,7 +139,7 @@ class TangentCFTRetriever(FormulaRetriever):
                 cosine, weight = float(term.cosines[place]), float(term.weights[place])
                 each = (_NAMES[term.name], formula.latex, "formula", latex, cosine, weight, cosine * weight, 0, row)
                 parts.append(Part(self.label, *each))
-        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+        return asked.explained(parts)
 
     def _terms(self, snapshot: CFTSnapshot, pair: FormulaPair) -> Iterator[_Term]:
         """Compute the terms of the score."""

@@ -147,7 +147,7 @@ class EditDistanceReranker(Leaf, Transformer):
             Part(self.label, name, formula.latex, "formula", latex, value, weight, value * weight, 0, row)
             for name, value, weight in ((name, float(value), float(weight)) for name, value, weight in values)
         ]
-        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+        return asked.explained(parts)
 
     def similarities(self, pair: FormulaPair, expressions: Rows) -> npt.NDArray[np.float64]:
         """Compare a formula with some expressions.

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.systems.sparse.ranking import Found, SparseRetriever, ranking_frame
+from pyterrier_mathamr.systems.sparse.ranking import Found, SparseRetriever
 
 from .index import ExpressionSnapshot
 from .queries import query_trees

@@ -143,7 +143,7 @@ class LinearRanker(ByParameters):
             Part(self.label, name, similarity=value, weight=weight, contribution=weight * value)
             for name, value, weight in zip(names, np.asarray(features).tolist(), weights.tolist(), strict=True)
         ]
-        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+        return asked.explained(parts)
 
     def save(self, path: str | Path) -> None:
         """Write the ranker as JSON, replacing the file at once.

@@ -126,7 +126,7 @@ class InOutRetriever(FormulaRetriever):
                 Part(self.label, name, text, "formula", latex, value, factor, factor * value, 0, row)
                 for text, value in met
             ]
-        return Explanation.of(asked.docno, found, asked.query_reading(), asked.document_reading())
+        return asked.explained(found)
 
     def _each(self, graphs: Sequence[tuple[Packed, Grid]], vectors: NodeVectors) -> Scores:
         """Score all expressions by each graph of a query: float64 ``[graphs, x]``."""

@@ -101,7 +101,7 @@ class TangentRetriever(FormulaRetriever):
             for tree, weight, similarities in self._terms(snapshot, formula_trees([formula], self.store)[0])
             for similarity in [float(similarities[expression])]
         ]
-        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+        return asked.explained(parts)
 
     def _terms(
         self, snapshot: TangentSnapshot, pair: FormulaPair

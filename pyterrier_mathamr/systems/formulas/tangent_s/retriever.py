@@ -127,7 +127,7 @@ class TangentS(Leaf, FormulaRetriever, pt.Estimator):  # type: ignore[misc]
             Part(self.label, name, formula.latex, "formula", latex, value, weight, weight * value, 0, row)
             for name, value, weight in values
         ]
-        return Explanation.of(asked.docno, parts, asked.query_reading(), asked.document_reading())
+        return asked.explained(parts)
 
     def features(self, snapshot: TangentSnapshot, pair: FormulaPair) -> tuple[Rows, npt.NDArray[np.float64]]:
         """Find the candidates of a formula, and align them.

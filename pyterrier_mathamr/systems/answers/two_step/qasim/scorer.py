@@ -89,7 +89,7 @@ class QASimScorer(Transformer):
             )
         score = float(self.qasim.scores([(self.qasim.question(row), self.qasim.answer(row))])[0])
         part = Part(self.label, "score", contribution=score)
-        return Explanation.of(asked.docno, [part], asked.query_reading(), asked.document_reading())
+        return asked.explained([part])
 
 
 class TimesQQ(Transformer):
@@ -137,5 +137,5 @@ class TimesQQ(Transformer):
         """
         asked = read_asked(query, docno, self.label, ["score", "qq_score"])
         whole = Part(self.label, "score", contribution=float(asked.row["score"]))
-        first = incoming or Explanation.of(asked.docno, [whole], asked.query_reading(), asked.document_reading())
+        first = incoming or asked.explained([whole])
         return first.scaled(float(asked.row["qq_score"]))
