@@ -44,6 +44,15 @@ def test_inspection_opens_no_index(tmp_path, factory):
     assert drawn["help_url"].startswith("https://")
 
 
+@pytest.mark.parametrize("strategy", RETRIEVERS)
+def test_a_docno_that_no_encoding_has_is_ranked_like_any_other(tmp_path, strategy):
+    rows = np.eye(4, dtype=np.float32)
+    index = MathAMRIndex(tmp_path / "i")
+    index.index([{"docno": "b", "doc_embs": rows[2:]}, {"docno": "\ud800x", "doc_embs": rows[:2]}])
+    found = getattr(index, strategy)()(pd.DataFrame({"qid": ["1"], "query_embs": [rows[:2]]}))
+    assert found["docno"].tolist() == ["\ud800x", "b"]
+
+
 @pytest.mark.parametrize("strategy", [*RETRIEVERS, "scorer"])
 def test_the_method_search_is_not_hidden_by_the_option_of_that_name(index, strategy):
     transformer = getattr(index, strategy)(search="exact")
