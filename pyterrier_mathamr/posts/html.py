@@ -1,7 +1,7 @@
 """HTML of a post to flat text with a mark for each formula.
 
 A formula is the innermost ``<span class="math-container">``. In it only spans are tags, so that a bare ``<`` of LaTeX
-is text; an end tag of a block closes open spans. Elsewhere only names of HTML are tags, and ``a<x`` is text.
+is text; an end tag of a block closes open spans. Elsewhere only names of HTML and MathML are tags, and ``a<x`` is text.
 """
 
 from __future__ import annotations
@@ -13,23 +13,47 @@ from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK,
 from .post import PostFormula
 
 _BLOCK_NAMES = (
-    "address article blockquote body br caption center dd details div dl dt h1 h2 h3 h4 h5 h6 head hr html li ol p pre "
-    "section summary table tbody tfoot thead tr ul"
+    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol option p pre section summary "
+    "table tbody tfoot thead tr ul"
 )
 _INLINE_NAMES = (
-    "a abbr b big cite col colgroup del em font i iframe img input ins mark q s small span strike strong sub sup u var"
+    "a abbr acronym area audio b base bdi bdo big button canvas cite col colgroup del dfn em embed font i iframe img "
+    "input ins label link map mark meta noscript object optgroup param picture q rp rt ruby s select small source span "
+    "strike strong sub sup time track u var video wbr"
+)
+_MATHML_NAMES = (
+    "math menclose mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace msqrt "
+    "mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _CELLS = frozenset({"td", "th"})
 _CODE = frozenset({"code", "pre", "kbd", "samp", "tt"})
-_HIDDEN = frozenset({"script", "style"})
-_TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split())
+_HIDDEN = frozenset({"annotation", "script", "style", "svg", "template", "textarea"})
+_TAGS = _BLOCKS | _CELLS | _CODE | _HIDDEN | frozenset(_INLINE_NAMES.split()) | frozenset(_MATHML_NAMES.split())
 # the bounds keep a hostile text from making each "<" scan the rest of the text
 _TAG = re.compile(
     r"""<(/?)([a-zA-Z][a-zA-Z0-9]{0,11})((?:\s(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,200})?)/?>|<!--"""
 )
 _ID = re.compile(r"""\bid\s*=\s*(?:"([^"]*)"|'([^']*)'|["']?([^"'\s>]*))""")
 _SPACES = re.compile(r"\s+")
+_DECLARATION = re.compile(r"\s*<[!?](?:doctype|xml)\b[^>]{0,1000}>", re.IGNORECASE)
+_PAGE_TITLE = re.compile(r"<title(?:\s[^>]{0,1000})?>([^<]{0,2000})</title\s*>", re.IGNORECASE)
+
+
+def title_of_html(source: str) -> tuple[str, str]:
+    """Take the title of a page out of its head, and the declarations before it.
+
+    Args:
+        source: HTML of a whole page, or of a part of one.
+
+    Returns:
+        The title, empty without one, and the rest, both HTML.
+    """
+    while declared := _DECLARATION.match(source):
+        source = source[declared.end() :]
+    title = _PAGE_TITLE.search(source)
+    return (title[1].strip(), source[: title.start()] + source[title.end() :]) if title else ("", source)
 
 
 class _MathSpan:

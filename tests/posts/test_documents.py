@@ -38,6 +38,23 @@ def test_formulas_have_the_whole_id_of_their_post_whatever_is_in_it(docno) -> No
     assert formulas_of(document) == [(f"{docno}#0", "x"), (f"{docno}#1", "y")]
 
 
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>Roots &amp; $x^2$</title><link rel="stylesheet" href="a.css">
+<style>p { color: red }</style></head><body><header><nav><a href="/">Home</a></nav></header><main>
+<figure><svg viewBox="0 0 1 1"><path d="M0"/><text>drawn</text></svg><figcaption>A root</figcaption></figure>
+<p>For <math><semantics><mrow><mi>x</mi><mo>&lt;</mo><mn>1</mn></mrow>
+<annotation encoding="application/x-tex">x&lt;1</annotation>
+</semantics></math> we have a<b and 2 <button>Vote</button></p></main><footer>End</footer></body></html>"""
+
+
+def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> None:
+    (tmp_path / "page.html").write_text(PAGE)
+    (document,) = posts_of(tmp_path, bare_formulas=False)
+    assert post_from_html(document.title).text == "Roots & FORMULA_0"
+    words = post_from_html(document.html).text.split()
+    assert " ".join(words) == "Home A root For x<1 we have a<b and 2 Vote End"
+
+
 def test_what_is_no_dictionary_is_an_error_with_its_place() -> None:
     found = [error for _, error in read_posts(["text", {"id": 1, "text": "x"}])]
     assert str(found[0]) == "post 1: no dictionary with an id and a text, but 'text'."

@@ -20,6 +20,7 @@ from pyterrier_mathamr.posts import (
     text_from_latex,
     title_of_markdown,
 )
+from pyterrier_mathamr.posts.html import title_of_html
 from pyterrier_mathamr.posts.rows import tell_unclosed
 from pyterrier_mathamr.posts.unicode_math import latex_of_unicode
 
@@ -81,6 +82,9 @@ def _read(kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathP
         if not title and isinstance(text, str):
             title, text = title_of_markdown(text)
         return post_from_markdown(title, bare_formulas=bare), post_from_markdown(text, bare_formulas=bare)
+    if kind == "html" and isinstance(text, str):
+        found, text = title_of_html(text)
+        title = title or found
     read = post_from_html if kind == "html" else post_from_any
     return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
 
