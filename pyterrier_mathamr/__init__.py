@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from . import model as model
     from . import posts as posts
     from . import systems as systems
+    from ._common.errors import MathAMRError as MathAMRError
+    from ._common.errors import MathAMRWarning as MathAMRWarning
     from ._common.running.processes import Processes as Processes
     from ._common.running.ray_cluster import RayCluster as RayCluster
     from .arqmath import TASK1_MEASURES as TASK1_MEASURES

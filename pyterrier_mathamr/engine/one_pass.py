@@ -15,7 +15,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
-from pyterrier_mathamr._common.feedback.progress import progress
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.feedback.progress import counted_progress
 from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.amr import AmrParser
 from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
@@ -53,12 +56,20 @@ def build_in_one_pass(
         executor: where posts are read.
         verbose: show progress.
     """
-    indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
+    indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)
-    with closing(_graphs(indexes, posts, parser, sources, executor, verbose)) as graphs:
+    with (
+        closing(_graphs(indexes, posts, parser, sources, executor)) as graphs,
+        counted_progress("indexing", "posts", len(posts), verbose=verbose) as done,
+    ):
+
+        def counted(encoded: pd.DataFrame) -> pd.DataFrame:
+            done(len(encoded))  # here and not as posts are read: their vectors take longest
+            return encoded
+
         rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
-        (model.doc_encoder() >> indexer).index(rows)
+        (model.doc_encoder() >> pt.apply.generic(counted) >> indexer).index(rows)
 
 
 def _graphs(
@@ -67,7 +78,6 @@ def _graphs(
     parser: str | AmrParser,
     sources: dict[str, Any],
     executor: Executor,
-    verbose: bool,
 ) -> Generator[MathAMRGraph, None, None]:
     """Read posts, make their indexes, and yield the graph of each; with the last one the indexes are published."""
     bm25, tangent = (index.indexer("create", resume=True) for index in (indexes.bm25, indexes.tangent))
@@ -90,5 +100,5 @@ def _graphs(
         work = ReadBatch(begun.build, bm25.reading(), tangent.reading())
         read = stack.enter_context(closing(begun.executor.map(work, begun.batches(posts))))
         records = begun.indexer.written(begun.job, begun.records(counted(read)))
-        for record in progress(records, "indexing", "posts", verbose=verbose, total=len(posts)):
+        for record in records:
             yield graph_of(unpack(record.data))

@@ -260,6 +260,15 @@ def test_posts_without_formulas_make_an_engine_too(tmp_path) -> None:
     assert engine.search_formula("x^2").empty
 
 
+def test_the_bar_of_a_build_is_not_full_before_the_vectors_are_made(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(MathAMR, "encode", _stop)
+    with pytest.raises(KeyboardInterrupt):
+        SearchEngine.build((post for post in POSTS), tmp_path / "e", model="mathamr-plus-mini", verbose=True)
+    shown = capsys.readouterr().err
+    assert "0/5" in shown
+    assert "5/5" not in shown
+
+
 def test_an_engine_finds_its_model_from_any_folder(tmp_path, monkeypatch) -> None:
     MathAMR.from_pretrained("mathamr-plus-mini").save(tmp_path / "mine")
     monkeypatch.chdir(tmp_path)

@@ -68,6 +68,28 @@ def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[
         yield bar.update
 
 
+@contextmanager
+def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
+    """Show a bar of what is told to be done, from its beginning; none for a single item.
+
+    Args:
+        desc: what is done, shown before the bar.
+        unit: what the items are, in the plural.
+        total: the number of items.
+        verbose: ``False`` shows none.
+
+    Yields:
+        What to call with each number of items that is done.
+    """
+    if not verbose or total <= 1:
+        yield lambda count: None
+        return
+    import pyterrier as pt
+
+    with pt.tqdm(total=total, desc=desc, unit=f" {unit}", bar_format=_WITH_TOTAL, dynamic_ncols=True) as bar:
+        yield bar.update
+
+
 def count_lines(file: IO[bytes]) -> int:
     """Count the lines of a file that are not blank, for a total."""
     return sum(not line.isspace() for line in file)

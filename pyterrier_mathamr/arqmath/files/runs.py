@@ -104,7 +104,9 @@ def write_run(run: pd.DataFrame, path: str | Path, format: RunFormat = "trec", *
         if bad.any():
             qid, value = run.loc[bad, "qid"].iloc[0], run.loc[bad, column].iloc[0]
             shown = repr(value) if isinstance(value, str) else value
-            raise column_error(column, format, f"{shown} of topic {qid!r} cannot be written to a run file")
+            reason = f"{shown} of topic {qid!r} cannot be written to a run file"
+            rule = "it must be a number" if column == "score" else "white space separates its columns: give ids without"
+            raise column_error(column, format, f"{reason}; {rule}")
     ordered = run.assign(_topic=pd.factorize(run["qid"])[0], score=scores)
     ordered = ordered.sort_values(["_topic", "score"], ascending=[True, False], kind="stable")
     ordered = ordered.assign(rank=ordered.groupby("qid", sort=False).cumcount() + 1, iteration="Q0")
