@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -8,8 +9,15 @@ import pytest
 
 import pyterrier_mathamr
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.arqmath import ARQMathCollection, known_item_split
-from pyterrier_mathamr.experiments import NoRelevantTopicError, Report, SettingsChangedError, run_arqmath
+from pyterrier_mathamr.arqmath import ARQMathCollection, MissingFileError, known_item_split
+from pyterrier_mathamr.experiments import (
+    NoRelevantTopicError,
+    Report,
+    SettingsChangedError,
+    run_arqmath,
+    run_protocol,
+    run_task2,
+)
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.measuring import FLOOR
 from pyterrier_mathamr.experiments.measuring.topics import judged_topics
@@ -96,6 +104,19 @@ def test_a_collection_without_questions_to_choose_by_or_to_report_is_measured_by
     assert found.tables["Known items, test questions"]["RR@10"].isna().tolist() == [True] * 7
     bm25 = found.tables["Task 1, sample"]["nDCG(judged_only=True)@1000"][0]
     assert bm25 == pytest.approx(0.7945, abs=0.01)
+
+
+@pytest.mark.parametrize("run", [run_arqmath, run_task2])
+def test_a_year_without_judgments_is_refused_before_anything_is_made(
+    run: Callable[..., Report], tmp_path: Path
+) -> None:
+    with pytest.raises(MissingFileError, match="2022"):
+        run(SAMPLE, "2022", tmp_path / "work", model="mathamr-plus-mini", verbose=False)
+    with pytest.raises(MissingFileError, match="2022"):
+        run_protocol(SAMPLE, tmp_path / "work", years=["sample", "2022"], model="mathamr-plus-mini", verbose=False)
+    with pytest.raises(MissingFileError, match="2022"):
+        Artifacts(SAMPLE, tmp_path / "work").prepare(["sample", "2022"])
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_model_and_a_configuration_contradict(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pyterrier_mathamr.experiments.measuring.topics import (
     TopicSet,
     formula_topics,
     judged_topics,
+    require_years,
     visual_judgments,
 )
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
@@ -67,6 +68,9 @@ class Artifacts(FormulaIndexes):
             ARQMathError: a file of the release is missing or damaged.
             NoRelevantTopicError: no topic of a year can be measured on this collection.
         """
+        require_years(self.collection, years)
+        if task2:
+            require_years(self.collection, years, 2)
         with writer_lock(self.workdir / "materials", wait=True):
             self.pair_graphs()
             self.questions("validation")

@@ -36,6 +36,27 @@ class TopicSet(NamedTuple):
     graphs: GraphStore
 
 
+def require_years(collection: ARQMathCollection, years: Iterable[int | str], task: Literal[1, 2] = 1) -> None:
+    """Refuse years whose topics or judgments the folder lacks, by the names of files, before anything is made for them.
+
+    Args:
+        collection: a local ARQMath folder.
+        years: 2020, 2021 or 2022, or others in the file names.
+        task: 1 or 2, which has judgments of formula ids or of visual ids.
+
+    Raises:
+        MissingFileError: it says what was looked for.
+    """
+    for year in years:
+        collection.topics(year, task)
+        try:
+            collection.qrels_file(year, task)
+        except MissingFileError:
+            if task == 1:
+                raise
+            collection.qrels_file(year, task, judged="visual")
+
+
 def judged_topics(
     collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:

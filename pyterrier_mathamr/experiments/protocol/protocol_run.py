@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK1_MEASURES
+from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import KNOWN_ITEM_MEASURES, measure_by_topic, with_missing
+from pyterrier_mathamr.experiments.measuring.topics import require_years
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared, prepare, years_of
@@ -86,6 +87,7 @@ def run_protocol(
         chosen[WEIGHED] = (SHIPPED, COLBERT)
     if len(when) < 2:
         crossed_years([f"{year} topic" for year in when])  # refuses a single year before anything is made
+    require_years(ARQMathCollection(path), when)
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
     material = Material(made.shared, when)
     catalogue = Catalogue(made, material, tuple(seeds))

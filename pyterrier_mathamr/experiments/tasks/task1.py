@@ -9,8 +9,10 @@ from typing import Any
 import pandas as pd
 import torch
 
+from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments.answer_studies.tables import FEW_JUDGED
 from pyterrier_mathamr.experiments.measuring import Comparison, with_missing
+from pyterrier_mathamr.experiments.measuring.topics import require_years
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.model import MathAMRConfig
 
@@ -82,6 +84,7 @@ def run_arqmath(
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
     years, chosen = years_of(year), chosen_answers(systems)
+    require_years(ARQMathCollection(path), years)
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
     timed = made.own.stages.timed
     found = AnswerSearch(made, chosen, tuple(years))

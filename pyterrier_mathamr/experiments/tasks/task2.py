@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.arqmath import TASK2_MEASURES
+from pyterrier_mathamr.arqmath import TASK2_MEASURES, ARQMathCollection
 from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.measuring import Comparison, compare, paired_test, time_queries, with_missing
+from pyterrier_mathamr.experiments.measuring.topics import require_years
 from pyterrier_mathamr.experiments.reporting.published import published
 from pyterrier_mathamr.experiments.reporting.report import Report
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS, FORMULA_DEPTH
@@ -93,6 +94,7 @@ def run_task2(
         NoRelevantTopicError: no topic of a year can be measured on this collection.
     """
     when, names = years_of(years), chosen_systems(systems)
+    require_years(ARQMathCollection(path), when, 2)
     made = prepare(path, workdir, config=config, model=model, preset=preset, changes=changes, verbose=verbose)
     shared, index = made.shared, made.own.formulas(made.model)
     searched = SearchedYears([SearchedYear(FormulaParts(shared, made.model, index, year)) for year in when])
