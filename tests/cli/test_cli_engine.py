@@ -64,6 +64,14 @@ def test_posts_that_cannot_be_read_at_all_are_an_error(tmp_path) -> None:
     assert "content" in result.output
 
 
+@pytest.mark.parametrize("command", [["serve"], ["search", "x"]])
+def test_a_folder_that_is_no_engine_is_an_error_that_says_how_one_is_built(tmp_path, command) -> None:
+    name, *query = command
+    result = run(name, tmp_path, *query)
+    assert result.exit_code == 1
+    assert "there is no search engine; one is built by mathamr build POSTS -o ENGINE" in result.output
+
+
 def test_verify_reads_every_part_of_an_engine(engine, tmp_path) -> None:
     result = run("verify", engine)
     assert (result.exit_code, "search_engine.mathamr, " in result.output) == (0, True)

@@ -20,7 +20,7 @@ from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, color_of, m
 from pyterrier_mathamr.explain import draw_graph
 from pyterrier_mathamr.formula.display.rendering import formula_span, inline_html
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any
-from pyterrier_mathamr.store import META
+from pyterrier_mathamr.store import signature
 
 from .explaining import explained
 
@@ -45,14 +45,14 @@ class Answers:
     """
 
     def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10) -> None:
-        self._engine, self._version = engine, _version(engine)
+        self._engine, self._version = engine, signature(engine.path)
         self._examples: list[dict[str, str]] | None = None
         self.systems, self.results = list(dict.fromkeys(systems)), results
 
     @property
     def engine(self) -> SearchEngine:
         """The engine, opened again where another one was built in its place."""
-        if (version := _version(self._engine)) != self._version:
+        if (version := signature(self._engine.path)) != self._version:
             self._engine, self._version = SearchEngine(self._engine.path), version
         return self._engine
 
@@ -133,12 +133,6 @@ class Answers:
         found = engine.search_formula(latex, k=self.results)
         rows = [_formula(engine, row) for row in found.itertuples(index=False)]
         return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
-
-
-def _version(engine: SearchEngine) -> tuple[int, int]:
-    """What changes when another engine is built in the place of one."""
-    status = (engine.path / META).stat()
-    return status.st_ino, status.st_mtime_ns
 
 
 def _system(engine: SearchEngine, key: str, num_results: int) -> pt.Transformer:
