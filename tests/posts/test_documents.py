@@ -55,6 +55,15 @@ def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> N
     assert " ".join(words) == "Home A root For x<1 we have a<b and 2 Vote End"
 
 
+def test_a_file_in_another_encoding_is_named_alone_and_in_a_folder(tmp_path) -> None:
+    (tmp_path / "old.txt").write_bytes("na\xefve $x$".encode("latin-1"))
+    (tmp_path / "NEW.TXT").write_text("so $x$")
+    for source in (tmp_path / "old.txt", tmp_path):
+        errors = [str(error) for _, error in read_posts(source) if isinstance(error, DocumentError)]
+        assert errors == [f"{tmp_path / 'old.txt'}: it is no UTF-8 from byte 2 on; save it as UTF-8."]
+    assert [post.docno for post in posts_of(tmp_path / "NEW.TXT")] == ["NEW"]
+
+
 def test_what_is_no_dictionary_is_an_error_with_its_place() -> None:
     found = [error for _, error in read_posts(["text", {"id": 1, "text": "x"}])]
     assert str(found[0]) == "post 1: no dictionary with an id and a text, but 'text'."

@@ -47,8 +47,8 @@ def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Docume
             yield from _folder(path)
         elif path.name.endswith(_LINES):
             yield from json_lines(path)
-        elif path.suffix in _SUFFIXES and path.is_file():
-            yield str(path), {"docno": path.stem, **_file(path)}
+        elif path.suffix.lower() in _SUFFIXES and path.is_file():
+            yield str(path), _file(path, path.stem)
         else:
             known = ", ".join(_SUFFIXES)
             raise DocumentError(str(path), f"no such folder, .jsonl file or file of {known}")
@@ -71,15 +71,18 @@ def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError
     alike = Counter(file.with_suffix("") for file in files)
     for file in files:
         name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
-        try:
-            yield str(file), {"docno": name.relative_to(path).as_posix(), **_file(file)}
-        except (OSError, UnicodeDecodeError) as error:
-            yield str(file), DocumentError(str(file), f"it cannot be read ({error})")
+        yield str(file), _file(file, name.relative_to(path).as_posix())
 
 
-def _file(path: Path) -> dict[str, str]:
-    text = path.read_text(encoding="utf-8-sig")
-    return {_SUFFIXES[path.suffix.lower()]: text, "title_or": path.stem}
+def _file(path: Path, docno: str) -> dict[str, str] | DocumentError:
+    """Read a file of text, or say why it cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        return DocumentError(str(path), f"it is no UTF-8 from byte {error.start:,} on; save it as UTF-8")
+    except OSError as error:
+        return DocumentError(str(path), f"it cannot be read ({error})")
+    return {"docno": docno, _SUFFIXES[path.suffix.lower()]: text, "title_or": path.stem}
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
