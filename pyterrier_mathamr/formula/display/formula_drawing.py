@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyterrier_mathamr._common.drawing.palette import Theme, palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
 from pyterrier_mathamr._common.drawing.trees import TreeNode
-from pyterrier_mathamr.formula import FormulaPair, FormulaTree, trees_from_latex
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, trees_from_latex
 
 from .boxes import formula_box, paint_box
 from .key import key_of, paint_key
@@ -33,6 +33,8 @@ def draw_formula(latex: str, *, theme: Theme = "light", trees: FormulaPair | Non
     """
     colors, canvas = palette(theme), Canvas()
     pair = trees_from_latex(latex) if trees is None else trees
+    if trees is None and pair.opt is None and pair.slt is None:
+        opt_from_latex(latex)  # raises what is wrong, and where
     opt, slt = _nodes(pair.opt, "opt"), _nodes(pair.slt, "slt")
     box = formula_box("formula", latex, opt, slt, float(width))
     inner = max(box.width, _NARROWEST)
