@@ -11,6 +11,7 @@ from html import unescape
 
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, clean, strip_delimiters
 from .post import PostFormula
+from .rendered_math import with_latex
 
 _BLOCK_NAMES = (
     "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure "
@@ -64,6 +65,10 @@ class _MathSpan:
         self.latex: list[str] = []
 
 
+_COPY = _MathSpan("")
+"""The place of an open span in which KaTeX shows a formula again, whose LaTeX stands before it."""
+
+
 class HtmlFlattener:
     """Collects the flat text and the formulas of one post; `feed` takes one fragment (title, body) after another.
 
@@ -78,7 +83,7 @@ class HtmlFlattener:
         self._spans: list[_MathSpan | None] = []  # the open spans; None for one that holds no formula
         self._math: list[_MathSpan] = []  # those of them that do
         self._hidden = ""
-        self._code = 0
+        self._code = self._copies = 0
 
     @property
     def text(self) -> str:
@@ -87,6 +92,7 @@ class HtmlFlattener:
 
     def feed(self, fragment: str) -> None:
         """Add an HTML fragment as blocks of their own."""
+        fragment = with_latex(fragment)
         at = position = 0
         comments_end = True  # False once no "-->" is left, so that each "<!--" does not look for it again
         while match := _TAG.search(fragment, position):
@@ -131,7 +137,7 @@ class HtmlFlattener:
         text = clean(unescape(source))
         if self._math:
             self._math[-1].latex.append(text)
-        elif not self._hidden:
+        elif not self._hidden and not self._copies:
             if self._code:
                 text = text.replace("$", CODE_DOLLAR).replace("\\", CODE_BACKSLASH)
                 text = f"{CODE_START}{text}{CODE_END}" if self._mark_code else text
@@ -141,7 +147,9 @@ class HtmlFlattener:
 
     def _open_span(self, attributes: str) -> None:
         if "math-container" not in attributes:
-            self._spans.append(None)
+            copy = "katex-html" in attributes
+            self._copies += copy
+            self._spans.append(_COPY if copy else None)
             return
         found = _ID.search(attributes)
         span = _MathSpan(clean(unescape(found[found.lastindex or 0])) if found else "")
@@ -155,7 +163,9 @@ class HtmlFlattener:
 
     def _close_span(self) -> None:
         span = self._spans.pop() if self._spans else None
-        if span is not None:
+        if span is _COPY:
+            self._copies -= 1
+        elif span is not None:
             self._emit(self._math.pop())
 
     def _close_spans(self) -> None:

@@ -52,7 +52,7 @@ def test_a_whole_page_is_read_without_its_tags_and_with_its_title(tmp_path) -> N
     (document,) = posts_of(tmp_path, bare_formulas=False)
     assert post_from_html(document.title).text == "Roots & FORMULA_0"
     words = post_from_html(document.html).text.split()
-    assert " ".join(words) == "Home A root For x<1 we have a<b and 2 Vote End"
+    assert " ".join(words) == "Home A root For FORMULA_0 we have a<b and 2 Vote End"
 
 
 def test_a_file_in_another_encoding_is_named_alone_and_in_a_folder(tmp_path) -> None:

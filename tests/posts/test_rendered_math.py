@@ -1,0 +1,69 @@
+"""Pages whose formulas are rendered: the LaTeX beside them is read, once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyterrier_mathamr.posts import post_from_html
+from pyterrier_mathamr.posts.rendered_math import with_latex
+
+MATHML = '<math xmlns="http://www.w3.org/1998/Math/MathML"{}><semantics><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow>{}</semantics></math>'
+TEX = '<annotation encoding="application/x-tex">{}</annotation>'
+WIKIPEDIA = (
+    '<span class="mwe-math-element"><span class="mwe-math-mathml-inline" style="display: none;">'
+    + MATHML.format(r' alttext="{\displaystyle a&lt;b}"', TEX.format(r"{\displaystyle a&lt;b}"))
+    + r'</span><img src="x.svg" class="mwe-math-fallback-image-inline" alt="{\displaystyle a&lt;b}"></span>'
+)
+KATEX = (
+    '<span class="katex"><span class="katex-mathml">' + MATHML.format("", TEX.format("a&lt;b")) + "</span>"
+    '<span class="katex-html" aria-hidden="true"><span class="base"><span class="strut"></span>'
+    '<span class="mord mathnormal">a</span><span class="mrel">&lt;</span>b</span></span></span>'
+)
+
+
+@pytest.mark.parametrize(
+    "rendered",
+    [
+        WIKIPEDIA,
+        KATEX,
+        MATHML.format(' alttext="a&lt;b"', ""),
+        MATHML.format("", '<annotation encoding="LaTeX">a&lt;b</annotation>'),
+        r"<MATH><ANNOTATION ENCODING='TeX'>{ \textstyle a&lt;b }</ANNOTATION></MATH>",
+        '<script type="math/tex">a<b</script>',
+        '<script type="math/tex; mode=display">% <![CDATA[\na<b %]]></script>',
+        '<span class="math-container">a&lt;b</span>',
+    ],
+    ids=["wikipedia", "katex", "alttext", "latex", "capitals", "mathjax", "kramdown", "post"],
+)
+def test_a_rendered_formula_is_its_latex_once(rendered: str) -> None:
+    post = post_from_html(f"<p>If {rendered}, then stop.</p>")
+    assert [formula.latex for formula in post.formulas] == ["a<b"]
+    assert post == post_from_html('<p>If <span class="math-container">a&lt;b</span>, then stop.</p>')
+
+
+def test_mathml_without_latex_and_other_scripts_are_read_as_before() -> None:
+    bare = MATHML.format("", "")
+    assert with_latex(bare) == bare
+    assert not post_from_html(f"<p>{bare}</p>").formulas
+    script = "<script>let math = 'math/tex'</script>"
+    assert with_latex(script) == script
+    assert "let" not in post_from_html(f"<p>x {script}</p>").text
+
+
+def test_elements_that_never_end_are_left_alone() -> None:
+    source = "<math><script type='math/tex'>" + "<math " * 1000
+    assert with_latex(source) == source
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<math>", "</math>", TEX.format("x"), '<script type="math/tex">', "</script>", "y", "<", '"', ">"]
+        )
+    )
+)
+def test_no_text_outside_is_lost(pieces: list[str]) -> None:
+    source = "".join(pieces)
+    assert with_latex(f"before {source}").startswith("before ")
+    assert with_latex(f"{source}</math></script> after").endswith(" after")
+    post_from_html(source)
