@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .document_columns import columns_of_documents
 from .errors import MathAMRError
 
 _DTYPES = {
@@ -103,9 +104,9 @@ def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.Dat
         outputs: columns that a retriever adds, left out here.
 
     Returns:
-        A new frame in order of the qids' first appearance: the first value of each column, without ``outputs``.
+        A new frame in order of the qids' first appearance: the first value of each column that is about queries.
     """
-    rows = frame.drop(columns=[name for name in outputs if name in frame.columns])
+    rows = frame.drop(columns=[*outputs, *columns_of_documents(frame)], errors="ignore")
     first = rows.drop_duplicates(subset="qid").reset_index(drop=True)
     if len(first) == len(rows):
         return first
@@ -256,10 +257,11 @@ def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
     Returns:
         The rows by query (in order of appearance), descending score, ascending docno, with ``score`` and ``rank``.
     """
-    frame = frame.assign(score=scores, _query=pd.factorize(frame["qid"])[0])
-    frame = frame.sort_values(["_query", "score", "docno"], ascending=[True, False, True], kind="stable")
-    frame["rank"] = frame.groupby("_query").cumcount()
-    return frame.drop(columns="_query").reset_index(drop=True)
+    columns = {"query": pd.factorize(frame["qid"])[0], "score": np.asarray(scores), "docno": frame["docno"].array}
+    keys = pd.DataFrame(columns).sort_values(list(columns), ascending=[True, False, True], kind="stable")
+    ranks = keys.groupby("query").cumcount().to_numpy(np.int64)
+    ordered = frame.iloc[keys.index.to_numpy()].reset_index(drop=True)
+    return ordered.assign(score=keys["score"].to_numpy(), rank=ranks)
 
 
 def ranking_frame(

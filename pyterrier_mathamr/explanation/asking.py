@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pandas as pd
 
+from pyterrier_mathamr._common.document_columns import columns_of_documents, describes_document
 from pyterrier_mathamr._common.frames import distinct_queries, is_missing, with_objects
 from pyterrier_mathamr.posts import PostError, post_from_any, post_from_html
 
@@ -50,6 +51,10 @@ class Asked(NamedTuple):
     def query_frame(self) -> pd.DataFrame:
         """Return the query alone as a frame."""
         return self.frame().drop(columns=list(_OF_DOCUMENT), errors="ignore")
+
+    def query_row(self) -> dict[str, Any]:
+        """Return what a scorer of rankings reads the query from: the row without what is known of the document."""
+        return {name: value for name, value in self.row.items() if not describes_document(name)}
 
     def texts(self) -> dict[str, Any]:
         """Return the columns that are the document's text."""
@@ -131,5 +136,6 @@ def _row_of(query: QueryRow, docno: str | None, system: str) -> dict[str, Any]:
     if "docno" not in query.columns:
         return of_query
     own = query[query["docno"].astype(str) == (str(query["docno"].iloc[0]) if docno is None else docno)]
-    known = own.to_dict("records")[0] if len(own) else {}
+    loaded = {"title", "body"} & {*columns_of_documents(query)}
+    known = own.drop(columns=list(loaded)).to_dict("records")[0] if len(own) else {}
     return {**of_query, **{str(name): value for name, value in known.items() if not is_missing(value)}}

@@ -17,6 +17,7 @@ from pyterrier_mathamr._common.frames import (
     frame_kind,
     is_missing,
     join_values,
+    ordered_by_score,
     with_objects,
 )
 
@@ -175,6 +176,26 @@ def test_each_query_has_one_row_of_its_first_values() -> None:
     alone = distinct_queries(frame.iloc[1:], [])
     assert alone.to_dict("list") == frame.iloc[1:].to_dict("list")
     assert list(alone.index) == [0, 1]
+
+
+def test_what_a_ranking_says_of_its_documents_is_no_query() -> None:
+    texts = {"text": "", "graph": None, "doc_embs": None, "title": "of topic", "body": "or document"}
+    topics = pd.DataFrame({"qid": ["1"], **texts})
+    assert list(distinct_queries(topics)) == list(topics)
+    ranking = topics.assign(docno="d")
+    assert list(distinct_queries(ranking)) == ["qid", "title", "body", "docno"]
+    asked = pd.concat([ranking, ranking]).assign(query="sum")
+    assert list(distinct_queries(asked)) == ["qid", "title", "body", "docno", "query"]
+    assert list(distinct_queries(asked.assign(title=["a", "b"]))) == ["qid", "docno", "query"]
+    assert list(distinct_queries(asked.assign(body=["a", None]))) == ["qid", "title", "body", "docno", "query"]
+
+
+def test_scored_rows_keep_all_columns_whatever_their_names_and_the_index() -> None:
+    ranking = pd.DataFrame({"qid": ["2", "1", "2"], "docno": ["b", "a", "a"], "_query": ["x", "y", "z"]})
+    ranking.index = pd.Index([7, 7, 7], name="qid")
+    found = ordered_by_score(ranking, pd.Series([1.0, 2.0, 1.0]))
+    expected = {"qid": ["2", "2", "1"], "docno": ["a", "b", "a"], "_query": ["z", "x", "y"]}
+    assert found.to_dict("list") == {**expected, "score": [1.0, 1.0, 2.0], "rank": [0, 1, 0]}
 
 
 def test_ids_of_an_empty_result_have_the_dtype_of_ids() -> None:

@@ -1,4 +1,4 @@
-"""PyTerrier's rules for a plugin, as 25 checks: each on every public transformer, indexer or artifact it concerns."""
+"""PyTerrier's rules for a plugin, as 26 checks: each on every public transformer, indexer or artifact it concerns."""
 
 import os
 import pickle
@@ -610,3 +610,11 @@ def test_25_what_is_missing_is_named_and_columns_have_one_order(lab: Lab, monkey
         )
         orders.add(done_.stdout.strip().splitlines()[-1])
     assert len(orders) == 1
+
+
+@pytest.mark.parametrize("name", RERANKERS)
+def test_26_the_texts_of_a_ranking_s_documents_are_no_query(lab: Lab, name: str) -> None:
+    transformer, frame = make(lab, name)
+    if "query" in frame.columns:
+        loaded = frame.assign(title="Other", body=[f"<p>The text of {docno}</p>" for docno in frame["docno"]])
+        assert_same(transformer(loaded)[list(transformer(frame).columns)], transformer(frame))

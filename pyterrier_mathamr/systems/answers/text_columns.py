@@ -1,4 +1,7 @@
-"""Where the texts of a ranking are: ``title`` and ``body`` are those of the topic, ``html`` … those of the document."""
+"""Where the texts of a ranking are: ``title`` and ``body`` are those of the topic, ``html`` … those of the document.
+
+Where ``title`` or ``body`` differ within a query that has a ``query``, they are the documents' (``document_columns``).
+"""
 
 from __future__ import annotations
 

@@ -101,6 +101,11 @@ def test_the_best_answer_is_the_accepted_one_else_that_with_most_votes(threads: 
         ["40", "", 2.0, 2],
     ]
     assert "html" not in found.columns
+    filtered = pd.concat([ranking(("A.2", "21", 1.0)), given])  # each part counts its rows from 0
+    assert threads.best_answer()(filtered)[["qid", "docno"]].to_numpy().tolist() == [
+        ["A.2", "22"],
+        *(["A.1", docno] for docno in found["docno"]),
+    ]
     assert threads.best_answer()(ranking(("A.1", "10", 1.0), ("A.1", "30", 0.5)))["docno"].tolist() == ["12"]
 
 

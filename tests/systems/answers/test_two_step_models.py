@@ -193,6 +193,20 @@ def test_answers_are_scored_once_for_each_pair_between_0_and_1(qasim: QASim) -> 
     assert {"score", "rank"} <= set(empty.columns)
 
 
+@pytest.mark.parametrize("topic", [{"title": "the sum", "body": "of x"}, {"query": "the sum\nof x"}])
+def test_the_html_of_an_answer_is_no_question(
+    qasim: QASim, monkeypatch: pytest.MonkeyPatch, topic: dict[str, str]
+) -> None:
+    ranking = pd.DataFrame({"qid": "1", **topic, "docno": ["a", "b"], "html": ["prove two", "limit"], "score": 1.0})
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(qasim, "scores", lambda pairs, **_: asked.extend(pairs) or np.zeros(len(pairs)))
+    qasim.scorer().explain(qasim.scorer()(ranking).iloc[1])
+    answers = ["prove two", "limit", "limit"]
+    assert [(" ".join(question.split()), answer) for question, answer in asked] == [
+        ("the sum of x", answer) for answer in answers
+    ]
+
+
 @pytest.mark.parametrize("kind", ["cross", "bi"])
 def test_qasim_learns_what_fits(bert: Path, kind: str) -> None:
     model = QASim.new(bert, kind, max_length=24)  # type: ignore[arg-type]

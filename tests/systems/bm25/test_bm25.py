@@ -132,6 +132,19 @@ def test_title_and_body_are_the_query_where_they_are_present(index: BM25Index) -
     assert {"title", "body", "query"} <= set(results.columns)
 
 
+def test_the_texts_of_a_ranking_s_documents_are_no_query(index: BM25Index) -> None:
+    ranking = queries("harmonic", "geometric").merge(pd.DataFrame({"docno": ["d1", "d2", "d10"]}), how="cross")
+    texts = {document["docno"]: document["text"] for document in DOCUMENTS}
+    loaded = ranking.assign(body=ranking["docno"].map(texts), title="Bounded")
+    plain, scored = index.scorer()(ranking), index.scorer()(loaded)
+    assert scored[["qid", "docno", "score", "rank"]].equals(plain[["qid", "docno", "score", "rank"]])
+    assert scored["body"].tolist() == [texts[docno] for docno in scored["docno"]]
+    first = scored[scored["qid"] == "1"]
+    assert index.scorer().explain(first).score == pytest.approx(first["score"][0])
+    of_topics = ranking.assign(title="Every", body="sequence")
+    assert index.scorer()(of_topics).groupby("docno")["score"].max().gt(0).to_dict() == {"d1": 1, "d10": 0, "d2": 0}
+
+
 def test_a_document_may_be_html_with_a_title(tmp_path: Path) -> None:
     html = 'Let <span class="math-container" id="7">x^2</span> be'
     index = BM25Index(tmp_path / "i").index([{"docno": "1", "html": html, "text": "other", "title": "Parabola"}])

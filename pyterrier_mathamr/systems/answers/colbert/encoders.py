@@ -193,7 +193,7 @@ class ColBERTTextScorer(_TextTransformer):
         question = self._queries(pd.DataFrame([row]))["explained"]
         post = document_post(of_document(row))
         answer = self._rows([self.model.texts.text(post)], "document")[0]
-        readings = Reading(query_post(row)), Reading(post)
+        readings = Reading(query_post(asked.query_row())), Reading(post)
         if not len(question.rows):
             return Explanation.of(asked.docno, [], *readings)
         return Explanation.of(asked.docno, self._parts(question, answer), *readings)

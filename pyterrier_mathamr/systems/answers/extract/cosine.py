@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model import TextEncoder
@@ -48,7 +48,7 @@ class CosineScorer(Transformer):
         check_texts(inp, self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        queries = inp.drop_duplicates("qid")
+        queries = distinct_queries(inp)
         rows = (dict(zip(queries.columns, row, strict=True)) for row in queries.itertuples(index=False, name=None))
         asked = {row["qid"]: plain_text(query_post(row)) for row in rows}
         texts = [_text(dict(zip(inp.columns, row, strict=True))) for row in inp.itertuples(index=False, name=None)]
@@ -67,7 +67,7 @@ class CosineScorer(Transformer):
         """
         name = next((name for name in TEXT_COLUMNS if name in query), TEXT_COLUMNS[0])
         asked = read_asked(query, docno, self.label, [name])
-        texts = plain_text(query_post(asked.row)), _text(asked.row)
+        texts = plain_text(query_post(asked.query_row())), _text(asked.row)
         score = float(self._cosines([texts[0]], [texts[1]])[0])
         part = Part(self.label, "document", texts[0], "document", texts[1], score, 1.0, score)
         return asked.explained([part])

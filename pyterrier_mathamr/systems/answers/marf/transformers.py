@@ -227,7 +227,7 @@ class MaRFTextScorer(_PostTransformer):
         _, documents = self._documents(pd.DataFrame([document]))
         views, formulas = documents[asked.docno]
         parts = view_parts(self.label, view_scores(found, views), formulas)
-        shown = ShownReading(query_post(row)), ShownReading(document_post(document))
+        shown = ShownReading(query_post(asked.query_row())), ShownReading(document_post(document))
         return Explanation.of(asked.docno, parts, *shown)
 
 

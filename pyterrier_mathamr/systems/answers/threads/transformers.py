@@ -214,10 +214,10 @@ class BestAnswer(_OfThreads):
         best = self.threads.best_answers(questions)
         # an answer of no known thread stands for itself
         docnos = [best.get(of, "") if of else name for of, name in zip(questions, inp["docno"], strict=True)]
-        rows = inp[kept].assign(docno=docnos, question_docno=questions, _score=inp["score"])
+        rows = inp[kept].assign(docno=docnos, question_docno=questions, score=inp["score"]).reset_index(drop=True)
         rows = rows[rows["docno"] != ""]
-        rows = rows.sort_values("_score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"]).sort_index()
-        return ordered_by_score(rows.drop(columns="_score"), rows["_score"])
+        rows = rows.sort_values("score", ascending=False, kind="stable").drop_duplicates(["qid", "docno"]).sort_index()
+        return ordered_by_score(rows, rows["score"])
 
 
 def _threads_of(threads: ThreadStore, docnos: Iterable[str]) -> list[str]:

@@ -81,13 +81,13 @@ class QASimScorer(Transformer):
             AskedError: a text is missing.
         """
         asked = read_asked(query, docno, self.label)
-        row = {**asked.row, "docno": asked.docno}
+        row = asked.row
         form = self.qasim.form
         if not any(row.get(name) is not None for name in _ANSWER[form]):
             raise AskedError(
                 self.label, f"the row has no {' or '.join(_ANSWER[form])}", "Load the answer's text first."
             )
-        score = float(self.qasim.scores([(self.qasim.question(row), self.qasim.answer(row))])[0])
+        score = float(self.qasim.scores([(self.qasim.question(asked.query_row()), self.qasim.answer(row))])[0])
         part = Part(self.label, "score", contribution=score)
         return asked.explained([part])
 

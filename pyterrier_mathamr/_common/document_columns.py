@@ -1,0 +1,39 @@
+"""Which columns of a ranking are about its documents, and so never about a query."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+_OF_DOCUMENTS = ("docid", "html", "text", "markdown", "graph", "formula_ids")
+_TEXTS = ("title", "body")
+
+
+def columns_of_documents(frame: pd.DataFrame) -> list[str]:
+    """List the columns of a ranking that describe its documents, but for the ``docno``.
+
+    ``title`` and ``body`` are the topic's, and each row of a query has them. Where they differ within a query, a loader
+    has put those of the documents in their place: in ``bm25 >> text_loader(["body"]) >> bm25_index.scorer()`` the body
+    of the first document is no query, while there is the ``query`` itself.
+
+    Args:
+        frame: any.
+
+    Returns:
+        Their names, none for a frame that is no ranking.
+    """
+    if not {"qid", "docno"} <= set(frame.columns):
+        return []
+    texts = [name for name in _TEXTS if name in frame.columns] if "query" in frame.columns else []
+    loaded = texts if any(_differs(frame, name) for name in texts) else []
+    return [name for name in frame.columns if name in loaded or describes_document(name)]
+
+
+def describes_document(name: str) -> bool:
+    """Tell whether a column of a ranking is the document's whatever its values are."""
+    return name in _OF_DOCUMENTS or str(name).startswith("doc_")
+
+
+def _differs(frame: pd.DataFrame, name: str) -> bool:
+    """Tell whether a query has several values of a column, gaps apart."""
+    pairs = frame[["qid", name]].dropna().drop_duplicates()
+    return bool(pairs["qid"].duplicated().any())
