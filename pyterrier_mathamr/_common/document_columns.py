@@ -1,11 +1,11 @@
-"""Which columns of a ranking are about its documents, and so never about a query."""
+"""Which columns of a ranking are about its documents, and so never about a query, and the other way round."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 _OF_DOCUMENTS = ("docid", "html", "text", "markdown", "graph", "formula_ids")
-_TEXTS = ("title", "body")
+_OF_EITHER = ("title", "body")
 
 
 def columns_of_documents(frame: pd.DataFrame) -> list[str]:
@@ -23,9 +23,26 @@ def columns_of_documents(frame: pd.DataFrame) -> list[str]:
     """
     if not {"qid", "docno"} <= set(frame.columns):
         return []
-    texts = [name for name in _TEXTS if name in frame.columns] if "query" in frame.columns else []
+    texts = [name for name in _OF_EITHER if name in frame.columns] if "query" in frame.columns else []
     loaded = texts if any(_differs(frame, name) for name in texts) else []
     return [name for name in frame.columns if name in loaded or describes_document(name)]
+
+
+def texts_of_topics(frame: pd.DataFrame) -> list[str]:
+    """List the columns of texts that a ranking has kept from its topics, and that so are no document's.
+
+    ``bm25 >> text_loader(["body"])`` leaves the ``title`` of the topic beside the body of each document.
+
+    Args:
+        frame: any.
+
+    Returns:
+        The columns that are the same in all rows of each query; none for a frame that is no ranking, or that has a
+        single document for each query, of which this says nothing.
+    """
+    if not {"qid", "docno"} <= set(frame.columns) or not _differs(frame, "docno"):
+        return []
+    return [name for name in (*_OF_EITHER, "html", "text", "markdown") if name in frame and not _differs(frame, name)]
 
 
 def describes_document(name: str) -> bool:

@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
+from pyterrier_mathamr._common.document_columns import texts_of_topics
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
@@ -220,7 +221,11 @@ class GraphBuilder(ColumnAdder, Transformer):
 
     def _with_documents(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Build each distinct document once, or each row where the frame has no ``docno``."""
-        names = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
+        known = [name for name in ("docno", "title", *DOCUMENT_COLUMNS) if name in inp.columns]
+        of_topics = texts_of_topics(inp)
+        names = [name for name in known if name not in of_topics]
+        if not {*names} & {*DOCUMENT_COLUMNS}:  # all documents of each query have the same text
+            names = known
         if "docno" not in inp.columns:
             return frames.with_objects(inp, graph=self._document_graphs(_rows(inp, names)))
         rows = _rows(inp[names].drop_duplicates(subset="docno"), names)

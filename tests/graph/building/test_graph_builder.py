@@ -188,6 +188,20 @@ def test_both_sides_of_a_ranking_are_built_each_once():
     assert "query_graph" not in build(ranking, side="document").columns
 
 
+def test_what_a_ranking_has_kept_from_its_topics_is_no_document():
+    ranking = [{"qid": q, "docno": d, "query": f"Query{q}", "title": f"Title{q}"} for q in "12" for d in "abc"]
+    loaded = [{**row, "body": f"Text{row['docno']}"} for row in ranking]  # the body alone is loaded
+    result = build(loaded, side="both")
+    assert roots(result, "query_graph") == ["query1"] * 3 + ["query2"] * 3
+    assert roots(result, "graph") == ["texta", "textb", "textc"] * 2
+    loaded = [{**row, "body": f"Body{row['qid']}", "text": f"Text{row['docno']}"} for row in ranking]
+    assert roots(build(loaded, side="both"), "graph") == ["texta", "textb", "textc"] * 2
+    loaded = [{**row, "title": f"Title{row['docno']}", "text": f"Text{row['docno']}"} for row in ranking]
+    assert roots(build(loaded, side="both"), "graph") == ["titlea", "titleb", "titlec"] * 2
+    alike = [{**row, "text": "Alike"} for row in ranking]
+    assert roots(build([{**row, "title": ""} for row in alike], side="both"), "graph") == ["alike"] * 6
+
+
 def test_batches_do_not_change_the_graphs():
     rows = [{"docno": str(i), "text": f"Word{i} $x_{i}$"} for i in range(7)]
     assert build(rows, batch_size=2)["graph"].tolist() == build(rows)["graph"].tolist()
