@@ -42,6 +42,20 @@ def test_a_query_found_by_one_side_only_keeps_that_sides_order() -> None:
     assert fuse_rankings(nothing, LEFT, 0.5).docno.tolist() == ["a", "b", "c"]
 
 
+def test_docnos_that_were_read_as_numbers_are_those_of_the_other_ranking() -> None:
+    left = LEFT.assign(docno=["1", "2", "10"], title=["one", "two", "ten"])
+    right = RIGHT.assign(docno=["2", "3"], title=["two", "three"])
+    numbers = [ranking.assign(docno=ranking["docno"].astype(int)) for ranking in (left, right)]
+    topics = pd.DataFrame({"qid": ["1"]})
+    expected = ZScoreFusion(left, right)(topics)  # type: ignore[arg-type]
+    assert sorted(expected["docno"]) == ["1", "10", "2", "3"]
+    for first, second in ((numbers[0], right), (left, numbers[1]), numbers):
+        pd.testing.assert_frame_equal(ZScoreFusion(first, second)(topics), expected)  # type: ignore[arg-type]
+        of_stages = ZScoreFusion(*map(pt.Transformer.from_df, (first, second)))
+        pd.testing.assert_frame_equal(of_stages(topics), expected)
+        pd.testing.assert_frame_equal(fuse_rankings(first, second, 0.5), fuse_rankings(left, right, 0.5))
+
+
 @pytest.fixture
 def fusion(tmp_path: Path) -> ZScoreFusion:
     documents = [{"docno": "1", "text": "odd prime"}, {"docno": "2", "text": "prime"}, {"docno": "3", "text": "odd"}]

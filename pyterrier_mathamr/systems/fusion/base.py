@@ -41,7 +41,9 @@ class Fusion(Retriever):
         super().__init__()
         if not systems:
             raise ConfigError("systems", systems, "at least one")
-        self.systems = tuple(pt.Transformer.from_df(one) if isinstance(one, pd.DataFrame) else one for one in systems)
+        self.systems = tuple(
+            pt.Transformer.from_df(with_text_docnos(one)) if isinstance(one, pd.DataFrame) else one for one in systems
+        )
         self.num_results = num_results
         self._accepted = set[tuple[str, ...]]()
 
@@ -57,7 +59,7 @@ class Fusion(Retriever):
 
     def rankings(self, queries: pd.DataFrame) -> list[pd.DataFrame]:
         """Ask each system."""
-        return [system(queries) for system in self.systems]
+        return [with_text_docnos(system(queries)) for system in self.systems]
 
     def answers(self, asked: Asked) -> list[Ranked]:
         """Ask each system what it says of a document, and why."""
@@ -151,6 +153,13 @@ def ranked(joined: pd.DataFrame, weights: Sequence[float], num_results: int) -> 
     return result
 
 
+def with_text_docnos(ranking: pd.DataFrame) -> pd.DataFrame:
+    """Make docnos that are numbers texts, as those of indexes are: ``pd.read_csv`` reads ``198``, not ``"198"``."""
+    if ranking.empty or not pd.api.types.is_integer_dtype(ranking["docno"]):
+        return ranking
+    return ranking.assign(docno=ranking["docno"].astype(str))
+
+
 class Aligned(NamedTuple):
     """The documents that several rankings have for queries, each once.
 
@@ -171,7 +180,7 @@ def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
     Args:
         rankings: ``qid`` and ``docno``.
     """
-    every = pd.concat([ranking[["qid", "docno"]] for ranking in rankings], ignore_index=True)
+    every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
     queries, qids = pd.factorize(every["qid"], sort=True)
     documents, docnos = pd.factorize(every["docno"], sort=True)
     keys, rows = np.unique(queries.astype(np.int64) * max(len(docnos), 1) + documents, return_inverse=True)
