@@ -36,6 +36,16 @@ def test_importing_loads_neither_torch_nor_faiss_nor_java() -> None:
     assert loaded == "[]"
 
 
+def test_vectors_of_others_are_indexed_without_torch(tmp_path) -> None:
+    code = (
+        "import sys, numpy as np, pyterrier_mathamr as mathamr; "
+        f"index = mathamr.MathAMRIndex({str(tmp_path / 'index')!r}); "
+        "index.indexer().index([{'docno': 'd', 'doc_embs': np.eye(2, dtype='float32')}]); "
+        "print(len(index), 'torch' in sys.modules)"
+    )
+    assert run(code) == "1 False"
+
+
 def test_every_public_name_resolves_and_is_listed() -> None:
     for name in mathamr.__all__:
         assert getattr(mathamr, name) is not None

@@ -12,19 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr.graph import GraphStore, MathAMRGraph, layout_of, row_count
-from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import PartMeta, row_fingerprint, write_planned
 
 from .content import part_content
 from .entries import DType, document_posts
 from .kinds import DOCUMENTS
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.model import MathAMR
 
 Records = list[dict[str, Any]]
 

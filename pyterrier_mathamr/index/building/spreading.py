@@ -17,13 +17,12 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.running.executors import Executor
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index.snapshot import IndexMeta
-from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import META, DuplicateIdError, begin_planned, planned_part, replace_file, unfinished_parts
 
 from . import builder
@@ -31,6 +30,9 @@ from .builder import Build
 from .indexers import ArtifactIndexer, DocumentIndexer
 from .planned import Encoding, RowCounts, Shard, ShardWriter, boundaries, plan_shards, runs
 from .resume import Corpus
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.model import MathAMR
 
 _COUNTED = 2048  # graphs whose rows are counted by one piece of work
 _SAMPLE = 512  # graphs by which the number of parts is estimated
