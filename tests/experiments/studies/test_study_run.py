@@ -1,6 +1,7 @@
 """A study on the bundled sample: the chain, what is kept, what is not done twice."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -189,8 +190,9 @@ def test_the_notes_name_the_options_that_differ_from_the_preset(report: Report) 
 
 
 def test_another_collection_needs_another_folder(report: Report, workdir: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(SAMPLE, tmp_path / "other"))
     with pytest.raises(SettingsChangedError, match="collection"):
-        run_study(STUDY, tmp_path, workdir, years=["sample"], preset="full", verbose=False)
+        run_study(STUDY, other, workdir, years=["sample"], preset="full", verbose=False)
 
 
 def test_failed_runs_are_named_and_the_others_reported(report: Report, workdir: Path) -> None:
