@@ -17,8 +17,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-_MATH, _SCRIPT = "<math", "<script"
 _START = re.compile(r"<(math|script)((?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}'){0,200})?)>", re.IGNORECASE)
+_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("math", "script")}
 _ANNOTATION = re.compile(r"<annotation\s[^<>]{0,200}?\b(?:application/x-)?(?:la)?tex\b[^<>]{0,200}>", re.IGNORECASE)
 _ALT_TEXT = re.compile(r"""\balttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _CDATA = re.compile(r"\A\s*(?:%\s*)?<!\[CDATA\[\s*(.*?)\s*(?:%\s*)?\]\]>\s*\Z", re.DOTALL)
@@ -31,21 +31,16 @@ def with_latex(source: str) -> str:
     Args:
         source: HTML.
     """
-    low = source.lower()
-    if _MATH not in low and _SCRIPT not in low:
-        return source
     out, at, position = list[str](), 0, 0
-    ends = {"math": True, "script": True}  # whether an end tag is left, so that each start does not look for it again
+    unended = set[str]()  # elements without an end tag from here on, so that not each start looks for one
     while start := _START.search(source, position):
         name, position = start[1].lower(), start.end()
-        end = low.find(f"</{name}", position) if ends[name] else -1
-        if end < 0:
-            ends[name] = False
+        end = None if name in unended else _ENDS[name].search(source, position)
+        if end is None:
+            unended.add(name)
             continue
-        latex = (
-            _of_math(source[position:end], start[2]) if name == "math" else _of_script(source[position:end], start[2])
-        )
-        close = source.find(">", end)
+        latex = _LATEX[name](source[position : end.start()], start[2])
+        close = source.find(">", end.end())
         position = close + 1 if close >= 0 else len(source)
         if latex:
             out += [source[at : start.start()], f'<span class="math-container">{latex}</span>']
@@ -70,3 +65,6 @@ def _of_script(content: str, attributes: str) -> str:
         return ""
     data = _CDATA.match(content)
     return escape((data[1] if data else content).strip(), quote=False)
+
+
+_LATEX = {"math": _of_math, "script": _of_script}

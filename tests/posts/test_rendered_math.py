@@ -50,6 +50,14 @@ def test_mathml_without_latex_and_other_scripts_are_read_as_before() -> None:
     assert "let" not in post_from_html(f"<p>x {script}</p>").text
 
 
+def test_letters_that_are_longer_in_lower_case_move_no_place() -> None:
+    before = "İ" * 40
+    post = post_from_html(f"<p>{before} {WIKIPEDIA} and {KATEX}.</p>")
+    span = '<span class="math-container">a&lt;b</span>'
+    assert [formula.latex for formula in post.formulas] == ["a<b", "a<b"]
+    assert post == post_from_html(f"<p>{before} {span} and {span}.</p>")
+
+
 def test_elements_that_never_end_are_left_alone() -> None:
     source = "<math><script type='math/tex'>" + "<math " * 1000
     assert with_latex(source) == source
