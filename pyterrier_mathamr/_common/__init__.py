@@ -6,6 +6,7 @@
     errors                   the base of all errors; one is its fields and a template
       extras                 optional packages, imported where they are used
       parameters             objects that are their parameters, with options that are checked when set
+        columns              which columns are a query's, a document's, or an encoder's
         frames               DataFrames: kinds, one row a query, columns of objects, empty results
           transformers       the base classes of the stages of a pipeline
     lazy                     public names that are imported when they are first used

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .document_columns import columns_of_documents
+from .columns import columns_of_documents
 from .errors import MathAMRError
 
 _DTYPES = {
@@ -25,8 +25,6 @@ _DTYPES = {
     **dict.fromkeys(("rank", "votes", "comments", "accepted"), "int64"),
     **dict.fromkeys(("docno", "post_id", "visual_id", "question_docno"), "str"),
 }
-
-_QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights", "query_document_weight")
 
 
 class MissingValueError(MathAMRError):
@@ -162,18 +160,6 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float)
         return result
     # at once: `assign` makes the index of the columns anew with each of them
     return pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
-
-
-def without_query_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the rows of queries that another encoder added, with their weights and the names of their formulas.
-
-    In ``bm25 >> model.query_encoder() >> index.scorer() >> colbert.query_encoder() >> …`` they would be read with the
-    rows of the later one.
-
-    Args:
-        frame: queries or a ranking.
-    """
-    return frame.drop(columns=[name for name in _QUERY_ROWS if name in frame.columns])
 
 
 def text_column(texts: Sequence[str]) -> pd.Series[str]:

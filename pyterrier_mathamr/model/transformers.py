@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.columns import without_query_rows
 from pyterrier_mathamr._common.frames import (
     empty_output,
     encode_distinct,
@@ -18,7 +19,6 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     ordered_by_score,
     with_objects,
-    without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer

@@ -21,7 +21,7 @@ import pyterrier as pt
 from pyterrier_mathamr.arqmath import read_answers, write_answers
 from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, ExtractAnswer, ThreadStore
+from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, ExtractAnswer
 from pyterrier_mathamr.systems.answers.extract.extract_answer import Posts
 from pyterrier_mathamr.systems.answers.extract.snippets import Start
 
@@ -107,7 +107,7 @@ def _extracted(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
     if extract.judged:
         ranking = ranking.merge(qrels[["qid", "docno"]], on=["qid", "docno"])
     ranking = ranking.sort_values(["qid", "rank"]).groupby("qid").head(DEPTH)
-    threads = _threads(parts) if extract.posts == "remap" else None
+    threads = parts.threads if extract.posts == "remap" else None
     scorer, verbose = _scorer(extract.scorer, parts), parts.shared.verbose
     answer = ExtractAnswer(scorer, extract.posts, extract.start, DEPTH, threads=threads, verbose=verbose)
     found: pd.DataFrame = (parts.answer_texts() >> answer)(ranking.merge(topics, on="qid"))
@@ -119,13 +119,6 @@ def _scorer(name: str, parts: AnswerParts) -> pt.Transformer:
         return parts.once(COLBERT, lambda: ColBERT.new(MINI_LM)).text_scorer(device=parts.device)
     cache = parts.shared.workdir / "texts.sqlite"
     return CosineScorer(TextEncoder(MINI_LM, cache=cache, device=parts.device, precision="bfloat16"))
-
-
-def _threads(parts: AnswerParts) -> ThreadStore:
-    def build(path: Path) -> None:
-        ThreadStore(path).indexer("overwrite").index(parts.shared.collection.posts())
-
-    return parts.once("threads", lambda: ThreadStore(parts.stage("threads", build)))
 
 
 def _name(extract: Extract) -> str:

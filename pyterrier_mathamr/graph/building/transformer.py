@@ -11,7 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
-from pyterrier_mathamr._common.document_columns import texts_of_topics
+from pyterrier_mathamr._common.columns import texts_of_topics
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values

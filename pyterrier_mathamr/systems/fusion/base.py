@@ -173,6 +173,12 @@ class Aligned(NamedTuple):
     query: npt.NDArray[np.int64]
     rows: list[npt.NDArray[np.int64]]
 
+    def column(self, rows: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Lay the values of a ranking's rows out by document, NaN without one; of two for a document, the first."""
+        found = np.full(len(self.documents), np.nan)
+        found[rows[::-1]] = values[::-1]
+        return found
+
 
 def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
     """Find the documents that any ranking has.
@@ -200,11 +206,11 @@ def side_by_side(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         ``qid``, ``docno`` and all other columns, with gaps; of two rows of a document in a part, the first counts.
     """
     known = aligned(parts)
-    columns: dict[str, npt.NDArray[np.float64]] = {}
-    for part, rows in zip(parts, known.rows, strict=True):
-        for name in part.columns.drop(["qid", "docno"]):
-            columns[name] = np.full(len(known.documents), np.nan)
-            columns[name][rows[::-1]] = part[name].to_numpy(np.float64)[::-1]
+    columns = {
+        name: known.column(rows, part[name].to_numpy(np.float64))
+        for part, rows in zip(parts, known.rows, strict=True)
+        for name in part.columns.drop(["qid", "docno"])
+    }
     return known.documents.assign(**columns)
 
 

@@ -177,14 +177,10 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     known = aligned(rankings)
     queries = int(known.query.max(initial=-1)) + 1
-    columns = [
-        _standardised(known.query[rows], ranking["score"].to_numpy(np.float64), queries)
-        for ranking, rows in zip(rankings, known.rows, strict=True)
-    ]
     joined = {}
-    for number, (rows, (scores, lowest)) in enumerate(zip(known.rows, columns, strict=True)):
-        found = np.full(len(known.documents), np.nan)
-        found[rows[::-1]] = scores[::-1]
+    for number, (ranking, rows) in enumerate(zip(rankings, known.rows, strict=True)):
+        scores, lowest = _standardised(known.query[rows], ranking["score"].to_numpy(np.float64), queries)
+        found = known.column(rows, scores)
         joined[str(number)] = np.where(np.isnan(found), lowest[known.query], found)
     return known.documents.assign(**joined)
 

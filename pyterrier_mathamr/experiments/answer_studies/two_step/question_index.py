@@ -12,7 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import ModifiedRRF, ThreadStore
+from pyterrier_mathamr.systems import ModifiedRRF
 from pyterrier_mathamr.systems.answers.two_step import QQSim
 from pyterrier_mathamr.systems.answers.two_step.texts import Form, View
 
@@ -22,21 +22,12 @@ from .models import question_model
 RAW: tuple[View, ...] = ("title", "head", "tail")
 
 
-def threads(parts: AnswerParts) -> ThreadStore:
-    """Return the threads of the collection."""
-
-    def build(path: Path) -> None:
-        ThreadStore(path).indexer("overwrite").index(parts.shared.collection.posts())
-
-    return parts.once("threads", lambda: ThreadStore(parts.stage("threads", build)))
-
-
 def candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
     """Return the answers of similar questions, with ``qq_score``; topics get their tags."""
     views: tuple[View, ...] = RAW if form == "raw" else ("title",)
     systems = [question_search(parts, question_model(parts, view, form)) for view in views]
     questions = ModifiedRRF(systems, num_results=DEPTH) if len(systems) > 1 else systems[0]
-    return _with_tags(parts) >> questions >> threads(parts).answers()
+    return _with_tags(parts) >> questions >> parts.threads.answers()
 
 
 def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:

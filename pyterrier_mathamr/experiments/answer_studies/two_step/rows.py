@@ -27,7 +27,7 @@ from pyterrier_mathamr.systems.answers.two_step.texts import Form
 
 from .material import answer_texts, linearised, topic_frame
 from .models import answer_model, recipe
-from .question_index import candidates, judged_candidates, threads
+from .question_index import candidates, judged_candidates
 
 
 def _qqsim(parts: AnswerParts) -> pt.Transformer:
@@ -35,7 +35,7 @@ def _qqsim(parts: AnswerParts) -> pt.Transformer:
 
 
 def _math_se(parts: AnswerParts) -> pt.Transformer:
-    return judged_candidates(parts) >> MathSEScore(threads(parts))
+    return judged_candidates(parts) >> MathSEScore(parts.threads)
 
 
 def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
@@ -87,7 +87,7 @@ def ranking_svm(parts: AnswerParts) -> RankingSVM:
 
 
 def _features(parts: AnswerParts, model_of: AnswerParts) -> TwoStepFeatures:
-    return TwoStepFeatures(threads(parts), qasim_scorer(parts, "raw", model_of))
+    return TwoStepFeatures(parts.threads, qasim_scorer(parts, "raw", model_of))
 
 
 def _svm(parts: AnswerParts) -> pt.Transformer:
@@ -116,7 +116,7 @@ def _tf_idf(parts: AnswerParts) -> pt.Transformer:
 
 
 def _tangent(parts: AnswerParts) -> pt.Transformer:
-    return TangentAnswers(parts.shared.tangent, threads(parts), DEPTH, store=parts.topic_trees())
+    return TangentAnswers(parts.shared.tangent, parts.threads, DEPTH, store=parts.topic_trees())
 
 
 def _tf_idf_tangent(parts: AnswerParts) -> pt.Transformer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from pyterrier_mathamr._common.columns import without_query_rows
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.frames import (
     distinct_queries,
@@ -15,7 +16,6 @@ from pyterrier_mathamr._common.frames import (
     join_values,
     ordered_by_score,
     with_objects,
-    without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer

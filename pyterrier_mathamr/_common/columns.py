@@ -1,4 +1,4 @@
-"""Which columns of a ranking are about its documents, and so never about a query, and the other way round."""
+"""Which columns of a frame are about a query, about a document, or what an encoder said of a query's rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pandas as pd
 
 _OF_DOCUMENTS = ("docid", "html", "text", "markdown", "graph", "formula_ids")
 _OF_EITHER = ("title", "body")
+_QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights", "query_document_weight")
 
 
 def columns_of_documents(frame: pd.DataFrame) -> list[str]:
@@ -48,6 +49,18 @@ def texts_of_topics(frame: pd.DataFrame) -> list[str]:
 def describes_document(name: str) -> bool:
     """Tell whether a column of a ranking is the document's whatever its values are."""
     return name in _OF_DOCUMENTS or str(name).startswith("doc_")
+
+
+def without_query_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the rows of queries that another encoder added, with their weights and the names of their formulas.
+
+    In ``bm25 >> model.query_encoder() >> index.scorer() >> colbert.query_encoder() >> …`` they would be read with the
+    rows of the later one.
+
+    Args:
+        frame: queries or a ranking.
+    """
+    return frame.drop(columns=[name for name in _QUERY_ROWS if name in frame.columns])
 
 
 def _differs(frame: pd.DataFrame, name: str) -> bool:
