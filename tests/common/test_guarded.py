@@ -1,0 +1,114 @@
+"""A call in a child ends within its limits, whatever it does, and the next one finds a child that works."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+
+
+def work(what, value=None):
+    """What a child is asked to do."""
+    if what == "spin":
+        while True:
+            pass
+    if what == "native":
+        return pow(7, 10**9, None)  # one call of C code, which hears no signal of Python
+    if what == "memory":
+        return len(bytearray(64 << 30))
+    if what == "crash":
+        return ctypes.string_at(0)
+    if what == "sleep":
+        time.sleep(60)
+    if what == "named":
+        raise ConfigError("k", value, "a number")
+    if what == "odd":
+        raise _OddError(1, 2)
+    return os.getpid(), value
+
+
+class _OddError(Exception):
+    """Cannot be pickled."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} {two}")
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    return Guarded(work, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("spin", "more than 0.3 s"), ("native", "more than 0.3 s"), ("sleep", "more than 0.3 s"), ("crash", "crashes")],
+)
+def test_a_call_that_does_not_end_is_ended_and_the_next_one_is_answered(guarded, what, said) -> None:
+    with pytest.raises(OverLimitError, match=said):
+        guarded(what)
+    assert guarded("fine", "x")[1] == "x"
+
+
+def test_a_call_that_takes_too_much_memory_is_an_error(guarded) -> None:
+    with pytest.raises((OverLimitError, MemoryError)):
+        guarded("memory")
+    assert guarded("fine", "x")[1] == "x"
+
+
+def test_its_own_errors_come_through_and_one_that_cannot_is_described(guarded) -> None:
+    with pytest.raises(ConfigError, match="k='y'"):
+        guarded("named", "y")
+    with pytest.raises(OverLimitError, match="_OddError: 1 2"):
+        guarded("odd")
+
+
+def test_one_child_serves_all_calls_and_threads(guarded) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: guarded("fine", i), range(200)))
+    assert [value for _, value in answers] == list(range(200))
+    assert len({pid for pid, _ in answers}) == 1
+
+
+def test_an_interrupted_call_leaves_no_answer_for_the_next_one(guarded) -> None:
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            guarded("spin")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert guarded("fine", "x")[1] == "x"
+
+
+def test_a_child_ends_with_its_parent() -> None:
+    code = (
+        "import os, sys; sys.path.insert(0, 'tests/common'); import test_guarded as t\n"
+        "print(t.Guarded(t.work, 5)('fine')[0], flush=True); os._exit(0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    pid = int(ran.stdout)
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        if "Z" in _state(pid):
+            return
+        time.sleep(0.1)
+    pytest.fail("the child outlives its parent")
+
+
+def _state(pid: int) -> str:
+    ran = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return ran.stdout or "Z"
