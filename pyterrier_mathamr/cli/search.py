@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyterrier as pt
 
-    from pyterrier_mathamr.engine import SearchEngine
+    from pyterrier_mathamr.engine import EngineSnapshot
 
 _INDENT = 13
 
@@ -53,13 +53,13 @@ def search(engine: Path, query: str | None, k: int | None, topics: Path | None, 
     if query is not None and not query.strip():
         raise click.UsageError("QUERY is empty.")
     if topics is not None:
-        _search_topics(SearchEngine(engine), topics, k or 1000, quiet=quiet, **options)
+        _search_topics(SearchEngine(engine).snapshot(), topics, k or 1000, quiet=quiet, **options)
     else:
-        _search(SearchEngine(engine), query or "", k or 10, **options)
+        _search(SearchEngine(engine).snapshot(), query or "", k or 10, **options)
 
 
 def _search(
-    engine: SearchEngine,
+    engine: EngineSnapshot,
     query: str,
     k: int,
     *,
@@ -95,7 +95,7 @@ def _search(
 
 
 def _search_topics(
-    engine: SearchEngine,
+    engine: EngineSnapshot,
     topics: Path,
     k: int,
     *,
@@ -128,7 +128,7 @@ def _search_topics(
         click.echo(f"Nothing was found for {counted(len(nothing), 'topic')}: {', '.join(nothing[:5])}")
 
 
-def _run(engine: SearchEngine, retriever: pt.Transformer, topics: Iterable[Topic]) -> pd.DataFrame:
+def _run(engine: EngineSnapshot, retriever: pt.Transformer, topics: Iterable[Topic]) -> pd.DataFrame:
     """Search with topics, one at a time."""
     import pandas as pd
 
@@ -137,7 +137,7 @@ def _run(engine: SearchEngine, retriever: pt.Transformer, topics: Iterable[Topic
     return run
 
 
-def _retriever(engine: SearchEngine, system: str, k: int) -> pt.Transformer:
+def _retriever(engine: EngineSnapshot, system: str, k: int) -> pt.Transformer:
     """Return one of the retrievers of an engine."""
     makers: Mapping[str, Any] = {"blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr}
     return makers[system](num_results=k)

@@ -13,6 +13,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from .options import quiet_option
 
 if TYPE_CHECKING:
+    from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.index import ShardedIndex
     from pyterrier_mathamr.store import Kind
 
@@ -53,11 +54,10 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
         yield from Cache(path).faults(verbose=verbose)
     elif (path / META).exists():
         try:
-            if (parts := _in_parts(path)) is not None:
-                yield from parts.faults(verbose=verbose)
-                return
-            for place, kind in _artifacts(path):
-                yield from faults(place, kind, verbose=verbose)
+            if (whole := _compound(path)) is not None:
+                yield from whole.faults(verbose=verbose)
+            else:
+                yield from faults(path, _kind_of(path), verbose=verbose)
         except StoreError as error:
             yield error
     elif (path / COLBERT).exists():
@@ -77,22 +77,16 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
         yield NotBuiltError(path, "there is nothing at this path")
 
 
-def _in_parts(path: Path) -> ShardedIndex | None:
-    """Return the index in parts at a path, if it is one."""
+def _compound(path: Path) -> SearchEngine | ShardedIndex | None:
+    """Return the artifact at a path, if it is one that consists of others."""
+    from pyterrier_mathamr.engine import SearchEngine
     from pyterrier_mathamr.index import ShardedIndex
 
-    name = f"{ShardedIndex.ARTIFACT_TYPE}.{ShardedIndex.ARTIFACT_FORMAT}"
-    return ShardedIndex(path) if _type_of(path) == name else None
-
-
-def _artifacts(path: Path) -> Iterator[tuple[Path, Kind]]:
-    """Yield the artifacts at a path, with the kind of each: several in a search engine."""
-    from pyterrier_mathamr.engine import SearchEngine
-
-    if _type_of(path) == f"{SearchEngine.ARTIFACT_TYPE}.{SearchEngine.ARTIFACT_FORMAT}":
-        yield from ((artifact.path, artifact.KIND) for artifact in SearchEngine(path).artifacts())
-    else:
-        yield path, _kind_of(path)
+    for kind in (SearchEngine, ShardedIndex):
+        if _type_of(path) == f"{kind.ARTIFACT_TYPE}.{kind.ARTIFACT_FORMAT}":
+            whole: SearchEngine | ShardedIndex = kind(path)
+            return whole
+    return None
 
 
 def _kind_of(path: Path) -> Kind:
@@ -160,11 +154,9 @@ def _described(path: Path) -> str:
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
-        if (parts := _in_parts(path)) is not None:
-            sizes = [len(part) for part in parts.parts()]
-            return f"{_type_of(path)}, {sum(sizes):,} rows in {len(sizes)} parts"
-        (place, kind), *_ = _artifacts(path)
-        return f"{_type_of(path)}, {read_manifest(place, kind).count:,} rows"
+        if (whole := _compound(path)) is not None:
+            return f"{_type_of(path)}, {', '.join(whole.counts())}"
+        return f"{_type_of(path)}, {read_manifest(path, _kind_of(path)).count:,} rows"
     if (path / IN_OUT).exists():
         return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
     if (path / COLBERT).exists():

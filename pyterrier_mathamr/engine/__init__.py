@@ -4,8 +4,9 @@
 
     posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
                                                                │
-    question ──reader, ranking──▶ score ◀──────────────────────┤──▶ search_engine   SearchEngine
-                                           snippets ───────────┤                    one folder (generations)
+    question ──reader, ranking──▶ score ◀──────────────────────┤──▶ reader          one state of all indexes
+                                           snippets ───────────┤──▶ search_engine   SearchEngine
+                                                               │                    one folder (generations)
                                                                └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
 
     building ──▶ one_pass ──▶ readers ──▶ worker    all indexes of a new engine in one pass, in several processes
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyterrier_mathamr.explain import Explanation as Explanation
 
     from .ranking import BlendedRetriever as BlendedRetriever
+    from .reader import EngineSnapshot as EngineSnapshot
     from .search_engine import SearchEngine as SearchEngine
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

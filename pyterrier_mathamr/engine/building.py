@@ -1,4 +1,4 @@
-"""Building an engine, and adding to it.
+"""Building the indexes of an engine, and bringing a copy of them into line with its posts.
 
 ::
 
@@ -7,9 +7,8 @@
                        └──▶ tangent
 
 A new engine reads its posts once for all indexes (``one_pass``). Each is an artifact of its own and resumes where it
-was stopped, so the same call continues a build that was killed, then one index after the other. The posts define what
-an engine holds: an index that is ahead of them or behind after a kill is brought into line by the next change, and
-until then only posts that are in all of them are found.
+was stopped, so the same call continues a build that was killed, then one index after the other. Nobody sees any of it
+before the generation is published (``generations``).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from .posts import AT_ONCE, PostStore, Records
 def build_indexes(
     indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, executor: Executor, verbose: bool
 ) -> None:
-    """Build every index from the posts, or add the posts to it that it does not have and remove those that are gone.
+    """Build every index from the posts, or add the posts to it that it does not have.
 
     Args:
         indexes: the posts are stored.
@@ -61,8 +60,6 @@ def _complete(
     verbose: bool,
 ) -> None:
     """Bring one index after the other into line with the posts."""
-    if mode == "append":
-        remove_strays(indexes)
     if posts := _missing(indexes.graphs, indexes.posts):
         _build_graphs(indexes, parser, posts, sources, mode, executor, verbose)
     if posts := _missing(indexes.bm25, indexes.posts):
@@ -148,18 +145,15 @@ def _unindexed_formulas(indexes: Indexes) -> list[str]:
     return [docno for docno, ids in posts if ids and (known is None or known.look_up(list(ids[:1]))[0] < 0)]
 
 
-def remove_strays(indexes: Indexes) -> None:
-    """Remove from every index what is no longer among the posts; the vectors, which say what that is, come last."""
-    strays = _absent(indexes.vectors, indexes.posts) if indexes.vectors.built() else []
-    if strays:
-        gone = set(strays)
-        entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in gone)
-        formula_ids = [name for entry in entries for name in entry.get("formula_ids") or []]
-        for index, ids in ((indexes.formulas, formula_ids), (indexes.tangent, formula_ids), (indexes.graphs, strays)):
-            _delete_known(index, ids)
-    if indexes.bm25.built():
-        _delete_known(indexes.bm25, _absent(indexes.bm25, indexes.posts))
-    _delete_known(indexes.vectors, strays)
+def remove_posts(indexes: Indexes, docnos: Sequence[str]) -> None:
+    """Remove posts from every index; the vectors, which say which formulas they have, come last."""
+    gone = set(docnos)
+    entries = (entry for entry in indexes.vectors.get_corpus_iter() if entry["docno"] in gone)
+    formula_ids = [name for entry in entries for name in entry.get("formula_ids") or []]
+    for index in (indexes.formulas, indexes.tangent):
+        _delete_known(index, formula_ids)
+    for index in (indexes.graphs, indexes.bm25, indexes.posts, indexes.vectors):
+        _delete_known(index, docnos)
 
 
 def _delete_known(index: StoredArtifact, ids: Sequence[str]) -> None:

@@ -3,43 +3,59 @@
 ::
 
     my.engine/
-      pt_meta.json      the generation, and the options it was built with; replaced in one step
-      generation-1/     posts/  graphs/  bm25/  tangent/  vectors/  formulas/
+      pt_meta.json      the generation, the identity of each of its indexes, the options; replaced in one step
+      generation-7/     posts/  graphs/  bm25/  tangent/  vectors/  formulas/       never changed once it is named
+      generation-8/     the next one, until it is named or discarded
+        change.json     of which state it is a changed copy, and what the change is
 
-A generation without the record is a build that was stopped; the next one with the same posts and options continues it.
+    build            fills an empty generation, and continues one that a stopped build has left
+    add, delete      change a copy of links to the files of the state before: what they do not touch costs nothing
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 import shutil
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, Self
 
-import pyterrier as pt
-
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore
+from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.store import (
     META,
-    PACKAGE,
+    Compound,
+    DamagedError,
     ExistsError,
+    FormatError,
     NotBuiltError,
     OtherArtifactError,
-    check_kind,
-    parse_json,
-    read_signed,
+    StoredArtifact,
+    StoreError,
+    check_member,
+    detail,
+    member_faults,
+    move,
     replace_file,
-    signature,
+    settled,
     signed,
+    sync_folder,
+    writing,
 )
 from pyterrier_mathamr.systems import BM25Index, TangentIndex
 
 from .posts import PostStore
 
-TYPE, FORMAT, VERSION = "search_engine", "mathamr", 1
+ENGINE = Compound("search_engine", 2, rebuild="mathamr build POSTS -o {path} --overwrite")
 _PREFIX = "generation-"
+_GENERATION = re.compile(r"generation-([0-9]{1,12})")
+_OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is being copied or removed
+_IDENTITY = re.compile(r"[0-9a-f]{64}")
+_CHANGE = "change.json"
 
 
 class EngineExistsError(ExistsError):
@@ -64,30 +80,112 @@ class Indexes(NamedTuple):
         kinds = (PostStore, GraphStore, BM25Index, TangentIndex, MathAMRIndex, MathAMRFormulaIndex)
         return cls(*(kind(folder / name) for kind, name in zip(kinds, cls._fields, strict=True)))
 
+    def named(self) -> Iterator[tuple[str, StoredArtifact]]:
+        """Yield the name and index of each."""
+        return zip(self._fields, self, strict=True)
 
-class Generation:
-    """One generation that is complete, as an engine uses it.
 
-    Args:
-        folder: of its indexes.
-        options: what it was built with: ``model``, ``vectors_by``, ``parser``, ``bare_formulas``.
+_OPTIONAL = ("tangent", "formulas")
+"""What posts without formulas do not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What an engine is built with.
+
+    Attributes:
+        model: name or folder of the model.
+        vectors_by: what identifies the model that made the vectors.
+        parser: the AMR parser.
+        bare_formulas: whether formulas without delimiters are read.
     """
 
-    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
-        self.folder, self.options, self.indexes = folder, options, Indexes.of(folder)
+    model: str
+    vectors_by: str
+    parser: str
+    bare_formulas: bool
 
-    def model(self) -> MathAMR:
-        """Open the model of its vectors."""
-        return MathAMR.from_pretrained(self.options["model"])
 
-    @cached_property
-    def encode(self) -> pt.Transformer:
-        """The transformer of queries to ``query_embs``."""
-        return GraphBuilder(self.options["parser"]) >> self.model().query_encoder()
+@dataclass(frozen=True, slots=True)
+class EngineRecord:
+    """The manifest of an engine.
+
+    Attributes:
+        generation: the folder of its indexes.
+        indexes: name to the identity of each, ``None`` for one that it does not have.
+        options: what it was built with.
+        change: what identifies the last change, by which the same call knows that it was made; empty after a build.
+    """
+
+    generation: str
+    indexes: Mapping[str, str | None]
+    options: EngineOptions
+    change: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What identifies this state of the engine."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the manifest of an engine.
+
+        Raises:
+            StoreError: one of its kinds, see :meth:`Compound.read`.
+        """
+        details = ENGINE.read(path)
+        generation = detail(details, "generation", str, path)
+        if not _GENERATION.fullmatch(generation):
+            raise DamagedError(path / META, f"its generation is {generation!r:.80}, not one such as {_PREFIX}1")
+        indexes = detail(details, "indexes", dict, path)
+        if list(indexes) != list(Indexes._fields) or not all(map(_is_identity, indexes.items())):
+            raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
+        options = EngineOptions(
+            detail(details, "model", str, path),
+            detail(details, "vectors_by", str, path),
+            detail(details, "parser", str, path),
+            detail(details, "bare_formulas", bool, path),
+        )
+        return cls(generation, indexes, options, detail(details, "change", str, path))
+
+    def open(self, path: Path) -> Indexes:
+        """Open the indexes of this state, whatever becomes of their folder later.
+
+        Raises:
+            DamagedError: one is missing, damaged or not the one that the manifest names.
+        """
+        indexes = Indexes.of(path / self.generation)
+        for name, index in indexes.named():
+            if (identity := self.indexes[name]) is not None:
+                check_member(index, identity, path)
+                index.pin()
+            elif index.path.exists():
+                raise _unnamed(index, path)
+        return indexes
+
+    def faults(self, path: Path, *, verbose: bool) -> Iterator[StoreError]:
+        """Read all indexes, compare every checksum, and yield the faults."""
+        for name, index in Indexes.of(path / self.generation).named():
+            if (identity := self.indexes[name]) is not None:
+                yield from member_faults(index, identity, path, verbose=verbose)
+            elif index.path.exists():
+                yield _unnamed(index, path)
+
+
+def _is_identity(entry: tuple[str, object]) -> bool:
+    name, identity = entry
+    if identity is None:
+        return name in _OPTIONAL
+    return isinstance(identity, str) and _IDENTITY.fullmatch(identity) is not None
+
+
+def _unnamed(index: StoredArtifact, whole: Path) -> DamagedError:
+    return DamagedError(index.path, f"{whole / META} names no such part")
 
 
 class Generations:
-    """The generations in the folder of an engine.
+    """The generations in the folder of an engine, for its writer, which holds the lock.
 
     Args:
         path: the folder; it need not exist yet.
@@ -95,78 +193,119 @@ class Generations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._opened: Generation | None = None
-        self._signature = (0, 0, 0)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
 
     def built(self) -> bool:
         """Tell whether there is a finished engine."""
         return (self.path / META).is_file()
 
-    def current(self) -> Generation:
-        """Return the generation that is the engine, opened again when another has taken its place.
-
-        Raises:
-            NotBuiltError: there is none. OtherArtifactError: the folder holds something else. FormatError: it has a
-                format that this release does not read.
-        """
-        found = signature(self.path)
-        if self._opened is None or found != self._signature:
-            self._opened, self._signature = self._open(), found
-        return self._opened
-
-    def _open(self) -> Generation:
-        if not self.built():
-            raise NotBuiltError(self.path, _none_here(self.path))
-        found = parse_json((self.path / META).read_bytes(), self.path / META)
-        check_kind(found, self.path, f"{TYPE}.{FORMAT}", VERSION, "mathamr build POSTS -o {path} --overwrite")
-        options = dict(read_signed(self.path / META)["details"])
-        return Generation(self.path / options.pop("generation"), options)
-
-    def next(self, overwrite: bool) -> Path:
+    def for_build(self, overwrite: bool) -> Path:
         """Return the folder to build in: that of a build that was stopped, or a new one.
 
         Raises:
-            ExistsError: there is an engine, which is not to be replaced. OtherArtifactError: the folder holds something
-                else.
+            ExistsError: there is an engine, which is not to be replaced.
+            OtherArtifactError: the folder holds something else.
         """
         if self.built():
-            current = self.current().folder.name
+            current = self._current()
             if not overwrite:
                 raise EngineExistsError(self.path, "there is a search engine already")
-            return self.path / f"{_PREFIX}{int(current.removeprefix(_PREFIX)) + 1}"
-        foreign = self.path.exists() and (
-            not self.path.is_dir() or any(not each.name.startswith(_PREFIX) for each in self.path.iterdir())
-        )
-        if foreign:
-            raise OtherArtifactError(self.path, "it holds something else than a search engine")
+            folder = self.path / f"{_PREFIX}{current + 1}"
+            if (folder / _CHANGE).exists():  # the copy of a change that was stopped
+                _remove(folder)
+            return folder
+        if self.path.exists() and not self.path.is_dir():
+            raise OtherArtifactError(self.path, "it is a file, not a search engine")
+        if self.path.exists() and not all(_OURS.fullmatch(entry.name) for entry in self.path.iterdir()):
+            raise OtherArtifactError(self.path, f"it holds files but no {META}, so it is no search engine")
         return self.path / f"{_PREFIX}1"
 
-    def publish(self, generation: Path, options: dict[str, Any]) -> None:
-        """Make a generation the engine in one step, and remove the one before."""
-        meta = {
-            "type": TYPE,
-            "format": FORMAT,
-            "package_hint": PACKAGE,
-            "format_version": VERSION,
-            "details": {"generation": generation.name, **options},
-        }
-        replace_file(self.path / META, signed(meta))
+    def copy(self, record: EngineRecord, change: str) -> Path:
+        """Return a copy of the engine to change: that of the same change, where it was stopped, or a new one.
+
+        Args:
+            record: the engine.
+            change: identifies the change.
+        """
+        old = self.path / record.generation
+        folder = self.path / f"{_PREFIX}{_number(old.name) + 1}"
+        note = signed({"of": record.indexes, "change": change})
+        try:
+            if (folder / _CHANGE).read_bytes() == note:
+                return folder
+        except OSError:
+            pass
+        with writing(self.path):
+            _remove(folder)
+            unfinished = _hidden(folder)
+            shutil.copytree(old, unfinished, copy_function=_linked, ignore=shutil.ignore_patterns(".*", _CHANGE))
+            replace_file(unfinished / _CHANGE, note)
+            for place, _, _ in os.walk(unfinished):
+                sync_folder(Path(place))
+            move(unfinished, folder)
+        return folder
+
+    def publish(self, generation: Path, options: EngineOptions, change: str = "") -> None:
+        """Make a generation the engine in one step, and remove the others."""
+        indexes = Indexes.of(generation)
+        identities = {name: index.snapshot().identity if index.built() else None for name, index in indexes.named()}
+        details = {"generation": generation.name, "indexes": identities, **asdict(options), "change": change}
+        with writing(self.path):
+            ENGINE.write(self.path, len(indexes.posts), details)
         self.discard()
 
     def discard(self) -> None:
         """Remove every generation but the one that is the engine."""
-        current = self.current().folder if self.built() else None
-        for generation in self.path.glob(f"{_PREFIX}*"):
-            if generation != current:
-                shutil.rmtree(generation)
+        current = f"{_PREFIX}{self._current()}" if self.built() else ""
+        for entry in self.path.glob("*"):
+            if _OURS.fullmatch(entry.name) and entry.name != current:
+                _remove(entry)
+        if current:
+            (self.path / current / _CHANGE).unlink(missing_ok=True)
+
+    def _current(self) -> int:
+        """Return the number of the engine's generation; of an engine that cannot be read the last one.
+
+        Raises:
+            OtherArtifactError: the folder holds something else.
+        """
+        try:
+            return _number(EngineRecord.read(self.path).generation)
+        except (DamagedError, FormatError):
+            found = (_GENERATION.fullmatch(each.name) for each in self.path.iterdir())
+            return max((int(match[1]) for match in found if match), default=0)
 
 
-def _none_here(path: Path) -> str:
+def _number(generation: str) -> int:
+    return int(generation.removeprefix(_PREFIX))
+
+
+def _linked(source: str, target: str) -> None:
+    """Link a file, which is never changed but only replaced; copy it where links are not to be had."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        settled(Path(target))
+
+
+def _remove(folder: Path) -> None:
+    """Remove a generation in one step: one that is half removed would be taken for a build that was stopped."""
+    hidden = _hidden(folder)
+    shutil.rmtree(hidden, ignore_errors=True)
+    if folder.exists():
+        folder.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _hidden(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name.removeprefix('.')}")
+
+
+def none_here(path: Path) -> NotBuiltError:
     """Say that there is no engine, and whether the build of one was stopped."""
     if path.is_dir() and any(path.glob(f"{_PREFIX}*")):
-        return "the build of this search engine is not complete; the call or command that began it continues it"
-    call = "mathamr build POSTS -o ENGINE, or SearchEngine.build(posts, path)"
-    return f"there is no search engine; one is built by {call}"
+        reason = "the build of this search engine is not complete; the call or command that began it continues it"
+    else:
+        call = "mathamr build POSTS -o ENGINE, or SearchEngine.build(posts, path)"
+        reason = f"there is no search engine; one is built by {call}"
+    return NotBuiltError(path, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from pyterrier_mathamr.store import (
 AT_ONCE = 64
 """Posts that are handed on together."""
 _PART = 2_000  # posts; what a build that is killed reads again
+_MOST = 256 << 20  # bytes of a post; a record that expands to more was made to fill the memory
 
 POSTS = Kind(
     type="posts",
@@ -98,6 +100,13 @@ class PostStore(StoredArtifact):
             raise UnfinishedJobError(
                 self.path, {"posts": (f"{len(stored)} more, such as {next(iter(stored))!r}", "none")}
             )
+
+    def fingerprint(self) -> str:
+        """Return what identifies the posts: docnos, texts and order."""
+        digest = hashlib.sha256()
+        for part in self.snapshot().parts:
+            digest.update(part["sources"].tobytes())
+        return digest.hexdigest()
 
     def get_many(self, docnos: Sequence[str]) -> list[Document]:
         """Read posts.
@@ -174,9 +183,22 @@ def _packed(document: Document) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def _unpacked(data: bytes) -> bytes:
+    """Decompress a record.
+
+    Raises:
+        ValueError: it is cut off, or expands to more than a post has. zlib.error: it is not compressed.
+    """
+    reader = zlib.decompressobj()
+    text = reader.decompress(data, _MOST)
+    if not reader.eof:
+        raise ValueError(f"it is cut off, or expands to more than {_MOST >> 20} MB")
+    return text
+
+
 def _document(docno: str, data: bytes, path: Path) -> Document:
     try:
-        title, html = parse_json(zlib.decompress(data).decode("utf-8", "surrogatepass"))
+        title, html = parse_json(_unpacked(data).decode("utf-8", "surrogatepass"))
         return Document(docno, str(title), str(html))
     except (zlib.error, ValueError, TypeError) as error:
         raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error

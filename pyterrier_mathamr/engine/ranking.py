@@ -27,8 +27,6 @@ from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import BM25Index
 from pyterrier_mathamr.systems.sparse.reading import query_post
 
-from .posts import PostStore
-
 SCALE = 100.0
 """A score of 100 is that of a document which says all that the query says, and says nothing else."""
 
@@ -61,7 +59,6 @@ class BlendedRetriever(Retriever):
     """Ranks by the weighted sum of BM25 and MaxSim, each divided by the most that the query can reach.
 
     Args:
-        posts: what can be found: an index may have more or fewer after a change that was stopped half way.
         bm25: the index of words.
         vectors: the index of vectors of the same documents.
         encode: queries to ``query_embs``.
@@ -81,7 +78,6 @@ class BlendedRetriever(Retriever):
 
     def __init__(
         self,
-        posts: PostStore,
         bm25: BM25Index,
         vectors: MathAMRIndex,
         encode: pt.Transformer,
@@ -91,7 +87,6 @@ class BlendedRetriever(Retriever):
         num_results: int = 1000,
     ) -> None:
         super().__init__()
-        self.posts = posts
         self.bm25, self.vectors, self.encode, self.weights = bm25, vectors, encode, Weights(*weights)
         self.candidates, self.num_results = candidates, num_results
 
@@ -115,18 +110,12 @@ class BlendedRetriever(Retriever):
         text = self.bm25.retriever(num_results=self.candidates)(inp)
         graph = self.vectors.colbert(num_results=self.candidates)(encoded)
         keys = ["qid", "docno"]
-        found = self._visible(pd.concat([text[keys], graph[keys]]).drop_duplicates())
+        found = pd.concat([text[keys], graph[keys]]).drop_duplicates()
         scored = self.score(found.merge(encoded.drop_duplicates("qid"), on="qid"))
         scored = scored[scored["rank"] < self.num_results]
         columns = [*inp.columns, *(name for name in ("docno", "score", "rank") if name not in inp.columns)]
         result: pd.DataFrame = scored[columns].reset_index(drop=True)
         return result
-
-    def _visible(self, found: pd.DataFrame) -> pd.DataFrame:
-        """Keep the documents that are posts and that both indexes have."""
-        docnos = found["docno"].tolist()
-        rows = [index.snapshot().look_up(docnos) for index in (self.posts, self.bm25, self.vectors)]
-        return found.iloc[np.flatnonzero((np.stack(rows) >= 0).all(axis=0))]
 
     def score(self, candidates: pd.DataFrame) -> pd.DataFrame:
         """Score and order candidates.

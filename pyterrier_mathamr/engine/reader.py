@@ -1,69 +1,69 @@
-"""What an engine holds: its posts and their graphs, how many there are, and how a query is read like them."""
+"""Reading an engine: one state of its indexes, from which every answer is made.
+
+::
+
+    SearchEngine ──snapshot()──▶ EngineSnapshot       the state that the folder has now, opened once
+         └── search, explain, post, … of EngineReader ──▶ each answers from one snapshot
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import ByPath
+from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.rendering import text_of
-from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
+from pyterrier_mathamr.model import MathAMR
 from pyterrier_mathamr.posts import Document, MathPost, in_latex, post_from_any, post_from_html
-from pyterrier_mathamr.store import PACKAGE, StoredArtifact
+from pyterrier_mathamr.store import StoreError, signature
 
-from .generations import FORMAT, TYPE, Generation, Generations, Indexes
-from .snippets import Matcher
+from .generations import EngineOptions, EngineRecord, Generations, none_here
+from .ranking import BlendedRetriever, fitted_weights
+from .snippets import Matcher, best_snippet, marked_text
+
+if TYPE_CHECKING:
+    from .generations import Indexes
 
 
-class EngineReader(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
-    """The posts of an engine, and queries read as they are.
+class EngineReader(Counted):
+    """What can be read of an engine; each call answers from one state of all its indexes."""
 
-    Args:
-        path: the folder.
-    """
+    @abstractmethod
+    def snapshot(self) -> EngineSnapshot:
+        """Return the state that is read.
 
-    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, PACKAGE
-    schematic: ClassVar[dict[str, str]] = {
-        "label": "SearchEngine",
-        "help_url": "https://pypi.org/project/pyterrier-mathamr/",
-    }
-
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path)
-        self._generations = Generations(self.path)
-
-    def built(self) -> bool:
-        """Tell whether there is a finished engine at the path."""
-        return self._generations.built()
+        Raises:
+            NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
+            FormatError: it has a format that this release does not read.
+            DamagedError: one of its indexes is missing, damaged or another one.
+        """
 
     def counts(self) -> list[str]:
         """List the number of posts and formulas, and the bytes of all indexes; ``print`` shows them."""
-        formulas = self._indexes.formulas
-        parts = [part for artifact in self.artifacts() for part in artifact.snapshot().parts]
-        return [
-            counted(len(self), "post"),
-            counted(len(formulas) if formulas.built() else 0, "formula"),
-            size_of(sum(part.meta.size for part in parts)),
-        ]
+        indexes = self.snapshot().indexes
+        built = [index for index in indexes if index.built()]
+        formulas = len(indexes.formulas) if indexes.formulas in built else 0
+        size = sum(part.meta.size for index in built for part in index.snapshot().parts)
+        return [counted(len(indexes.posts), "post"), counted(formulas, "formula"), size_of(size)]
 
     def __len__(self) -> int:
-        return len(self._indexes.posts)
+        return len(self.snapshot().indexes.posts)
 
     def __contains__(self, docno: object) -> bool:
-        return docno in self._indexes.posts
-
-    def artifacts(self) -> list[StoredArtifact]:
-        """Return the artifacts that the engine consists of, the posts first."""
-        return [artifact for artifact in self._indexes if artifact.built()]
+        return docno in self.snapshot().indexes.posts
 
     def docnos(self) -> list[str]:
         """Return the docnos of all posts, in the order in which they came."""
-        return list(self._indexes.posts.snapshot())
+        return list(self.snapshot().indexes.posts.snapshot())
 
     def post(self, docno: str) -> MathPost:
         """Return a post, its title first.
@@ -71,7 +71,7 @@ class EngineReader(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             UnknownIdError: there is no such post.
         """
-        document = self._indexes.posts.get_many([docno])[0]
+        [document] = self.snapshot().indexes.posts.get_many([docno])
         return post_from_html(document.html, document.title)
 
     def title_and_body(self, docno: str) -> tuple[MathPost, MathPost]:
@@ -84,11 +84,11 @@ class EngineReader(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             UnknownIdError: some are not there; it names them.
         """
-        return [self.posts_of(document) for document in self._indexes.posts.get_many(docnos)]
+        return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
 
     def graph(self, docno: str) -> MathAMRGraph:
         """Return the graph of a post."""
-        return self._indexes.graphs[docno]
+        return self.snapshot().indexes.graphs[docno]
 
     text_of = staticmethod(text_of)
 
@@ -97,15 +97,19 @@ class EngineReader(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         """Read the title and the body of a post."""
         return post_from_html(document.title), post_from_html(document.html)
 
+    def read_query(self, query: str) -> MathPost:
+        """Read a query as the engine's posts are read."""
+        return in_latex(post_from_any(query, bare_formulas=self.snapshot().options.bare_formulas))
+
     def frame(self, query: str) -> pd.DataFrame:
         """Write a query as a frame, with delimiters around each of its formulas."""
         return pd.DataFrame([["1", text_of(self.read_query(query))]], columns=["qid", "query"])
 
     def matcher(self, query: str) -> Matcher:
         """Return the matcher of a query, which tells the words and formulas that a text shares with it."""
-        snapshot = self._indexes.bm25.snapshot()
-        postings = snapshot.postings
-        total = max(len(snapshot), 1)
+        at = self.snapshot()
+        bm25 = at.indexes.bm25.snapshot()
+        postings, total = bm25.postings, max(len(bm25), 1)
 
         def rarity(token: str) -> float:
             number = postings.terms.get(token)
@@ -113,25 +117,161 @@ class EngineReader(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
                 return 0.0  # no post has it
             return 1.0 - int(postings.offsets[number + 1] - postings.offsets[number]) / (total + 1)
 
-        return Matcher(self.read_query(query), snapshot.tokens, rarity)
+        return Matcher(at.read_query(query), bm25.tokens, rarity)
 
-    def read_query(self, query: str) -> MathPost:
-        """Read a query as the engine's posts are read."""
-        return in_latex(post_from_any(query, bare_formulas=self._generation.options["bare_formulas"]))
+    def search(self, query: str, k: int = 10) -> pd.DataFrame:
+        r"""Find posts.
 
-    def verify(self) -> None:
-        """Read everything and compare every checksum.
+        Args:
+            query: words and formulas between dollars, ``\(..\)`` or ``\[..\]``.
+            k: posts at most.
+
+        Returns:
+            ``docno``, ``score``, ``title`` and ``snippet``, the best first. Formulas are written ``$latex$``; words and
+            formulas that the query has, too, are set between ``**``.
+        """
+        COUNT.check("k", k)
+        at = self.snapshot()
+        return at.shown(query, at.retriever(num_results=k)(at.frame(query)))
+
+    def shown(self, query: str, found: pd.DataFrame) -> pd.DataFrame:
+        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`.
+
+        Args:
+            query: what was searched for.
+            found: ``docno`` and ``score``.
+        """
+        at = self.snapshot()
+        matcher = at.matcher(query)
+        titles, snippets = [], []
+        for title, body in at.titles_and_bodies(found["docno"].tolist()):
+            titles.append(text_of(title))
+            snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
+        table: pd.DataFrame = found[["docno", "score"]].assign(title=titles, snippet=snippets)
+        return table
+
+    def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
+        r"""Find formulas like one that is given.
+
+        Args:
+            latex: LaTeX, with or without delimiters.
+            k: formulas at most; of those that look the same in one post the first.
+
+        Returns:
+            ``docno`` (the formula's id), ``post_id``, ``score`` and ``latex``, the best first.
+        """
+        COUNT.check("k", k)
+        columns = ["docno", "post_id", "score", "latex"]
+        at = self.snapshot()
+        if not at.indexes.tangent.built():
+            return pd.DataFrame(columns=columns)
+        found = at.formulas(num_results=10 * k)(pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"]))
+        rows: list[tuple[str, str, float, str]] = []
+        seen: set[tuple[str, str]] = set()
+        written: dict[str, dict[str, str]] = {}  # LaTeX by id, of the posts that were read
+        for row in found.itertuples(index=False):
+            if row.post_id not in written:
+                written[row.post_id] = {formula.id: formula.latex for formula in at.post(row.post_id).formulas}
+            formula = written[row.post_id].get(row.docno, "")
+            if (row.post_id, formula) not in seen:
+                seen.add((row.post_id, formula))
+                rows.append((row.docno, row.post_id, row.score, formula))
+            if len(rows) == k:
+                break
+        return pd.DataFrame(rows, columns=columns)
+
+    def explain(self, query: str, docno: str) -> Explanation:
+        """Say what each part of a query contributes to the score of a post.
+
+        Args:
+            query: as for :meth:`search`.
+            docno: any post, found or not.
 
         Raises:
-            StoreError: the first fault.
+            UnknownIdError: there is no such post.
         """
-        for artifact in self.artifacts():
-            artifact.verify()
+        at = self.snapshot()
+        docno = str(docno)  # as posts are stored, whose ids may be given as numbers
+        at.indexes.posts.snapshot().find([docno])  # names what is missing
+        row = {str(name): value for name, value in at.frame(query).iloc[0].items()}
+        return at.retriever().explain({**row, "docno": docno, "graph": at.graph(docno)})
+
+    def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
+        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``.
+
+        It keeps the state of the engine that it was made from; so do the transformers of the other methods.
+        """
+        at = self.snapshot()
+        weights = fitted_weights(at.options.model)
+        options = {"candidates": candidates, "num_results": num_results}
+        return BlendedRetriever(at.indexes.bm25, at.indexes.vectors, at.encode(), weights, **options)
+
+    def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of words and symbols."""
+        return self.snapshot().indexes.bm25.retriever(num_results=num_results)
+
+    def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of MathAMR+ alone."""
+        at = self.snapshot()
+        return at.encode() >> at.indexes.vectors.colbert(num_results=num_results)
+
+    def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
+        """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
+        return self.snapshot().indexes.tangent.retriever(num_results=num_results)
+
+
+class EngineSnapshot(EngineReader):
+    """An engine as it was when it was opened, unaffected by later changes; :meth:`SearchEngine.snapshot` makes it.
+
+    Attributes:
+        path: the folder of the engine.
+        record: its manifest.
+        indexes: its indexes, open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        while True:
+            self.signature = signature(path)
+            if not Generations(path).built():
+                raise none_here(path)
+            self.record = EngineRecord.read(path)
+            try:
+                self.indexes: Indexes = self.record.open(path)
+            except StoreError:
+                if signature(path) == self.signature:
+                    raise
+            else:
+                return
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
 
     @property
-    def _generation(self) -> Generation:
-        return self._generations.current()
+    def options(self) -> EngineOptions:
+        """What it was built with."""
+        return self.record.options
+
+    def snapshot(self) -> EngineSnapshot:
+        """Return this state."""
+        return self
 
     @property
-    def _indexes(self) -> Indexes:
-        return self._generation.indexes
+    def identity(self) -> str:
+        """What identifies this state: the checksum of its manifest."""
+        return self.record.identity
+
+    def has_formulas(self, ids: Sequence[str]) -> list[bool]:
+        """Tell which ids formulas of the engine have."""
+        formulas = self.indexes.formulas
+        return (formulas.snapshot().look_up(ids) >= 0).tolist() if formulas.built() else [False] * len(ids)
+
+    def encode(self) -> pt.Transformer:
+        """Return the transformer of queries to ``query_embs``."""
+        return _encoder(self.options)
+
+
+@lru_cache(maxsize=2)
+def _encoder(options: EngineOptions) -> pt.Transformer:
+    """Open the model of an engine, once for all of its states."""
+    return GraphBuilder(options.parser) >> MathAMR.from_pretrained(options.model).query_encoder()

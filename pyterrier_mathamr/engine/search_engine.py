@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from typing import Any, ClassVar
 
-import pandas as pd
+import numpy as np
 import pyterrier as pt
 
 from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
-from pyterrier_mathamr.explain import Explanation
-from pyterrier_mathamr.formula.display.rendering import text_of
 from pyterrier_mathamr.graph.building.parallel import processes_for
 from pyterrier_mathamr.model import MathAMR, vectors_by
 from pyterrier_mathamr.model.saving.places import lasting_name
-from pyterrier_mathamr.posts import (
-    Document,
-    DocumentError,
-    Source,
-    accepted_posts,
-    post_from_html,
-)
-from pyterrier_mathamr.store import writer_lock
+from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
+from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
 
-from .building import build_indexes, remove_strays
+from .building import build_indexes, remove_posts
 from .formula_ids import distinct_formulas
-from .generations import Indexes
-from .ranking import BlendedRetriever, fitted_weights
-from .reader import EngineReader
+from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
+from .posts import PostStore
+from .reader import EngineReader, EngineSnapshot
 from .readers import readers
-from .snippets import best_snippet, marked_text
+
+_FINISHED: set[tuple[Path, str]] = set()
+"""The states that this process has made: it knows that the change which led to each of them is complete."""
 
 
-class SearchEngine(EngineReader):
+class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
     r"""Posts that are searched by words and formulas.
 
     ::
@@ -47,6 +48,43 @@ class SearchEngine(EngineReader):
     Args:
         path: the folder; :meth:`build` makes it.
     """
+
+    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = ENGINE.type, ENGINE.format, PACKAGE
+    schematic: ClassVar[dict[str, str]] = {
+        "label": "SearchEngine",
+        "help_url": "https://pypi.org/project/pyterrier-mathamr/",
+    }
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path)
+        self._generations = Generations(self.path)
+        self._opened: EngineSnapshot | None = None
+        self._opening = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def built(self) -> bool:
+        """Tell whether there is a finished engine at the path."""
+        return self._generations.built()
+
+    def snapshot(self) -> EngineSnapshot:
+        """Return the engine as it is now: its answers all come from this state, whatever is added or deleted later.
+
+        Every method that reads takes a snapshot of its own; take one where the answers of several calls must agree.
+
+        Raises:
+            NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
+            FormatError: it has a format that this release does not read.
+            DamagedError: one of its indexes is missing, damaged or another one; it is named.
+        """
+        with self._opening:
+            if self._opened is None or self._opened.signature != signature(self.path):
+                self._opened = EngineSnapshot(self.path)
+            return self._opened
 
     @classmethod
     @told_once()
@@ -90,118 +128,28 @@ class SearchEngine(EngineReader):
         engine = cls(path)
         name = lasting_name(model if model is not None else default_model())
         encoder = MathAMR.from_pretrained(name)
-        options = {"model": name, "vectors_by": vectors_by(encoder), "parser": parser, "bare_formulas": bare_formulas}
+        options = EngineOptions(name, vectors_by(encoder), parser, bare_formulas)
         read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
         documents = _some(distinct_formulas(read, lambda ids: [False] * len(ids)))
         with writer_lock(engine.path.absolute()), readers(documents, parser, workers) as (documents, executor):
             if fresh:
                 engine._generations.discard()
-            generation = engine._generations.next(overwrite)
+            generation = engine._generations.for_build(overwrite)
             indexes = Indexes.of(generation)
             generation.mkdir(parents=True, exist_ok=True)
             if indexes.posts.built():
-                indexes.posts.compare(documents, options)
+                indexes.posts.compare(documents, asdict(options))
             else:
-                indexes.posts.write(documents, "create", options)
+                indexes.posts.write(documents, "create", asdict(options))
             build_indexes(indexes, encoder, parser, mode="create", executor=executor, verbose=verbose)
             engine._generations.publish(generation, options)
         return engine
 
-    def search(self, query: str, k: int = 10) -> pd.DataFrame:
-        r"""Find posts.
-
-        Args:
-            query: words and formulas between dollars, ``\(..\)`` or ``\[..\]``.
-            k: posts at most.
-
-        Returns:
-            ``docno``, ``score``, ``title`` and ``snippet``, the best first. Formulas are written ``$latex$``; words and
-            formulas that the query has, too, are set between ``**``.
-        """
-        COUNT.check("k", k)
-        return self.shown(query, self.retriever(num_results=k)(self.frame(query)))
-
-    def shown(self, query: str, found: pd.DataFrame) -> pd.DataFrame:
-        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`.
-
-        Args:
-            query: what was searched for.
-            found: ``docno`` and ``score``.
-        """
-        docnos = found["docno"].tolist()
-        matcher = self.matcher(query)
-        titles, snippets = [], []
-        for title, body in self.titles_and_bodies(docnos):
-            titles.append(text_of(title))
-            snippets.append(marked_text(best_snippet(body, matcher), body, matcher))
-        table: pd.DataFrame = found[["docno", "score"]].assign(title=titles, snippet=snippets)
-        return table
-
-    def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
-        r"""Find formulas like one that is given.
-
-        Args:
-            latex: LaTeX, with or without delimiters.
-            k: formulas at most; of those that look the same in one post the first.
-
-        Returns:
-            ``docno`` (the formula's id), ``post_id``, ``score`` and ``latex``, the best first.
-        """
-        COUNT.check("k", k)
-        if not self._indexes.tangent.built():
-            return pd.DataFrame(columns=["docno", "post_id", "score", "latex"])
-        found = self.formulas(num_results=10 * k)(
-            pd.DataFrame([["1", latex, latex]], columns=["qid", "query", "latex"])
-        )
-        # after a deletion that was stopped, formulas of posts that are gone may still be indexed
-        found = found[self._indexes.posts.snapshot().look_up(found["post_id"].tolist()) >= 0]
-        posts = {
-            document.docno: document for document in self._indexes.posts.get_many(list(dict.fromkeys(found["post_id"])))
-        }
-        rows, seen = [], set()
-        for row in found.itertuples(index=False):
-            written = _latex_of(posts[row.post_id], row.docno)
-            if (row.post_id, written) not in seen:
-                seen.add((row.post_id, written))
-                rows.append((row.docno, row.post_id, row.score, written))
-        return pd.DataFrame(rows[:k], columns=["docno", "post_id", "score", "latex"])
-
-    def explain(self, query: str, docno: str) -> Explanation:
-        """Say what each part of a query contributes to the score of a post.
-
-        Args:
-            query: as for :meth:`search`.
-            docno: any post, found or not.
-
-        Raises:
-            UnknownIdError: there is no such post.
-        """
-        docno = str(docno)  # as posts are stored, whose ids may be given as numbers
-        self._indexes.posts.snapshot().find([docno])  # names what is missing
-        row = {str(name): value for name, value in self.frame(query).iloc[0].items()}
-        return self.retriever().explain({**row, "docno": docno, "graph": self.graph(docno)})
-
-    def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
-        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
-        parts = (self._indexes.posts, self._indexes.bm25, self._indexes.vectors, self._generation.encode)
-        weights = fitted_weights(self._generation.options["model"])
-        return BlendedRetriever(*parts, weights, candidates=candidates, num_results=num_results)
-
-    def bm25(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of words and symbols."""
-        return self._indexes.bm25.retriever(num_results=num_results)
-
-    def mathamr(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of MathAMR+ alone."""
-        return self._generation.encode >> self._indexes.vectors.colbert(num_results=num_results)
-
-    def formulas(self, *, num_results: int = 1000) -> pt.Transformer:
-        """Return the retriever of formulas: ``latex`` and ``query`` to ``docno``, ``post_id``, ``score``, ``rank``."""
-        return self._indexes.tangent.retriever(num_results=num_results)
-
     @told_once()
     def add(self, posts: Source, *, workers: int | None = 1, verbose: bool = False) -> None:
-        """Add posts; those that cannot be read are named in a warning. A change that was stopped is completed first.
+        """Add posts, in one step: until then searches find none of them, and then all.
+
+        Posts that cannot be read are named in a warning. The same call completes one that was stopped.
 
         Args:
             posts: as for :meth:`build`.
@@ -211,16 +159,27 @@ class SearchEngine(EngineReader):
         Raises:
             DuplicateIdError: some exist already; none was added. Delete them first to replace them.
         """
-        bare_formulas = self._generation.options["bare_formulas"]
-        read = accepted_posts(posts, bare_formulas=bare_formulas, verbose=verbose)
-        documents = distinct_formulas(read, self._has_formulas)
-        with writer_lock(self.path.absolute()):
-            self._build(workers, verbose)
-            self._indexes.posts.write(documents, "append")
-            self._build(workers, verbose)
+        with writer_lock(self.path.absolute()), self._incoming() as incoming:
+            options = self.snapshot().options
+            incoming.write(accepted_posts(posts, bare_formulas=options.bare_formulas, verbose=verbose), "create")
+
+            added = list(incoming.snapshot())
+
+            def check(old: EngineSnapshot) -> None:
+                if (known := old.indexes.posts.snapshot().look_up(added) >= 0).any():
+                    raise DuplicateIdError(self.path, [added[i] for i in np.flatnonzero(known)])
+
+            def make(old: EngineSnapshot, indexes: Indexes) -> None:
+                if (indexes.posts.snapshot().look_up(added) < 0).any():  # else a stopped run has stored them
+                    indexes.posts.write(distinct_formulas(incoming, old.has_formulas), "append")
+                executor = processes_for(get_parser(options.parser), workers)
+                model = MathAMR.from_pretrained(options.model)
+                build_indexes(indexes, model, options.parser, mode="append", executor=executor, verbose=verbose)
+
+            self._change(["add", incoming.fingerprint()], check, make)
 
     def delete(self, docnos: Iterable[str]) -> None:
-        """Delete posts.
+        """Delete posts, in one step. The same call completes one that was stopped.
 
         Args:
             docnos: of one or more.
@@ -228,36 +187,68 @@ class SearchEngine(EngineReader):
         Raises:
             UnknownIdError: some are not there; it names them, and nothing is removed.
         """
+        gone = sorted({docnos} if isinstance(docnos, str) else set(map(str, docnos)))
         with writer_lock(self.path.absolute()):
-            self._indexes.posts.delete([docnos] if isinstance(docnos, str) else map(str, docnos))
-            remove_strays(self._indexes)
+            self._change(
+                ["delete", *gone],
+                lambda old: old.indexes.posts.snapshot().find(gone),
+                lambda _, indexes: remove_posts(indexes, gone),
+            )
 
-    @told_once()
-    def complete(self, *, workers: int | None = 1, verbose: bool = False) -> None:
-        """Bring every index into line with the posts, after an :meth:`add` or :meth:`delete` that was stopped."""
-        with writer_lock(self.path.absolute()):
-            self._build(workers, verbose)
+    def _change(
+        self,
+        change: Sequence[str],
+        check: Callable[[EngineSnapshot], object],
+        make: Callable[[EngineSnapshot, Indexes], None],
+    ) -> None:
+        """Change a copy of the engine, and make it the engine.
+
+        Args:
+            change: what identifies the change.
+            check: raises an error where the engine does not allow it.
+            make: changes the copy; what a stopped run has made of it is there already.
+        """
+        old = self.snapshot()
+        digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
+        if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:
+            self._generations.discard()  # a process made this change, and was killed before it could say so
+            return
+        check(old)
+        generation = self._generations.copy(old.record, digest)
+        make(old, Indexes.of(generation))
+        self._generations.publish(generation, old.options, digest)
+        _FINISHED.add((self.path.absolute(), self.snapshot().identity))
+
+    @contextmanager
+    def _incoming(self) -> Iterator[PostStore]:
+        """Yield a store for the posts of an addition, which is removed in the end: they are read once and compared."""
+        folder = self.path / ".incoming"
+        shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+        try:
+            yield PostStore(folder / "posts")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def discard(self) -> None:
-        """Remove the work of a build that was stopped; a finished engine stays."""
+        """Remove the work of a build or change that was stopped; a finished engine stays."""
         with writer_lock(self.path.absolute()):
             self._generations.discard()
 
-    def _build(self, workers: int | None, verbose: bool) -> None:
-        """Bring every index into line with the posts."""
-        model, parser = self._generation.model(), self._generation.options["parser"]
-        executor = processes_for(get_parser(parser), workers)
-        build_indexes(self._indexes, model, parser, mode="append", executor=executor, verbose=verbose)
+    def faults(self, *, verbose: bool = False) -> Iterator[StoreError]:
+        """Read everything, compare every checksum, and yield the faults."""
+        try:
+            yield from EngineRecord.read(self.path).faults(self.path, verbose=verbose)
+        except StoreError as error:
+            yield error
 
-    def _has_formulas(self, ids: Sequence[str]) -> list[bool]:
-        """Tell which ids formulas of the engine have."""
-        index = self._indexes.formulas
-        return (index.snapshot().look_up(ids) >= 0).tolist() if index.built() else [False] * len(ids)
+    def verify(self) -> None:
+        """Read everything and compare every checksum.
 
-
-def _latex_of(document: Document, formula_id: str) -> str:
-    post = post_from_html(document.html, document.title)
-    return next((formula.latex for formula in post.formulas if formula.id == formula_id), "")
+        Raises:
+            StoreError: the first fault; ``mathamr verify`` lists all of them.
+        """
+        for fault in self.faults():
+            raise fault
 
 
 def _some(documents: Iterator[Document]) -> Iterator[Document]:

@@ -10,6 +10,7 @@
                       └──────────────▶                     snapshot: its parts/ by memory map, ids, deleted rows
 
     artifact    the base of all artifacts; deleting, compacting, verifying
+    compound    artifacts that consist of others
     sqlite      the base of those of one SQLite file
     files       durable files and arrays
     cache       values by key in one SQLite file
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from .artifact import faults as faults
     from .cache import UNREADABLE as UNREADABLE
     from .cache import Cache as Cache
+    from .compound import Compound as Compound
+    from .compound import check_member as check_member
+    from .compound import member_faults as member_faults
     from .errors import DamagedCacheError as DamagedCacheError
     from .errors import DamagedError as DamagedError
     from .errors import DuplicateIdError as DuplicateIdError
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from .files import replace_file as replace_file
     from .files import replacing as replacing
     from .files import settled as settled
+    from .files import sync_folder as sync_folder
     from .files import write_arrays as write_arrays
     from .files import write_file as write_file
     from .files import writing as writing

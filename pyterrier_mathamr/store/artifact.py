@@ -45,6 +45,7 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: str | Path) -> None:
         super().__init__(path)
         self._snapshot: Snapshot | None = None
+        self._pinned = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
@@ -84,16 +85,26 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
             DamagedError: a file is missing, truncated or was changed.
             OtherArtifactError: something else is at the path.
         """
-        if self._snapshot is None or self._snapshot.signature != signature(self.path):
-            self._snapshot = None
+        snapshot = self._snapshot  # read once: other threads may replace it
+        if snapshot is None or not (self._pinned or snapshot.signature == signature(self.path)):
             try:
-                self._snapshot = self.open_snapshot()
+                snapshot = self.open_snapshot()
             except NotBuiltError as error:
                 if not (rows := self.unfinished()):
                     raise
                 reason = f"{error.reason}; an interrupted job has finished {rows:,} rows, run it again to continue"
                 raise NotBuiltError(self.path, reason) from error
-        return self._snapshot
+            self._snapshot = snapshot
+        return snapshot
+
+    def pin(self) -> Snapshot:
+        """Open the artifact, and answer from this state from now on, also when the folder is changed or removed.
+
+        Raises:
+            StoreError: see :meth:`snapshot`.
+        """
+        self._pinned, self._snapshot = True, None
+        return self.snapshot()
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact; subclasses return snapshots that know more."""

@@ -96,6 +96,11 @@ class Snapshot(Parts):
         self.caches: dict[str, Any] = {}
         """What is computed from this snapshot on first use (graphs of an approximate search), by name."""
 
+    @cached_property
+    def identity(self) -> str:
+        """What identifies this state of the artifact: the checksum of its manifest."""
+        return self.manifest.checksum(self.kind)
+
     def find(self, ids: Sequence[str]) -> Rows:
         """Look up the row of each id.
 

@@ -1,6 +1,5 @@
 """Formula search of an engine: ids that repeat, formulas of posts that are gone."""
 
-import pytest
 
 from pyterrier_mathamr.engine.formula_ids import distinct_formulas
 from pyterrier_mathamr.posts import Document
@@ -47,19 +46,6 @@ def test_ids_that_are_free_stay_and_a_new_one_is_free_too() -> None:
         [Document("c", html(("known", "x")), html(("new", "y")))], lambda ids: [name == "known" for name in ids]
     )
     assert next(known) == Document("c", html(("c#0", "x")), html(("new", "y")))
-
-
-def test_formulas_of_posts_that_are_being_deleted_are_not_found(tmp_path, monkeypatch) -> None:
-    engine = built(tmp_path / "e", REPEATED)
-    with monkeypatch.context() as patch:
-        patch.setattr("pyterrier_mathamr.engine.search_engine.remove_strays", _stop)
-        with pytest.raises(KeyboardInterrupt):
-            engine.delete(["b"])
-    assert "b" not in engine.search_formula("z_3")["post_id"].tolist()
-
-
-def _stop(*_, **__) -> None:
-    raise KeyboardInterrupt
 
 
 def test_formulas_of_posts_whose_ids_begin_alike_and_have_spaces_are_all_found(tmp_path) -> None:

@@ -1,6 +1,8 @@
 """An engine over a person's own posts: one call to build, one to ask, and a score that is the sum of its parts."""
 
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -12,6 +14,7 @@ from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running import processes
 from pyterrier_mathamr.engine import SearchEngine, building, one_pass, readers
 from pyterrier_mathamr.engine.generations import Indexes
+from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.engine.ranking import fitted_weights
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.graph import GraphBuilder
@@ -188,41 +191,80 @@ def test_a_pass_that_is_stopped_is_completed_by_one_index_after_the_other(
 
 def assert_same_engine(ours: SearchEngine, theirs: SearchEngine) -> None:
     """Compare the indexes of two engines; of those without floats, all bytes."""
-    for one, other in zip(ours._indexes, theirs._indexes, strict=True):
+    for one, other in zip(ours.snapshot().indexes, theirs.snapshot().indexes, strict=True):
         assert list(one.snapshot()) == list(other.snapshot())
     for name in ("bm25", "tangent"):
         one, other = (
-            {file.name: file.read_bytes() for file in (getattr(each._indexes, name).path / "part-000000").iterdir()}
+            {
+                file.name: file.read_bytes()
+                for file in (getattr(each.snapshot().indexes, name).path / "part-000000").iterdir()
+            }
             for each in (ours, theirs)
         )
         assert one
         assert one == other
     docnos = [post.get("docno", post.get("id")) for post in POSTS]
-    assert ours._indexes.graphs.get_many(docnos) == theirs._indexes.graphs.get_many(docnos)
+    assert ours.snapshot().indexes.graphs.get_many(docnos) == theirs.snapshot().indexes.graphs.get_many(docnos)
     pd.testing.assert_frame_equal(ours.search(QUERY), theirs.search(QUERY))
 
 
 @pytest.mark.parametrize("step", ["build_store", "_encode", "_build_formulas"])
-def test_posts_that_are_half_added_or_half_deleted_are_not_found_until_it_is_completed(
+def test_an_addition_that_is_stopped_shows_the_old_state_and_the_same_call_completes_it(
     tmp_path, monkeypatch, step
 ) -> None:
-    engine, real = built(tmp_path / "e"), getattr(building, step)
+    engine, new = built(tmp_path / "e"), [{"id": "new", "text": "On ∑ 1/n² again"}]
     with monkeypatch.context() as patch:
-        patch.setattr(building, step, lambda *a, **b: _stop() if "new" in engine else real(*a, **b))
+        patch.setattr(building, step, _stop)
         with pytest.raises(KeyboardInterrupt):
-            engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
-    if step != "_build_formulas":
-        assert "new" not in engine.search(QUERY)["docno"].tolist()
-    engine.complete()
+            engine.add(new)
+    assert "new" not in engine
+    assert "new" not in engine.search(QUERY)["docno"].tolist()
+    with monkeypatch.context() as patch:
+        patch.setattr(PostStore, "write", _once(PostStore.write))  # those that are read; they are stored already
+        engine.add(new)
     assert engine.search(QUERY, k=1)["docno"].tolist() == ["new"]
     assert engine.search_formula("∑ 1/n²", k=1)["docno"].tolist() == ["new#0"]
+
+
+def test_another_change_than_the_one_that_was_stopped_begins_anew(tmp_path, monkeypatch) -> None:
+    engine = built(tmp_path / "e")
     with monkeypatch.context() as patch:
-        patch.setattr("pyterrier_mathamr.engine.search_engine.remove_strays", _stop)
+        patch.setattr(building, "_encode", _stop)
         with pytest.raises(KeyboardInterrupt):
-            engine.delete(["new"])
-    assert "new" not in engine.search(QUERY)["docno"].tolist()
-    engine.complete()
-    assert "new" not in engine.search_formula("∑ 1/n²")["post_id"].tolist()
+            engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    engine.delete("basel")
+    assert sorted(engine.docnos()) == ["gauss", "harmonic", "matrix", "words"]
+    engine.verify()
+
+
+@pytest.mark.parametrize("step", ["remove_posts", "Generations.publish"])
+def test_a_deletion_that_is_stopped_shows_the_old_state_and_the_same_call_completes_it(
+    tmp_path, monkeypatch, step
+) -> None:
+    engine = built(tmp_path / "e")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"pyterrier_mathamr.engine.search_engine.{step}", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            engine.delete(["basel"])
+    assert engine.search(QUERY)["docno"].iloc[0] == "basel"
+    engine.delete(["basel"])
+    assert "basel" not in engine.search(QUERY)["docno"].tolist()
+    engine.verify()
+
+
+def test_a_change_that_another_process_made_and_did_not_report_succeeds_when_it_is_repeated(tmp_path) -> None:
+    path = tmp_path / "e"
+    built(path)
+    for change in ("engine.delete(['basel'])", "engine.add([{'id': 'new', 'text': 'so $x$'}])"):
+        code = f"from pyterrier_mathamr import SearchEngine; engine = SearchEngine({str(path)!r}); {change}"
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", code], check=True)
+    assert sorted(SearchEngine(path).docnos()) == ["gauss", "harmonic", "matrix", "new", "words"]
+
+
+def _once(real):
+    calls = iter([real])
+    return lambda *given, **options: next(calls)(*given, **options)
 
 
 def _stop(*_, **__) -> None:

@@ -20,11 +20,11 @@ from pyterrier_mathamr.index.artifacts import MathAMRIndex
 from pyterrier_mathamr.index.base import DocumentVectorIndex, example_documents, example_folder
 from pyterrier_mathamr.index.building.entries import DType
 from pyterrier_mathamr.index.errors import MathAMRIndexError
-from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults
+from pyterrier_mathamr.store import META, PACKAGE, StoreError, faults, member_faults
 
 from .errors import PartChangedError
 from .joining import join_parts
-from .manifest import FORMAT, TYPE, read_parts
+from .manifest import PARTS, read_parts
 from .places import HerePlace, Place, Places
 from .processes import ProcessPlace
 from .snapshot import ShardedSnapshot
@@ -62,7 +62,7 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
         time_limit: seconds that a request may take: a batch of queries, with the starts of processes.
     """
 
-    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = TYPE, FORMAT, PACKAGE
+    ARTIFACT_TYPE, ARTIFACT_FORMAT, ARTIFACT_PACKAGE_HINT = PARTS.type, PARTS.format, PACKAGE
     path: Path
 
     single_vector = method(ShardedSingleVectorRetriever)
@@ -190,12 +190,10 @@ class ShardedIndex(Counted, DocumentVectorIndex, pt.Artifact):  # type: ignore[m
             yield error
             return
         for path, identity in zip(paths, identities, strict=True):
-            found = list(faults(path, MathAMRIndex.KIND, verbose=verbose))
-            yield from found
-            if not found and identity is not None:
-                snapshot = MathAMRIndex(path).snapshot()
-                if snapshot.manifest.checksum(snapshot.kind) != identity:
-                    yield StoreError(path, f"it is not the part that {self.path / META} names")
+            if identity is None:
+                yield from faults(path, MathAMRIndex.KIND, verbose=verbose)
+            else:
+                yield from member_faults(MathAMRIndex(path), identity, self.path, verbose=verbose)
 
     def verify(self) -> None:
         """Read all parts, which must be on this machine, and compare every checksum.

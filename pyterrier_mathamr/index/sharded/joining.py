@@ -43,7 +43,7 @@ def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
     records = []
     for part in parts:
         snapshot = part.snapshot()
-        records.append(PartRecord(part.path.name, snapshot.manifest.checksum(snapshot.kind), len(snapshot)))
+        records.append(PartRecord(part.path.name, snapshot.identity, len(snapshot)))
     with writing(path):
         write_parts(path, records)
 

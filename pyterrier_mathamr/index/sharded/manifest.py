@@ -15,20 +15,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyterrier_mathamr.store import (
-    META,
-    PACKAGE,
-    DamagedError,
-    NotBuiltError,
-    check_kind,
-    parse_json,
-    read_signed,
-    replace_file,
-    signed,
-)
+from pyterrier_mathamr.store import META, Compound, DamagedError
 
-TYPE, FORMAT, VERSION = "sharded_index", "mathamr", 1
+PARTS = Compound("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
 PART = re.compile(r"part-[0-9]{6,12}")
+_IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +44,18 @@ def read_parts(path: Path) -> list[PartRecord]:
         NotBuiltError: there is none. OtherArtifactError: the folder holds something else.
         FormatError: it has a format that this release does not read. DamagedError: it was changed.
     """
-    file = path / META
+    details = PARTS.read(path)
     try:
-        data = file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotBuiltError(path, "there is no finished index in parts here") from error
-    except OSError as error:
-        raise DamagedError(file, f"it cannot be read ({error.strerror or error})") from error
-    rebuild = "mathamr index GRAPHS MODEL -o {path} --parts N"
-    check_kind(parse_json(data, file), path, f"{TYPE}.{FORMAT}", VERSION, rebuild)
-    try:
-        parts = [PartRecord(**entry) for entry in read_signed(file)["details"]["parts"]]
-        if not parts or not all(PART.fullmatch(part.name) and part.documents >= 0 for part in parts):
-            raise ValueError("no part, or one of an impossible name or size")
+        parts = [PartRecord(**entry) for entry in details["parts"]]
+        if not parts or not all(
+            PART.fullmatch(part.name) and _IDENTITY.fullmatch(part.identity) and part.documents >= 0 for part in parts
+        ):
+            raise ValueError("no part, or one of an impossible name, identity or size")
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedError(file, f"a key is missing or wrong ({error!r:.200})") from error
+        raise DamagedError(path / META, f"a key is missing or wrong ({error!r:.200})") from error
     return parts
 
 
 def write_parts(path: Path, parts: Sequence[PartRecord]) -> None:
     """Write the manifest, durably and in one step."""
-    about = {"type": TYPE, "format": FORMAT, "package_hint": PACKAGE, "format_version": VERSION}
-    details = {"parts": [asdict(part) for part in parts]}
-    replace_file(path / META, signed({**about, "count": sum(part.documents for part in parts), "details": details}))
+    PARTS.write(path, sum(part.documents for part in parts), {"parts": [asdict(part) for part in parts]})

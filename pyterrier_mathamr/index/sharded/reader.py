@@ -62,15 +62,14 @@ class PartReader:
 
     def __init__(self, path: Path) -> None:
         self._index = MathAMRIndex(path)
-        self._opened: tuple[Snapshot, str] | None = None
 
     def state(self) -> PartState:
         """Open the part as it is now."""
-        snapshot, identity = self._now()
+        snapshot = self._index.snapshot()
         meta = snapshot.meta
         size = sum(part.meta.size for part in snapshot.parts)
         counts = int(snapshot.bases[-1]), len(snapshot)
-        return PartState(identity, *counts, meta.dimensions, meta.model, meta.dtype, snapshot.max_norm, size)
+        return PartState(snapshot.identity, *counts, meta.dimensions, meta.model, meta.dtype, snapshot.max_norm, size)
 
     def best(self, identity: str, queries: QueryBatch, k: int, field: Field, device: str | None) -> list[Found]:
         """Find the best ``k`` documents of each query."""
@@ -116,20 +115,14 @@ class PartReader:
         of_shards = zip(snapshot.shards, snapshot.bases.tolist(), strict=False)
         return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
 
-    def _now(self) -> tuple[Snapshot, str]:
-        snapshot = self._index.snapshot()
-        if self._opened is None or self._opened[0] is not snapshot:
-            self._opened = snapshot, snapshot.manifest.checksum(snapshot.kind)
-        return self._opened
-
     def _of(self, identity: str) -> Snapshot:
         """Return the state that the caller knows.
 
         Raises:
             PartChangedError: the part has another one now.
         """
-        snapshot, now = self._now()
-        if now != identity:
+        snapshot = self._index.snapshot()
+        if snapshot.identity != identity:
             raise PartChangedError([self._index.path])
         return snapshot
 

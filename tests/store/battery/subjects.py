@@ -31,7 +31,8 @@ class Subject:
         self.actions: dict[str, tuple[str, Callable[[Path], Any]]] = {}
         modes = getattr(self.module, "MODES", ("create", "append", "overwrite"))
         deletes = "append" in modes and getattr(self.module, "DELETES", True)
-        chosen = (*modes, "delete", "compact") if deletes else modes
+        compacts = ("compact",) if getattr(self.module, "COMPACTS", True) else ()
+        chosen = (*modes, "delete", *compacts) if deletes else modes
         every = {
             "create": ("nothing", lambda path: self.module.build(path, ALL)),
             "append": ("old", lambda path: self.module.build(path, range(8, 12), "append")),

@@ -1,0 +1,203 @@
+"""An engine is one artifact: it is read in one state of all its indexes, and none of them can be exchanged."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.engine import SearchEngine
+from pyterrier_mathamr.engine.generations import Generations, Indexes
+from pyterrier_mathamr.store import META, DamagedError, FormatError
+from pyterrier_mathamr.store.manifest import signed
+from tests.engine.conftest import POSTS, QUERY, built
+
+
+@pytest.fixture
+def path(engine, tmp_path) -> Path:
+    """A copy of an engine."""
+    shutil.copytree(engine.path, tmp_path / "e")
+    return tmp_path / "e"
+
+
+@pytest.fixture(scope="session")
+def other(tmp_path_factory) -> SearchEngine:
+    """An engine of other posts."""
+    return built(tmp_path_factory.mktemp("engine") / "other", POSTS[:3])
+
+
+def _take_away(part: Path, theirs: Path) -> None:
+    shutil.rmtree(part)
+
+
+def _take_its_manifest(part: Path, theirs: Path) -> None:
+    (part / META).unlink()
+
+
+def _exchange(part: Path, theirs: Path) -> None:
+    shutil.rmtree(part)
+    shutil.copytree(theirs, part)
+
+
+def _cut_off(part: Path, theirs: Path) -> None:
+    arrays = next(part.glob("part-*/arrays.safetensors"))
+    os.truncate(arrays, arrays.stat().st_size - 1)
+
+
+@pytest.mark.parametrize("harm", [_take_away, _take_its_manifest, _exchange, _cut_off])
+@pytest.mark.parametrize("name", Indexes._fields)
+def test_a_part_that_is_missing_damaged_or_of_another_engine_is_named(path, other, name, harm) -> None:
+    part = path / "generation-1" / name
+    harm(part, other.path / "generation-1" / name)
+    for read in (lambda engine: engine.search(QUERY), SearchEngine.verify):
+        with pytest.raises(MathAMRError, match=f"generation-1/{name}"):
+            read(SearchEngine(path))
+    told = CliRunner().invoke(main, ["verify", str(path)])
+    assert told.exit_code == 1
+    assert f"generation-1/{name}" in told.output
+
+
+def test_a_part_of_an_earlier_state_is_named(path) -> None:
+    earlier = path.with_name("earlier")
+    shutil.copytree(path / "generation-1" / "bm25", earlier)
+    engine = SearchEngine(path)
+    engine.delete("basel")
+    _exchange(path / "generation-2" / "bm25", earlier)
+    with pytest.raises(DamagedError, match=r"bm25: it is not the part that .*pt_meta\.json names"):
+        SearchEngine(path).search(QUERY)
+    assert engine.search(QUERY, k=1)["docno"].tolist() == ["harmonic"]  # it has kept the state that it opened
+
+
+def test_an_index_that_the_engine_does_not_have_is_refused(tmp_path, other) -> None:
+    built(tmp_path / "e", [POSTS[4]])
+    shutil.copytree(other.path / "generation-1" / "tangent", tmp_path / "e" / "generation-1" / "tangent")
+    with pytest.raises(DamagedError, match="names no such part"):
+        SearchEngine(tmp_path / "e").search("rings")
+    with pytest.raises(DamagedError, match="names no such part"):
+        SearchEngine(tmp_path / "e").verify()
+
+
+WRONG = (None, True, -1, 1.5, "", "../../outside", "generation-1/../../outside", [], {}, "0" * 64)
+
+
+def test_a_manifest_with_fields_that_are_missing_or_of_another_type_is_a_named_error(path) -> None:
+    right = json.loads((path / META).read_text())
+    right.pop("checksum")
+    shutil.copytree(path / "generation-1", path.parent / "outside")
+
+    def refused(content: dict[str, object]) -> None:
+        (path / META).write_bytes(signed(content))
+        for read in (lambda: SearchEngine(path).search("x"), lambda: SearchEngine(path).delete("basel")):
+            with pytest.raises(MathAMRError):
+                read()
+
+    details = right["details"]
+    for name, value in details.items():
+        refused({**right, "details": {other: of for other, of in details.items() if other != name}})
+        for wrong in WRONG:
+            if type(wrong) is not type(value) or name in ("generation", "indexes"):
+                refused({**right, "details": {**details, name: wrong}})
+    for name in details["indexes"]:
+        for wrong in WRONG:
+            refused({**right, "details": {**details, "indexes": {**details["indexes"], name: wrong}}})
+    for wrong in WRONG:
+        refused({**right, "details": wrong})
+    (path / META).write_bytes(signed(right))
+    assert SearchEngine(path).search(QUERY)["docno"].iloc[0] == "basel"
+    assert sorted(entry.name for entry in (path.parent / "outside").iterdir()) == sorted(Indexes._fields)
+
+
+def test_an_engine_of_an_earlier_format_is_refused_with_a_way_out(path) -> None:
+    old = {"type": "search_engine", "format": "mathamr", "format_version": 1, "details": {"generation": "generation-1"}}
+    (path / META).write_bytes(signed(old))
+    with pytest.raises(FormatError, match=r"mathamr build POSTS -o .* --overwrite"):
+        SearchEngine(path).search("x")
+    assert len(built(path, POSTS[:2], overwrite=True)) == 2
+    assert [entry.name for entry in path.glob("generation-*")] == ["generation-2"]
+
+
+def test_transformers_and_snapshots_keep_the_state_that_they_were_made_from(path) -> None:
+    engine = SearchEngine(path)
+    before, retriever = engine.snapshot(), engine.retriever(num_results=3)
+    found = before.search(QUERY)
+    engine.delete(["basel"])
+    engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    assert before.search(QUERY).equals(found)
+    assert before.search_formula("x").equals(before.search_formula("x"))
+    assert before.explain(QUERY, "basel").score == pytest.approx(found["score"].iloc[0], abs=1e-4)
+    assert retriever(engine.frame(QUERY))["docno"].tolist() == found["docno"].tolist()[:3]
+    assert engine.search(QUERY)["docno"].tolist()[0] == "new"
+
+
+def test_a_copy_shares_the_bytes_that_a_change_does_not_touch_and_leaves_none_behind(path) -> None:
+    arrays = "vectors/part-000000/arrays.safetensors"
+    before = (path / "generation-1" / arrays).stat().st_ino
+    SearchEngine(path).add([{"id": "new", "text": "words"}])
+    assert (path / "generation-2" / arrays).stat().st_ino == before
+    assert sorted(entry.name for entry in path.iterdir()) == ["generation-2", META]
+
+
+def test_where_files_cannot_be_linked_they_are_copied(path, monkeypatch) -> None:
+    def refuse(*_):
+        raise OSError(1, "not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    engine = SearchEngine(path)
+    engine.delete("basel")
+    engine.verify()
+    assert len(engine) == 4
+
+
+def test_a_stopped_copy_is_not_taken_for_a_build(path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Generations, "publish", _stop)
+        with pytest.raises(KeyboardInterrupt):
+            SearchEngine(path).delete("basel")
+    assert (path / "generation-2").is_dir()
+    assert SearchEngine(path).search(QUERY)["docno"].iloc[0] == "basel"
+    assert built(path, POSTS[:2], overwrite=True).docnos() == ["basel", "gauss"]
+
+
+def _stop(*_, **__) -> None:
+    raise KeyboardInterrupt
+
+
+CHANGES = """
+import sys
+from pyterrier_mathamr import SearchEngine
+engine = SearchEngine(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    print("added", flush=True)
+    engine.delete("new")
+"""
+
+
+def test_answers_beside_another_process_that_adds_and_deletes_are_each_of_one_state(path) -> None:
+    engine = SearchEngine(path)
+    without = engine.search(QUERY, k=9)
+    both = built(path.with_name("with"), POSTS)
+    both.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    states = [sha256(table.round(3).to_csv().encode()).hexdigest() for table in (without, both.search(QUERY, k=9))]
+    with subprocess.Popen([sys.executable, "-c", CHANGES, str(path), "4"], stdout=subprocess.PIPE) as writer:
+
+        def answers() -> set[str]:
+            found = set()
+            while writer.poll() is None:
+                found.add(sha256(engine.search(QUERY, k=9).round(3).to_csv().encode()).hexdigest())
+            return found
+
+        with ThreadPoolExecutor(8) as pool:
+            seen = [pool.submit(answers) for _ in range(8)]
+            found = set().union(*(each.result() for each in seen))
+    assert writer.returncode == 0
+    assert found <= set(states)
+    assert found

@@ -1,0 +1,49 @@
+"""A search engine: every post has a word of its own, and some a formula."""
+
+from pathlib import Path
+
+import torch
+
+from pyterrier_mathamr.amr.dependency.syntax import bundled_net
+from pyterrier_mathamr.engine import SearchEngine
+from pyterrier_mathamr.graph import GraphBuilder
+from pyterrier_mathamr.model import MathAMR
+
+NAME = "engine"
+COMPACTS = False
+REPEATS = ("append", "delete")
+"""What succeeds when it is run again, also where it was killed after the last step that counts."""
+WORDS = ("series", "matrix", "boundary")
+QUERY = "series of a matrix own3 with $x_3^2$"
+
+torch.set_num_threads(1)  # others do not survive a fork
+bundled_net()  # what every fork would load
+MathAMR.from_pretrained("mathamr-plus-mini").query_encoder()
+GraphBuilder()
+
+
+def build(path: Path, rows: range, mode: str = "create", seed: int = 0) -> None:
+    """Build an engine, or add to it; the same call continues what was stopped."""
+    posts = [{"docno": f"d{i}", "text": f"own{i} {WORDS[(i + seed) % 3]}" + f" $x_{i}^{seed}$" * (i % 2)} for i in rows]
+    if mode == "append":
+        SearchEngine(path).add(posts)
+    else:
+        options = {"model": "mathamr-plus-mini", "overwrite": mode == "overwrite", "verbose": False}
+        SearchEngine.build(posts, path, **options)
+
+
+def open(path: Path) -> SearchEngine:
+    """The engine."""
+    return SearchEngine(path)
+
+
+def read(path: Path) -> object:
+    """All posts, and what every search finds; all indexes must agree."""
+    engine = SearchEngine(path).snapshot()
+    docnos = engine.docnos()
+    indexes = engine.indexes
+    for index in (indexes.graphs, indexes.bm25, indexes.vectors):
+        assert sorted(index.snapshot()) == sorted(docnos), index
+    found = [engine.search(QUERY, k=20), engine.search_formula("x_3^0", k=20)]
+    texts = [[title.text, body.text] for title, body in engine.titles_and_bodies(docnos)]
+    return docnos, texts, [[*table["docno"], *table["score"].round(3)] for table in found]
