@@ -162,7 +162,8 @@ class _Reader:
             part = own[source]
             if source in special and (source in self.joints or (role in _TREES and kinds[source] < first_tree)):
                 self._begin_part(source, role, target)
-                special |= self.joints.keys()
+                if target in self.joints:
+                    special.add(target)
             elif part is not None:
                 own[target] = part
                 part.append(target)

@@ -1,11 +1,13 @@
 """Virtual nodes and their edges, in all conditions of the paper, and the tensors made of them."""
 
+import time
+
 import numpy as np
 import pytest
 from graph_examples import BOTH, one_sentence, whole
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.amr import decode_penman
+from pyterrier_mathamr.amr import AmrGraph, decode_penman
 from pyterrier_mathamr.graph import (
     GraphError,
     GraphTensors,
@@ -194,3 +196,20 @@ def test_equal_tensors_have_equal_hashes_and_a_changed_one_differs():
     a, b = graph_tensors(whole(), VOCABULARY), graph_tensors(whole(), VOCABULARY)
     assert (a == b, hash(a) == hash(b)) == (True, True)
     assert a != graph_tensors(whole(), VOCABULARY, auxiliary="full")
+
+
+def test_the_layout_of_a_long_post_is_found_in_time_linear_in_its_sentences() -> None:
+    def seconds(sentences: int) -> float:
+        labels, edges = ["multi-sentence"], []
+        for number in range(sentences):
+            first = len(labels)
+            labels += ["thing", f"FORMULA_{number}", "x"]
+            edges += [(0, f":snt{number + 1}", first), (first, ":math", first + 1), (first + 1, ":opt", first + 2)]
+        amr = AmrGraph(tuple(labels), tuple(f"v{node}" for node in range(len(labels))), tuple(edges))
+        start = time.process_time()
+        layout = layout_of(amr, sentences)
+        assert len(layout.roots) == sentences
+        assert layout.placeholders == list(range(2, 3 * sentences + 1, 3))
+        return time.process_time() - start
+
+    assert seconds(24_000) < 40 * max(seconds(3_000), 0.005)  # 8 times as long; it was about 70 times
