@@ -1,5 +1,6 @@
 """Jobs: by mode, resumed, refused, two at a time; and what changes without one."""
 
+import errno
 import json
 import warnings
 
@@ -16,6 +17,7 @@ from pyterrier_mathamr.store import (
     NotBuiltError,
     UnfinishedJobError,
     UnknownIdError,
+    WriteError,
     open_job,
 )
 
@@ -131,6 +133,38 @@ def test_an_append_goes_on_only_with_what_it_was_appended_to(toy, path) -> None:
         toy.build(path, range(3, 6), "append")
     with pytest.raises(UnfinishedJobError):
         toy.Toy(path).compact()
+    assert toy.Toy(path).unfinished() == 2
+
+
+def test_an_overwrite_discards_what_was_to_be_appended_to_what_it_replaces(toy, path, monkeypatch) -> None:
+    from pyterrier_mathamr.store.parts import part
+
+    toy.build(path, range(3))
+    write, written = part.write_arrays, []
+
+    def full_disk(file, arrays):
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(file)
+        return write(file, arrays)
+
+    monkeypatch.setattr(part, "write_arrays", full_disk)
+    with pytest.raises(WriteError, match="No space left"):
+        toy.build(path, range(3, 9), "append")
+    monkeypatch.undo()
+    assert toy.Toy(path).unfinished() == 2
+    assert names(toy, path) == ["d0", "d1", "d2"]
+    toy.build(path, range(20, 22), "overwrite")
+    assert names(toy, path) == ["d20", "d21"]
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["it"]
+    toy.Toy(path).verify()
+
+
+@pytest.mark.parametrize("mode", ["create", "append"])
+def test_an_overwrite_refuses_the_unfinished_work_of_a_new_artifact(toy, path, mode) -> None:
+    stop_after(toy, path, ["x", "y"], {"options": "none"}, mode)
+    with pytest.raises(UnfinishedJobError, match=f"mode: {mode}, not overwrite"):
+        toy.build(path, range(3), "overwrite")
     assert toy.Toy(path).unfinished() == 2
 
 

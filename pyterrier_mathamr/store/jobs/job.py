@@ -11,7 +11,8 @@
     .arqmath.mathamr.lock      held by the writer
 
 A job that dies leaves its finished parts. The next one continues after them if its fingerprint is the same and the rows
-it is given begin with the same rows; any other job is refused.
+it is given begin with the same rows; any other job is refused, but an overwrite discards what was to be appended to the
+artifact that it replaces.
 """
 
 from __future__ import annotations

@@ -40,12 +40,14 @@ class Unfinished(NamedTuple):
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job continues after these parts.
+        """Whether a job continues after these parts; an overwrite discards those appended to what it replaces.
 
         Raises:
             UnfinishedJobError: they are of another job.
         """
         if self.published_by(manifest, kind):
+            return False
+        if self.header.get("base") and header["mode"] == "overwrite":
             return False
         if self.header != header and (self.parts or any(job_folder(path).glob("scratch-*"))):
             raise UnfinishedJobError(path, differences(self.header, header))
