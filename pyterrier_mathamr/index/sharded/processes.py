@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -15,6 +16,7 @@ from pyterrier_mathamr._common.running.processes import begin_worker, limit_core
 from .places import PlaceDiedError
 from .reader import Readers, Request
 
+_WAITS, _WAIT = 100, 0.05  # up to ten seconds for an exit code
 _starting = threading.Lock()  # starting changes the environment for a moment, and places are started by threads
 
 
@@ -43,8 +45,8 @@ class ProcessPlace:
             running[1].send(request)
             answer: dict[int, Any] | Exception = running[1].recv()
         except (EOFError, OSError) as error:
-            running[0].join(1)
-            raise PlaceDiedError(f"exit code {running[0].exitcode}") from error
+            code = _exit_code(running[0])
+            raise PlaceDiedError("exit code unknown" if code is None else f"exit code {code}") from error
         return answer
 
     def stop(self) -> None:
@@ -63,6 +65,19 @@ class ProcessPlace:
         theirs.close()
         self._running = process, ours
         return self._running
+
+
+def _exit_code(process: BaseProcess) -> int | None:
+    """Wait for the exit code of a process that has closed its connection.
+
+    It may be unknown for a moment after the process has ended: starting another one reaps it in another thread.
+    """
+    for _ in range(_WAITS):
+        process.join(_WAIT)
+        if process.exitcode is not None:
+            break
+        time.sleep(_WAIT)  # where it was reaped elsewhere, join returns at once
+    return process.exitcode
 
 
 def _serve(connection: Connection[Any, Any], paths: Mapping[int, Path], threads: int) -> None:

@@ -1,5 +1,6 @@
 """A part that dies is searched again; one that is missing, hangs or was changed is named, and there is no ranking."""
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -21,6 +22,7 @@ from pyterrier_mathamr.index import (
 )
 from pyterrier_mathamr.index.sharded import places as of_places
 from pyterrier_mathamr.index.sharded.processes import ProcessPlace
+from pyterrier_mathamr.index.sharded.reader import Request
 from pyterrier_mathamr.store import NotBuiltError
 
 DOCUMENTS = drawn(seed=6, documents=120, copies=60)
@@ -109,6 +111,26 @@ def test_a_process_that_dies_each_time_is_a_named_error(sharded: ShardedIndex, m
         search(index)
     assert Dying.started == 2 * of_places.TRIES
     index.close()
+
+
+def test_the_exit_code_of_a_process_that_another_thread_reaps_is_waited_for() -> None:
+    class Reaped:
+        codes = iter([None, None, None])
+        pid = 1
+
+        def join(self, timeout: float) -> None:
+            """The operating system does not know the process any more."""
+
+        @property
+        def exitcode(self) -> int | None:
+            return next(self.codes, -9)
+
+    ours, theirs = multiprocessing.Pipe()
+    theirs.close()
+    place = ProcessPlace({}, 1)
+    place._running = Reaped(), ours
+    with pytest.raises(of_places.PlaceDiedError, match="exit code -9"):
+        place.call(Request("texts", {}))
 
 
 def test_an_interrupt_ends_the_search_and_no_late_answer_is_taken_for_another(
