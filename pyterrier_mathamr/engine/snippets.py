@@ -7,8 +7,11 @@ are :data:`COLORS` colors: the formulas come first, then the rarest words; the o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from functools import cache
 from html import escape
+from operator import itemgetter
 from typing import NamedTuple
 
 from pyterrier_mathamr.formula.display.rendering import formula_span, needs_space
@@ -18,7 +21,14 @@ from pyterrier_mathamr.systems.bm25.tokens import TokenOptions, formula_tokens, 
 _WORD = re.compile(r"[^\W_]+")
 _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
+_LONGEST_SENTENCE = 1_000
+_LONGEST_FORMULA = 5_000  # characters of LaTeX; a longer one is shown as its beginning
+_EXAMINED = 3_000  # sentences of a post, of which snippets are chosen
 _ALIKE = 0.5
+LONGEST_PIECE = 50_000
+"""Characters of a post that are shown at once."""
+MATCHED = 50
+"""Formulas of a query that are looked for in texts, the first ones."""
 COLORS = 8
 """Classes ``part-0`` … of HTML, one for each color; ``part-w`` is the quiet mark."""
 _QUIET = "part-w"
@@ -29,17 +39,18 @@ class Matcher:
     """Tells which words and formulas of a text a query has, too.
 
     Args:
-        query: its text and formulas.
+        query: its text and formulas, of which the first :data:`MATCHED` count.
         options: how the index cuts texts into tokens.
         rarity: the weight of a token.
     """
 
     def __init__(self, query: MathPost, options: TokenOptions, rarity: Rarity) -> None:
         self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
-        self._rarity = rarity
+        self._rarity = rarity = cache(rarity)
+        self._shares = cache(self._shares_of)
         text = PLACEHOLDER.sub(" ", query.text)
         self._words = dict.fromkeys(word_tokens(text, self._options))
-        self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas]
+        self._formulas = [set(formula_tokens(formula.latex, options)) for formula in query.formulas[:MATCHED]]
         self._pairs = options
         free = range(len(self._formulas), COLORS)
         known = sorted((word for word in self._words if rarity(word) > 0), key=rarity, reverse=True)
@@ -64,18 +75,20 @@ class Matcher:
 
     def formula(self, latex: str) -> float:
         """The weight of a formula, 0 for one that shares less than half of its symbols with each of the query."""
-        tokens = set(formula_tokens(latex, self._pairs))
-        return max((self._shared(tokens, other) for other in self._formulas), default=0.0)
+        return max(self._shares(latex), default=0.0)
 
     def like(self, latex: str) -> int | None:
         """The number of the query's formula that a formula is most like, or ``None``."""
-        tokens = set(formula_tokens(latex, self._pairs))
-        shared = [self._shared(tokens, other) for other in self._formulas]
+        shared = self._shares(latex)
         return shared.index(max(shared)) if any(shared) else None
 
-    def _shared(self, tokens: Collection[str], other: Collection[str]) -> float:
-        common = set(tokens) & set(other)
-        if not common or len(common) < _ALIKE * len(set(tokens) | set(other)):
+    def _shares_of(self, latex: str) -> list[float]:
+        tokens = set(formula_tokens(latex, self._pairs)) if self._formulas else set()
+        return [self._shared(tokens, other) for other in self._formulas]
+
+    def _shared(self, tokens: set[str], other: set[str]) -> float:
+        common = tokens & other
+        if not common or len(common) < _ALIKE * (len(tokens) + len(other) - len(common)):
             return 0.0
         return sum(sorted(map(self._rarity, common), reverse=True)[:3])
 
@@ -98,13 +111,23 @@ class Snippet(NamedTuple):
 
 
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
-    """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters."""
-    sentences = post.sentences
-    if not sentences:
-        return Snippet("", False)
+    """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters.
+
+    Of a long post the first 3,000 sentences are looked at.
+    """
+    first, last = _best_sentences(post, matcher)
+    text = MathPost(" ".join(post.sentences[first:last]), post.formulas)
+    piece = piece_of(text, 0, _LONGEST_SENTENCE)
+    whole = (first, last) == (0, len(post.sentences)) and piece.end == piece.characters
+    return Snippet(piece.text, not whole)
+
+
+def _best_sentences(post: MathPost, matcher: Matcher) -> tuple[int, int]:
+    """Return the first of the sentences that match best, and the one after the last."""
+    sentences = post.sentences[:_EXAMINED]
     lengths = [_length(sentence, post) for sentence in sentences]
     weights = [_matched(sentence, post, matcher) for sentence in sentences]
-    best, where = -1.0, (0, 1)
+    best, where = -1.0, (0, min(1, len(sentences)))
     for first in range(len(sentences)):
         last, length, seen = first, 0, dict[str, float]()
         while last < len(sentences) and (last == first or length + lengths[last] <= _LONGEST):
@@ -113,7 +136,7 @@ def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
             last += 1
         if (total := sum(seen.values())) > best + 1e-9:
             best, where = total, (first, last)
-    return Snippet(" ".join(sentences[where[0] : where[1]]), where != (0, len(sentences)))
+    return where
 
 
 def _length(sentence: str, post: MathPost) -> int:
@@ -127,6 +150,66 @@ def _matched(sentence: str, post: MathPost, matcher: Matcher) -> Mapping[str, fl
         latex = post.formulas[int(match[1])].latex
         found[f"${latex}"] = matcher.formula(latex)
     return {name: weight for name, weight in found.items() if weight > 0}
+
+
+class Piece(NamedTuple):
+    """A piece of a post.
+
+    Attributes:
+        text: with placeholders.
+        start: its first character, of the post with its formulas in LaTeX.
+        end: the character after its last.
+        characters: of the whole post.
+    """
+
+    text: str
+    start: int
+    end: int
+    characters: int
+
+
+def piece_of(post: MathPost, start: int, longest: int | None = None) -> Piece:
+    """Cut a piece of at most :data:`LONGEST_PIECE` characters out of a post, between words.
+
+    Args:
+        post: text and formulas.
+        start: the character at which it begins, as for :attr:`Piece.start`.
+        longest: its characters; a formula is never cut.
+    """
+    marks, more = [(0, 0)], 0  # begin and end of each formula: place in the text, characters written before it
+    for match in PLACEHOLDER.finditer(post.text):
+        marks.append((match.start(), match.start() + more))
+        more += len(post.formulas[int(match[1])].latex) + 2 - len(match[0])
+        marks.append((match.end(), match.end() + more))
+
+    def place(character: int) -> int:
+        number = bisect_right(marks, character, key=itemgetter(1)) - 1
+        at, before = marks[number]
+        return at if number % 2 else min(at + character - before, len(post.text))
+
+    def written(place: int) -> int:
+        at, before = marks[bisect_right(marks, place, key=itemgetter(0)) - 1]
+        return before + place - at
+
+    first = place(max(start, 0))
+    last = place(max(start, 0) + (LONGEST_PIECE if longest is None else longest))
+    if last == first < len(post.text):  # a formula that is longer
+        last = marks[bisect_right(marks, first, key=itemgetter(0))][0]
+    if last < len(post.text):
+        blank = max(post.text.rfind(" ", first, last), post.text.rfind("\n", first, last))
+        last = blank + 1 if blank > first else last
+    return Piece(post.text[first:last], written(first), written(last), len(post.text) + more)
+
+
+def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> Piece:
+    """Cut a piece out of a post: the one that begins at a character, or the one with the sentences that match best."""
+    if start is not None or len(post.text) + sum(len(each.latex) for each in post.formulas) < LONGEST_PIECE:
+        return piece_of(post, start or 0)
+    _, last = _best_sentences(post, matcher)
+    before = sum(_length(sentence, post) for sentence in post.sentences[:last])
+    if before < LONGEST_PIECE:
+        return piece_of(post, 0)
+    return piece_of(post, before - LONGEST_PIECE // 2)
 
 
 def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
@@ -162,6 +245,8 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
     def formula(number: int) -> str:
         latex = post.formulas[number].latex
         color = matcher.color_of_formula(latex) if formula_color is None else formula_color(number)
+        if len(latex) > _LONGEST_FORMULA:
+            return f'<code class="tex">{escape(latex[:_LONGEST])} …</code>'
         return formula_span(latex, color, display=alone and needs_space(latex))
 
     alone = PLACEHOLDER.fullmatch(text.strip()) is not None

@@ -60,15 +60,16 @@ class Guarded(Generic[P, R]):
     Args:
         function: found by its module and name in the child, which imports only that module.
         seconds: CPU time that a call may take.
+        memory: bytes of address space that the child may use; ``None`` for no limit, where it maps files.
 
-    Example::
+    ::
 
         read = Guarded(text_from_latex, seconds=5)
         title, text = read(source)
     """
 
-    def __init__(self, function: Callable[P, R], seconds: float) -> None:
-        self.function, self.seconds = function, seconds
+    def __init__(self, function: Callable[P, R], seconds: float, memory: int | None = MEMORY) -> None:
+        self.function, self.seconds, self.memory = function, seconds, memory
         self._lock = threading.Lock()
         self._child: _Child | None = None
 
@@ -80,7 +81,7 @@ class Guarded(Generic[P, R]):
         """
         with self._lock:
             if self._child is None or self._child.owner != os.getpid():
-                self._child = _Child(self.function, self.seconds)
+                self._child = _Child(self.function, self.seconds, self.memory)
             try:
                 succeeded, value = self._child.ask((args, kwargs))
             except BaseException as error:  # also an interrupt, after which an answer would be that of an earlier call
@@ -103,12 +104,12 @@ class Guarded(Generic[P, R]):
 class _Child:
     """A child process and its end of a socket."""
 
-    def __init__(self, function: Callable[..., Any], seconds: float) -> None:
+    def __init__(self, function: Callable[..., Any], seconds: float, memory: int | None) -> None:
         self.owner = os.getpid()
         ours, theirs = socket.socketpair()
         name = f"{function.__module__}:{function.__qualname__}"
         code = f"from {__name__} import main; main()"  # not -m, by which the errors of this module had another name
-        command = [sys.executable, "-c", code, str(theirs.fileno()), name, str(seconds)]
+        command = [sys.executable, "-c", code, str(theirs.fileno()), name, str(seconds), str(memory or 0)]
         paths = os.pathsep.join(filter(None, sys.path))
         with postponed(), theirs:
             self._process = subprocess.Popen(
@@ -178,12 +179,13 @@ def _portable(error: Exception) -> Exception:
 
 def main() -> None:
     """Serve one function, over the socket with the number that is given."""
-    number, name, seconds = sys.argv[1:]
+    number, name, seconds, memory = sys.argv[1:]
     for alarm in (signal.SIGPROF, signal.SIGALRM):
         signal.signal(alarm, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     with suppress(OSError, ValueError):  # a limit of the system is lower
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        if int(memory):
+            resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module, _, function = name.partition(":")

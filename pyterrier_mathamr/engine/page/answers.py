@@ -15,19 +15,26 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.drawing.palette import Theme
 from pyterrier_mathamr._common.types import FormulaMode
+from pyterrier_mathamr.engine.reader import EngineSnapshot
 from pyterrier_mathamr.engine.search_engine import SearchEngine
-from pyterrier_mathamr.engine.snippets import Matcher, best_snippet, color_of, marked_html, marked_post
+from pyterrier_mathamr.engine.snippets import (
+    Matcher,
+    best_piece,
+    best_snippet,
+    color_of,
+    marked_html,
+    marked_post,
+    piece_of,
+)
 from pyterrier_mathamr.explain import draw_graph
 from pyterrier_mathamr.formula.display.rendering import formula_span, inline_html
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text, post_from_any
-from pyterrier_mathamr.store import signature
 
-from .explaining import explained
+from .explaining import explained, read_post, shown_piece
+from .workers import SYSTEMS
 
-SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
-"""The systems that can be shown: name on the command line to name on the page."""
-
-_EXAMPLES = 4
+_EXAMPLES, _LONGEST_EXAMPLE = 4, 250
+_LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
 _EXAMINED = 500  # posts in which examples are looked for
 _COMPARED = 1000  # ranks of the first system that the others are compared with
@@ -45,16 +52,14 @@ class Answers:
     """
 
     def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10) -> None:
-        self._engine, self._version = engine, signature(engine.path)
+        self._engine = engine
         self._examples: list[dict[str, str]] | None = None
         self.systems, self.results = list(dict.fromkeys(systems)), results
 
     @property
-    def engine(self) -> SearchEngine:
-        """The engine, opened again where another one was built in its place."""
-        if (version := signature(self._engine.path)) != self._version:
-            self._engine, self._version = SearchEngine(self._engine.path), version
-        return self._engine
+    def engine(self) -> EngineSnapshot:
+        """The engine as it is now; a request is answered from one state."""
+        return self._engine.snapshot()
 
     def warm_up(self) -> None:
         """Open everything that the first request would wait for."""
@@ -64,16 +69,18 @@ class Answers:
 
     def settings(self) -> dict[str, Any]:
         """The size of the collection, the systems, and questions to try."""
+        engine = self.engine
         if self._examples is None:
-            self._examples = list(islice(_examples(self.engine), _EXAMPLES))
+            self._examples = list(islice(_examples(engine), _EXAMPLES))
         systems = [{"key": key, "name": SYSTEMS[key]} for key in self.systems]
-        return {"size": len(self.engine), "systems": systems, "examples": self._examples}
+        return {"size": len(engine), "systems": systems, "examples": self._examples}
 
     def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The query as it is read."""
         if mode == "formulas":
             return {"html": _formula_query_html(q)}
-        return {"html": _query_html(self.engine.read_query(q), self.engine.matcher(q))}
+        engine = self.engine
+        return {"html": _query_html(engine.read_query(q), engine.matcher(q))}
 
     def search(self, q: str, mode: str = "posts") -> dict[str, Any]:
         """The results of each system, with what moved against the first."""
@@ -91,14 +98,18 @@ class Answers:
         """The parts of a score, and both texts with what is alike in one color."""
         return explained(self.engine, q, docno, system)
 
-    def post(self, docno: str, q: str = "") -> dict[str, Any]:
-        """A whole post, with what a question has, too, in its colors."""
+    def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
+        """A post, with what a question has, too, in its colors; of a long one a piece.
+
+        Args:
+            docno: the post.
+            q: the question.
+            start: the first character of the piece; by default it is the piece that answers the question best.
+        """
         engine = self.engine
-        title, _ = engine.title_and_body(docno)
-        return {
-            "docno": docno,
-            "html": marked_post(engine.post(docno), engine.matcher(q), titled=bool(title.text)),
-        }
+        post, titled = read_post(engine, docno)
+        matcher = engine.matcher(q)
+        return {"docno": docno, **shown_piece(post, best_piece(post, matcher, start), matcher, titled)}
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
         """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees.
@@ -112,7 +123,7 @@ class Answers:
         formulas: FormulaMode = "none" if large and not sentence else "both"
         return draw_graph(graph, theme=theme, sentences=chosen if large or sentence else None, formulas=formulas).svg
 
-    def _posts(self, engine: SearchEngine, q: str, matcher: Matcher) -> list[dict[str, Any]]:
+    def _posts(self, engine: EngineSnapshot, q: str, matcher: Matcher) -> list[dict[str, Any]]:
         frame, found = engine.frame(q), []
         for key in self.systems:
             start = time.perf_counter()
@@ -128,14 +139,16 @@ class Answers:
         _add_moves([answer for answer, _ in found], found[0][1])
         return [answer for answer, _ in found]
 
-    def _formulas(self, engine: SearchEngine, latex: str) -> dict[str, Any]:
+    def _formulas(self, engine: EngineSnapshot, latex: str) -> dict[str, Any]:
         start = time.perf_counter()
         found = engine.search_formula(latex, k=self.results)
-        rows = [_formula(engine, row) for row in found.itertuples(index=False)]
+        docnos = list(dict.fromkeys(found["post_id"]))
+        posts = {docno: (engine.title_and_body(docno)[0], engine.post(docno)) for docno in docnos}
+        rows = [_formula(row, *posts[row.post_id]) for row in found.itertuples(index=False)]
         return {"key": "formulas", "name": "Formulas", "milliseconds": _milliseconds(start), "results": rows}
 
 
-def _system(engine: SearchEngine, key: str, num_results: int) -> pt.Transformer:
+def _system(engine: EngineSnapshot, key: str, num_results: int) -> pt.Transformer:
     systems: Mapping[str, Callable[..., pt.Transformer]] = {
         "blend": engine.retriever, "bm25": engine.bm25, "mathamr": engine.mathamr,
     }  # fmt: skip
@@ -148,30 +161,36 @@ def _result(docno: str, score: float, title: MathPost, body: MathPost, matcher: 
         "docno": docno,
         "post_id": docno,
         "score": float(score),
-        "title_html": marked_html(_line(title), title, matcher),
+        "title_html": marked_html(_short(_line(title), title), title, matcher),
         "snippet_html": marked_html(snippet.text, body, matcher) + (" …" if snippet.cut else ""),
     }
 
 
-def _formula(engine: SearchEngine, row: Any) -> dict[str, Any]:
+def _formula(row: Any, title: MathPost, post: MathPost) -> dict[str, Any]:
     """A formula that was found, inside its sentence."""
-    title, _ = engine.title_and_body(row.post_id)
-    post = engine.post(row.post_id)
     numbers = [i for i, formula in enumerate(post.formulas) if formula.id == row.docno]
-    holding = (text for text in post.sentences if any(int(m[1]) in numbers for m in PLACEHOLDER.finditer(text)))
-    sentence = next(holding, "")
-    html = inline_html(sentence, post, mark=lambda i: "part-0" if i in numbers else "")
+    places = ((text, m) for text in post.sentences for m in PLACEHOLDER.finditer(text) if int(m[1]) in numbers)
+    sentence, place = next(places, ("", None))
+    if place is not None and place.start() > _LONGEST_LINE // 2:
+        sentence = sentence[place.start() :]
+    html = inline_html(_short(sentence, post), post, mark=lambda i: "part-0" if i in numbers else "")
     return {
         "docno": row.docno,
         "post_id": row.post_id,
         "score": float(row.score),
-        "title_html": inline_html(_line(title), title),
+        "title_html": inline_html(_short(_line(title), title), title),
         "snippet_html": html or formula_span(row.latex, "part-0"),
     }
 
 
 def _line(post: MathPost) -> str:
     return " ".join(post.text.split("\n"))
+
+
+def _short(text: str, post: MathPost) -> str:
+    """Cut a text with placeholders that is too long for a result."""
+    piece = piece_of(MathPost(text, post.formulas), 0, _LONGEST_LINE)
+    return piece.text if piece.end == piece.characters else f"{piece.text}…"
 
 
 def _query_html(query: MathPost, matcher: Matcher) -> str:
@@ -188,14 +207,15 @@ def _formula_query_html(q: str) -> str:
     return formula_span(_latex_of_query(q), "part-0", display=True) if q.strip() else ""
 
 
-def _examples(engine: SearchEngine) -> Iterator[dict[str, str]]:
+def _examples(engine: EngineSnapshot) -> Iterator[dict[str, str]]:
     """Titles, or else first sentences, that have a formula and fit in a line."""
     documents = engine.titles_and_bodies(engine.docnos()[:_EXAMINED])
     lines = [(title, _line(title)) for title, _ in documents]
     for post, line in [*lines, *((body, next(iter(body.sentences), "")) for _, body in documents)]:
         if PLACEHOLDER.search(line) and 20 < len(line) < 110:
-            html = inline_html(line, post).replace(' class="formula"', "")
-            yield {"q": plain_text(MathPost(line, post.formulas)), "html": html}
+            question = plain_text(MathPost(line, post.formulas))
+            if len(question) < _LONGEST_EXAMPLE:
+                yield {"q": question, "html": inline_html(line, post).replace(' class="formula"', "")}
 
 
 def _add_moves(systems: Sequence[dict[str, Any]], first: Sequence[str]) -> None:

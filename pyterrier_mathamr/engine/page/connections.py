@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import math
+import resource
+import socket
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS_TO_ASK = 15.0
 SECONDS_TO_ANSWER = 120.0
 MOST = 400
-"""Open connections; a process usually may have 1,024 files."""
+"""Open connections; fewer where the process may not have that many files."""
+
+_RESERVED = 64  # files that are no connections
+_FEWEST = 8
+_WAITING = 1_024  # connections that the kernel keeps until they are accepted
 
 
 class Connection(H11Protocol):
@@ -30,9 +37,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         self._close_after(SECONDS_TO_ASK)
-        if len(self.connections) > MOST:
+        if len(self.connections) > most_connections():
             idle = [each for each in self.connections if isinstance(each, Connection) and not each._busy()]
-            min(idle, key=lambda each: each._since, default=self).transport.abort()
+            min(idle, key=lambda each: each._since, default=self)._abort()
 
     def data_received(self, data: bytes) -> None:
         """Read a piece of a request; a request that is complete gets time for its answer."""
@@ -62,9 +69,30 @@ class Connection(H11Protocol):
         self._deadline = self.loop.call_later(seconds, self._abort)
 
     def _abort(self) -> None:
+        self.connections.discard(self)  # now: it is lost only in the next round of the loop, after a burst of new ones
         self.transport.abort()
+
+
+def most_connections() -> int:
+    """Count the connections that may be open: half of the files, since others are accepted before these are closed."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if files == resource.RLIM_INFINITY else max(_FEWEST, min(MOST, (files - _RESERVED) // 2))
+
+
+class Server(uvicorn.Server):
+    """A server in which a burst of connections waits in the kernel, and few are accepted in one round of the loop.
+
+    A connection whose request has been sent is read in the round after, before as many others as are allowed have come.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        for each in sockets or []:
+            each.listen(_WAITING)
 
 
 def limits() -> dict[str, Any]:
     """The options of uvicorn that belong to this."""
-    return {"http": Connection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": MOST}
+    at_once = max(1, most_connections() // 4)
+    return {"http": Connection, "ws": "none", "timeout_keep_alive": math.ceil(SECONDS_TO_ASK), "backlog": at_once}

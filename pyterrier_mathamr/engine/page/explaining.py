@@ -12,18 +12,18 @@ from typing import Any
 import pandas as pd
 
 from pyterrier_mathamr._common.frames import with_objects
-from pyterrier_mathamr.engine.search_engine import SearchEngine
-from pyterrier_mathamr.engine.snippets import Matcher, color_of, marked_html, marked_post
+from pyterrier_mathamr.engine.reader import EngineSnapshot
+from pyterrier_mathamr.engine.snippets import Matcher, Piece, best_piece, color_of, marked_html, marked_post
 from pyterrier_mathamr.explanation import Explanation, explain_score
 from pyterrier_mathamr.formula.display.rendering import formula_span
-from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.posts import MathPost, post_from_html
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
 _NAMES = {"bm25": "BM25", "mathamr": "MathAMR+"}
 
 
-def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str, Any]:
+def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[str, Any]:
     """Explain the score of a post.
 
     Args:
@@ -35,7 +35,8 @@ def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str
     Raises:
         UnknownIdError: there is no such post.
     """
-    query, post, matcher = engine.read_query(q), engine.post(docno), engine.matcher(q)
+    query, matcher = engine.read_query(q), engine.matcher(q)
+    post, titled = read_post(engine, docno)
     parts = _explanation(engine, q, docno, system).parts
     matched = _matched_formulas(parts)
 
@@ -43,22 +44,38 @@ def explained(engine: SearchEngine, q: str, docno: str, system: str) -> dict[str
         like = matched.get(formula)
         return matcher.color_of_formula(post.formulas[formula].latex) if like is None else color_of(like)
 
-    title, _ = engine.title_and_body(docno)
     counted = parts[parts["contribution"] != 0]
     rest = counted["contribution"].iloc[_ROWS:]
     of_query, of_post = _Cells(query, matcher, color_of), _Cells(post, matcher, of_document)
+    document = shown_piece(post, best_piece(post, matcher), matcher, titled, of_document)
     return {
         "docno": docno,
         "system": system,
         "score": float(parts["contribution"].sum()),
         "query_html": marked_post(query, matcher, color_of),
-        "document_html": marked_post(post, matcher, of_document, titled=bool(title.text)),
+        "document_html": document.pop("html"),
+        "document": document,
         "parts": [_row(part, of_query, of_post) for part in counted.head(_ROWS).itertuples(index=False)],
         "rest": {"parts": len(rest), "contribution": float(rest.sum())},
     }
 
 
-def _explanation(engine: SearchEngine, q: str, docno: str, system: str) -> Explanation:
+def read_post(engine: EngineSnapshot, docno: str) -> tuple[MathPost, bool]:
+    """Read a post, and whether its first block is a title."""
+    [document] = engine.indexes.posts.get_many([docno])
+    return post_from_html(document.html, document.title), bool(post_from_html(document.title).text)
+
+
+def shown_piece(
+    post: MathPost, piece: Piece, matcher: Matcher, titled: bool, formula_color: Callable[[int], str] | None = None
+) -> dict[str, Any]:
+    """A piece of a post, and where it is in the post."""
+    text = MathPost(piece.text, post.formulas)
+    html = marked_post(text, matcher, formula_color, titled=titled and not piece.start)
+    return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
+
+
+def _explanation(engine: EngineSnapshot, q: str, docno: str, system: str) -> Explanation:
     """Explain the score of the blend, or the one of its systems by its own retriever."""
     if system == "blend":
         return engine.explain(q, docno)

@@ -1,15 +1,15 @@
 """The server: a few routes, with everything that a request could do wrong answered as a short error.
 
-Searches compute in threads, as many at a time as the machine has cores; others wait in the order in which they came, up
-to a number above which they are told to try again. Previews and posts, which take milliseconds, have threads of their
-own, so that the page stays alive while searches wait. Whoever has left the queue costs nothing.
+Searches compute in a few processes; others wait in the order in which they came, up to a number above which they are
+told to try again. Previews and posts, which take milliseconds, have processes of their own, so that the page stays
+alive while searches wait. Whoever has left the queue costs nothing, and a request that takes too long is ended.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
+import threading
 from collections.abc import Callable, Collection, Sequence
 from importlib import resources
 from pathlib import Path
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr.engine.search_engine import SearchEngine
-from pyterrier_mathamr.store import UnknownIdError
+from pyterrier_mathamr._common.running.guarded import OverLimitError
+from pyterrier_mathamr.store import META, UnknownIdError
 
-from .answers import SYSTEMS, Answers
 from .guard import LOCAL, Guard
+from .workers import SEARCHES, SMALL, SYSTEMS, SeparateAnswers
 
 if TYPE_CHECKING:
     import anyio
@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 
     from pyterrier_mathamr._common.drawing.palette import Theme
 
+    from .answers import Answers
+
 LONGEST_QUERY = 4_000
 LONGEST_DOCNO = 1_000
 WAITING = 200
 """Requests that may wait for a thread; further ones get status 503."""
 
+_SECONDS_TO_END = 0.5  # of requests that are being answered, when the server is told to end
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
@@ -59,7 +62,7 @@ class BadRequestError(MathAMRError):
     template = "{reason}"
 
 
-def make_app(answers: Answers, *, hosts: Collection[str] = LOCAL) -> Starlette:
+def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOCAL) -> Starlette:
     """Make the web application.
 
     Args:
@@ -101,11 +104,11 @@ def make_app(answers: Answers, *, hosts: Collection[str] = LOCAL) -> Starlette:
     )
 
 
-def _api(answers: Answers) -> list[Route]:
+def _api(answers: Answers | SeparateAnswers) -> list[Route]:
     """The routes that compute."""
     from starlette.routing import Route
 
-    searches, small = _Queue(max(2, os.cpu_count() or 1)), _Queue(2)
+    searches, small = _Queue(SEARCHES), _Queue(SMALL)
 
     def route(path: str, answer: Callable[[Request], Any], queue: _Queue, kind: str = "json") -> Route:
         async def respond(request: Request) -> Response:
@@ -124,6 +127,12 @@ def _api(answers: Answers) -> list[Route]:
         theme: Theme = "dark" if _choice(request, "theme", ("light", "dark")) == "dark" else "light"
         return answers.graph(request.path_params["docno"], theme, int(sentence))
 
+    def post(request: Request) -> Any:
+        start = request.query_params.get("start")
+        if start is not None and not (start.isdecimal() and len(start) < 12):
+            raise BadRequestError("start is a number from 0")
+        return answers.post(_docno(request), _text(request, "q", LONGEST_QUERY), None if start is None else int(start))
+
     modes = ("posts", "formulas")
     return [
         route("/api/settings", lambda _: answers.settings(), small),
@@ -138,16 +147,16 @@ def _api(answers: Answers) -> list[Route]:
             searches,
         ),
         route("/api/explain", explain, searches),
-        route("/api/post", lambda request: answers.post(_docno(request), _text(request, "q", LONGEST_QUERY)), small),
+        route("/api/post", post, small),
         route("/api/graph/{docno:path}.svg", graph, searches, "svg"),
     ]
 
 
 class _Queue:
-    """Threads for requests, first come, first served.
+    """Threads in which requests are answered, first come, first served.
 
     Args:
-        threads: that compute at a time.
+        threads: at a time.
     """
 
     def __init__(self, threads: int) -> None:
@@ -173,7 +182,8 @@ class _Queue:
             async with self.limiter:
                 if await request.is_disconnected():
                     return None
-                return await anyio.to_thread.run_sync(answer, request, limiter=anyio.CapacityLimiter(1))
+                limiter = anyio.CapacityLimiter(1)
+                return await anyio.to_thread.run_sync(answer, request, abandon_on_cancel=True, limiter=limiter)
         finally:
             self.waiting -= 1
 
@@ -191,6 +201,8 @@ async def _respond(request: Request, answer: Callable[[Request], Any], queue: _Q
             made = await queue.compute(request, answer)
     except (BadRequestError, ConfigError) as error:
         return JSONResponse({"error": str(error)}, 400, headers=fresh)
+    except OverLimitError:
+        return JSONResponse({"error": "This takes too long and was ended; ask something shorter."}, 503, headers=fresh)
     except UnknownIdError:
         return JSONResponse({"error": "There is no such post."}, 404, headers=fresh)
     except Exception:
@@ -237,22 +249,46 @@ def serve_page(
 
     Raises:
         MissingExtraError: the extra ``serve`` is not installed. ServeError: the address is taken.
+        StoreError: there is no engine, or it cannot be opened.
     """
     uvicorn = require("uvicorn", "serve")
-    from .connections import limits
+    from .connections import Server, limits
 
-    answers = Answers(SearchEngine(path), systems)
-    answers.warm_up()
+    if not (path / META).is_file():
+        _refuse(path)
+    answers = SeparateAnswers(path, systems)
     local = host in ("127.0.0.1", "localhost", "::1")
     app = make_app(answers) if local else make_app(answers, hosts=("*",))
     with _listening(host, port) as listener:
         name = "localhost" if local else socket.gethostname() if host in ("0.0.0.0", "::") else host
-        started(f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/", not local)
         options = {
             "log_level": "error", "server_header": False, "h11_max_incomplete_event_size": _LONGEST_HEADERS,
-            "timeout_graceful_shutdown": 1, **limits(),
+            "timeout_graceful_shutdown": _SECONDS_TO_END, **limits(),
         }  # fmt: skip
-        uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+        server = Server(uvicorn.Config(app, **options))
+        faults: list[MathAMRError] = []
+
+        def warm_up() -> None:
+            try:
+                answers.warm_up()
+            except OverLimitError:
+                _LOG.warning("opening %s took too long; requests try again", path)
+            except MathAMRError as error:
+                faults.append(error)
+                server.should_exit = True
+
+        threading.Thread(target=warm_up, daemon=True).start()
+        started(f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/", not local)
+        server.run(sockets=[listener])
+    if faults:
+        raise faults[0]
+
+
+def _refuse(path: Path) -> None:
+    """Say what a folder without an engine holds instead."""
+    from pyterrier_mathamr.engine.search_engine import SearchEngine
+
+    len(SearchEngine(path))
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from pyterrier_mathamr.explanation import Explanation, Part, Reading
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost
@@ -17,6 +17,7 @@ from .tokens import TokenOptions, formula_tokens, word_tokens
 
 SYSTEM = "BM25"
 _WORD = re.compile(r"[^\W_]+")
+_COMPARED = 2_000  # formulas of a document that one of the query may be said to meet, the first ones
 
 
 def explain_tokens(
@@ -31,15 +32,17 @@ def explain_tokens(
         document: its text, where known: the parts then name the word or formula that has the tokens, too.
         options: how posts were cut into tokens.
     """
-    formulas = query.formulas if options.formulas else ()
-    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in formulas]
+    asked = query.formulas if options.formulas else ()
+    of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in asked]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))
     sources = sum(of_formulas, start=of_words.copy())
     parts: list[Part] = []
+    formulas = () if document is None else document.post.formulas[:_COMPARED]
+    found = [set(formula_tokens(formula.latex, options)) for formula in formulas]
     for row, tokens in enumerate(of_formulas):
         given = {token: shares[token] * times / sources[token] for token, times in tokens.items() if token in shares}
         if given:
-            parts.append(_symbols(row, given, query, document, options))
+            parts.append(_symbols(row, given, query, document, found))
     parts += _words(
         {
             token: share * of_words[token] / sources[token] if sources[token] else share
@@ -53,11 +56,11 @@ def explain_tokens(
 
 
 def _symbols(
-    row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
+    row: int, given: Mapping[str, float], query: MathPost, document: Reading | None, found: Sequence[Set[str]]
 ) -> Part:
     """Make the part of a formula, with the formula of the document that has most of what contributes."""
     formulas = () if document is None else document.post.formulas
-    common = [sum(given.get(token, 0.0) for token in set(formula_tokens(found.latex, options))) for found in formulas]
+    common = [sum(given.get(token, 0.0) for token in tokens) for tokens in found]
     met = common.index(max(common)) if any(common) else -1
     return Part(
         SYSTEM,

@@ -78,12 +78,25 @@ async function explanationOf(q, docno, system) {
   const answer = await ask("explain", { q, docno, system: system.key });
   return element("div", { class: "explanation" },
     sharesOf(answer),
-    element("div", { class: "columns" }, textOf("Question", answer.query_html), textOf("Post", answer.document_html)),
+    element("div", { class: "columns" }, textOf("Question", answer.query_html), textOf("Post", answer.document_html, ...beyond(answer.document))),
     tableOf(answer));
 }
 
-function textOf(name, html) {
-  return element("section", {}, element("h4", {}, name), element("div", { class: "text", tabindex: "0", role: "group", "aria-label": name, html }));
+const counted = (count) => `${count.toLocaleString("en")} character${count === 1 ? "" : "s"}`;
+
+// What of a long post is not shown; with buttons where it can be read.
+function beyond(piece, read) {
+  const noteOf = (text, name, start) => element("p", { class: "quiet" }, text, read ? " " : null,
+    read ? element("button", { type: "button", onclick: () => read(start) }, name) : null);
+  const before = piece.start, after = piece.characters - piece.end;
+  return [
+    before ? noteOf(`… ${counted(before)} before this`, "Read what comes before", Math.max(0, before - 50_000)) : null,
+    after ? noteOf(`… the post goes on: ${counted(after)} more`, "Read on", piece.end) : null,
+  ];
+}
+
+function textOf(name, html, ...notes) {
+  return element("section", {}, element("h4", {}, name), element("div", { class: "text", tabindex: "0", role: "group", "aria-label": name, html }), ...notes);
 }
 
 function kindOf(part) {
@@ -131,8 +144,16 @@ function tableOf(answer) {
 // ---- the whole post, its graph
 
 async function postOf(docno, q) {
-  const answer = await ask("post", { docno, q });
-  return element("div", { class: "text", tabindex: "0", role: "group", "aria-label": "Whole post", html: answer.html });
+  const place = element("div");
+  const show = async (asked) => {
+    const answer = await ask("post", { docno, q, ...asked });
+    const text = element("div", { class: "text", tabindex: "0", role: "group", "aria-label": "Whole post", html: answer.html });
+    const [before, after] = beyond(answer, (start) => show({ start }).catch((error) => place.append(errorOf(error))));
+    place.replaceChildren(...[before, text, after].filter(Boolean));
+    markFormulas(place);
+  };
+  await show({});
+  return place;
 }
 
 function graphOf(docno) {

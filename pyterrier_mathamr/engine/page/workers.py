@@ -1,0 +1,136 @@
+"""The answers of the page, computed in processes that are ended when a request takes too long.
+
+::
+
+    server ──▶ SeparateAnswers ──┬── searches   processes for search, explain and graph  ──▶ Answers ──▶ SearchEngine
+                                 └── small      processes for preview, post and settings ──▶ Answers ──▶ SearchEngine
+
+The process of the server opens no index and loads no model. Whatever a question does to a library, the server answers
+others meanwhile, and ends when it is told to.
+"""
+
+from __future__ import annotations
+
+import queue
+import traceback
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.feedback.problems import gathered
+from pyterrier_mathamr._common.running.guarded import Guarded
+from pyterrier_mathamr._common.running.processes import usable_cores
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr._common.drawing.palette import Theme
+
+    from .answers import Answers
+
+SYSTEMS: Mapping[str, str] = {"blend": "BM25 + MathAMR+", "bm25": "BM25", "mathamr": "MathAMR+"}
+"""The systems that can be shown: name on the command line to name on the page."""
+
+SECONDS = 10.0
+"""CPU time that a request may take."""
+
+SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
+"""Processes of each kind; they start when they are needed, and each has the model and the opened indexes."""
+
+
+class SeparateAnswers:
+    """The requests of :class:`~.answers.Answers`, answered by it in other processes.
+
+    Each method raises :class:`OverLimitError` where the process was ended, and what :class:`~.answers.Answers` raises.
+
+    Args:
+        path: the engine.
+        systems: names from :data:`SYSTEMS`.
+    """
+
+    def __init__(self, path: Path, systems: Sequence[str] = ("blend",)) -> None:
+        self._searches = _Processes(SEARCHES, path, systems)
+        self._small = _Processes(SMALL, path, systems)
+
+    def warm_up(self) -> None:
+        """Start the processes, and open everything that a first request would wait for."""
+        self._small("settings")
+        with ThreadPoolExecutor(SEARCHES) as pool:
+            for started in [pool.submit(self._searches, "warm_up") for _ in range(SEARCHES)]:
+                started.result()
+
+    def settings(self) -> dict[str, Any]:
+        """The size of the collection, the systems, and questions to try."""
+        found: dict[str, Any] = self._small("settings")
+        return found
+
+    def preview(self, q: str, mode: str = "posts") -> dict[str, Any]:
+        """The query as it is read."""
+        found: dict[str, Any] = self._small("preview", q, mode)
+        return found
+
+    def search(self, q: str, mode: str = "posts") -> dict[str, Any]:
+        """The results of each system."""
+        found: dict[str, Any] = self._searches("search", q, mode)
+        return found
+
+    def explain(self, q: str, docno: str, system: str = "blend") -> dict[str, Any]:
+        """The parts of a score."""
+        found: dict[str, Any] = self._searches("explain", q, docno, system)
+        return found
+
+    def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
+        """A post, or a piece of a long one."""
+        found: dict[str, Any] = self._small("post", docno, q, start)
+        return found
+
+    def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
+        """The drawing of a post's graph."""
+        found: str = self._searches("graph", docno, theme, sentence)
+        return found
+
+
+class _Processes:
+    """Some processes, of which each request takes a free one, the last that was used first."""
+
+    def __init__(self, count: int, path: Path, systems: Sequence[str]) -> None:
+        self._served = str(path.absolute()), tuple(systems)
+        self._free: queue.LifoQueue[Guarded[..., Any]] = queue.LifoQueue()
+        for _ in range(count):
+            self._free.put(Guarded(answer, SECONDS, memory=None))
+
+    def __call__(self, request: str, *args: object) -> Any:
+        process = self._free.get()
+        try:
+            return process(*self._served, request, *args)
+        finally:
+            self._free.put(process)
+
+
+def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> Any:
+    """Answer a request; called in a process of its own.
+
+    Args:
+        path: the engine.
+        systems: names from :data:`SYSTEMS`.
+        request: a method of :class:`~.answers.Answers`.
+        args: its arguments.
+    """
+    try:
+        with gathered():  # what is wrong with a typed query is nothing for a server's log
+            return getattr(_answers(path, systems), request)(*args)
+    except MathAMRError:
+        raise
+    except Exception as error:
+        error.add_note(traceback.format_exc())  # for the log of the server
+        raise
+
+
+@lru_cache(maxsize=1)
+def _answers(path: str, systems: tuple[str, ...]) -> Answers:
+    from pyterrier_mathamr.engine.search_engine import SearchEngine
+
+    from .answers import Answers
+
+    return Answers(SearchEngine(path), systems)
