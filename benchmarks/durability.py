@@ -6,9 +6,9 @@
     python benchmarks/durability.py toy bm25 --flips 500   some of them
 
 Each build is killed before each operation on files and at random instants. Each artifact is read with flipped bits,
-truncated and removed files; written by two processes, on a full disk, in a read-only folder and over the unfinished
-work of another job; and appended to a thousand times with a limit of 256 open files. ``tests/store/battery`` defines
-the checks. The columns ``lost``, ``silently wrong`` and ``unnamed`` must be 0; otherwise the exit code is 1.
+truncated, removed and exchanged files; written by two processes, on a full disk, in a read-only folder and over the
+unfinished work of another job; and appended to a thousand times with a limit of 256 open files. ``tests/store/battery``
+defines the checks. The columns ``lost``, ``silently wrong`` and ``unnamed`` must be 0; otherwise the exit code is 1.
 """
 
 from __future__ import annotations

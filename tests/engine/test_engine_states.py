@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from click.testing import CliRunner
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.cli import main
-from pyterrier_mathamr.engine import SearchEngine
+from pyterrier_mathamr.engine import EngineSnapshot, SearchEngine
 from pyterrier_mathamr.engine.generations import Generations, Indexes
 from pyterrier_mathamr.store import META, DamagedError, FormatError
 from pyterrier_mathamr.store.manifest import signed
@@ -171,33 +170,38 @@ def _stop(*_, **__) -> None:
 
 
 CHANGES = """
-import sys
+import sys, pathlib
 from pyterrier_mathamr import SearchEngine
-engine = SearchEngine(sys.argv[1])
-for _ in range(int(sys.argv[2])):
+engine, stop = SearchEngine(sys.argv[1]), pathlib.Path(sys.argv[2])
+while not stop.exists():
     engine.add([{"id": "new", "text": "On ∑ 1/n² again"}])
     print("added", flush=True)
     engine.delete("new")
 """
+_THREADS, _ANSWERS, _ADDITIONS = 8, 25, 3
 
 
 def test_answers_beside_another_process_that_adds_and_deletes_are_each_of_one_state(path) -> None:
-    engine = SearchEngine(path)
-    without = engine.search(QUERY, k=9)
-    both = built(path.with_name("with"), POSTS)
-    both.add([{"id": "new", "text": "On ∑ 1/n² again"}])
-    states = [sha256(table.round(3).to_csv().encode()).hexdigest() for table in (without, both.search(QUERY, k=9))]
-    with subprocess.Popen([sys.executable, "-c", CHANGES, str(path), "4"], stdout=subprocess.PIPE) as writer:
-
-        def answers() -> set[str]:
-            found = set()
-            while writer.poll() is None:
-                found.add(sha256(engine.search(QUERY, k=9).round(3).to_csv().encode()).hexdigest())
-            return found
-
-        with ThreadPoolExecutor(8) as pool:
-            seen = [pool.submit(answers) for _ in range(8)]
-            found = set().union(*(each.result() for each in seen))
+    engine, stop = SearchEngine(path), path.with_name("stop")
+    with_new = built(path.with_name("with"))
+    with_new.add([{"id": "new", "text": "On ∑ 1/n² again"}])
+    states = {_answer(engine.snapshot()), _answer(with_new.snapshot())}
+    assert len(states) == 2
+    command = [sys.executable, "-c", CHANGES, str(path), str(stop)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer, ThreadPoolExecutor(_THREADS) as pool:
+        assert writer.stdout is not None
+        try:
+            for _ in range(_ADDITIONS):
+                assert writer.stdout.readline() == "added\n"
+                found = [pool.submit(_answer, engine) for _ in range(_THREADS * _ANSWERS // _ADDITIONS + 1)]
+                assert {each.result() for each in found} <= states
+        finally:
+            stop.touch()
+            writer.stdout.read()
     assert writer.returncode == 0
-    assert found <= set(states)
-    assert found
+
+
+def _answer(engine: SearchEngine | EngineSnapshot) -> tuple[object, ...]:
+    """What a search finds, as a value that can be compared exactly but for the last bits of scores."""
+    found = engine.search(QUERY, k=9)
+    return (*found["docno"], *found["score"].round(3), *found["snippet"])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from children import Tally
 from crowding import appends, full_disk, permissions, writers
-from damage import damage
+from damage import damage, exchanges
 from kills import kills, leftovers
 from subjects import NAMES, Subject
 
@@ -27,6 +27,7 @@ def trials(subject: Subject, options: argparse.Namespace) -> Iterator[tuple[str,
     for action in subject.actions:
         yield f"kill: {action}", kills(subject, action, options.step, options.random_kills, options.seed)
     yield from damage(subject, options.flips, options.seed).items()
+    yield "exchanged", exchanges(subject)
     yield "two writers", writers(subject)
     yield "full disk", full_disk(subject, (0, 100, 1_000, 4_000))
     yield "read-only folder", permissions(subject)

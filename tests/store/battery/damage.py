@@ -1,10 +1,11 @@
-"""Flipped bits, truncated and removed files."""
+"""Flipped bits, truncated and removed files, and those of another artifact of the same kind."""
 
 from __future__ import annotations
 
 import os
 import random
 import resource
+import shutil
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,33 @@ def damage(subject: Subject, flips: int, seed: int = 0) -> dict[str, Tally]:
                 if cut != size or sort == "removed":
                     tallies[sort].add(_read(subject, path, wanted, {}), f"{file} {sort} at {cut}")
     return tallies
+
+
+def exchanges(subject: Subject) -> Tally:
+    """Put each file, and each artifact that an artifact consists of, in the place of that of another one.
+
+    It may be read over, as a flip may; ``verify()`` finds each.
+    """
+    tally = Tally()
+    other = subject.folder / "other"
+    answer = in_child(partial(subject.module.build, other, range(5), "create", 1))
+    assert answer.how == "value", answer
+    whole = subject.fresh("old")
+    members = [meta.parent for meta in whole.rglob("pt_meta.json") if meta.parent != whole]
+    for place in [file.relative_to(whole) for file in (*_files(whole), *members)]:
+        path = subject.fresh("old")
+        mine, theirs = path / place, other / place
+        if not theirs.exists() or (mine.is_file() and mine.read_bytes() == theirs.read_bytes()):
+            continue
+        if mine.is_dir():
+            shutil.rmtree(mine)
+            shutil.copytree(theirs, mine)
+        else:
+            shutil.copyfile(theirs, mine)
+        checked = in_child(partial(_verify, subject, path), before=_bounded)
+        outcome = "silently wrong" if checked.how == "value" else "named" if checked.how == "named" else "unnamed"
+        tally.add(outcome, f"{place} of another one: {checked}")
+    return tally
 
 
 def _verify(subject: Subject, path: Path) -> None:
