@@ -95,6 +95,12 @@ class Guarded(Generic[P, R]):
             return result
         raise value
 
+    def end(self) -> None:
+        """End the child, if there is one; a call that waits for it raises :class:`OverLimitError`."""
+        child = self._child
+        if child is not None:
+            child.kill()
+
     def _said(self, code: int) -> str:
         if code in (-signal.SIGPROF, -signal.SIGALRM):
             return f"it takes more than {self.seconds:g} s"
@@ -131,6 +137,11 @@ class _Child:
         self._connection.send(call)
         answer: tuple[bool, Any] = self._connection.recv()
         return answer
+
+    def kill(self) -> None:
+        """Kill the process; whoever waits for its answer reads the end of the socket."""
+        if self.owner == os.getpid():
+            self._process.kill()
 
     def end(self) -> int:
         """End the process; return its exit code."""

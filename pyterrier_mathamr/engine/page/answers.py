@@ -14,6 +14,7 @@ from typing import Any
 import pyterrier as pt
 
 from pyterrier_mathamr._common.drawing.palette import Theme
+from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.engine.reader import EngineSnapshot
 from pyterrier_mathamr.engine.search_engine import SearchEngine
@@ -36,6 +37,7 @@ from .workers import SYSTEMS
 _EXAMPLES, _LONGEST_EXAMPLE = 4, 250
 _LONGEST_LINE = 1_000  # characters of a title, or of the sentence of a formula
 _LARGE_GRAPH, _DRAWN = 400, 12  # nodes; sentences of a larger graph
+_LARGEST_GRAPH = 100_000  # nodes
 _EXAMINED = 500  # posts in which examples are looked for
 _COMPARED = 1000  # ranks of the first system that the others are compared with
 
@@ -115,9 +117,11 @@ class Answers:
         """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees.
 
         Raises:
-            ConfigError: there is no such sentence.
+            ConfigError: there is no such sentence, or the graph is too large.
         """
         graph = self.engine.graph(docno)
+        if len(graph.amr.labels) > _LARGEST_GRAPH:
+            raise ConfigError("graph", f"{len(graph.amr.labels):,} nodes", f"at most {_LARGEST_GRAPH:,} to be drawn")
         large = len(graph.amr.labels) > _LARGE_GRAPH
         chosen = [sentence] if sentence else range(1, min(graph.n_sentences, _DRAWN) + 1)
         formulas: FormulaMode = "none" if large and not sentence else "both"

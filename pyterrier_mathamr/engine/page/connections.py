@@ -11,6 +11,7 @@ import asyncio
 import math
 import resource
 import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS_TO_ASK = 15.0
 SECONDS_TO_ANSWER = 120.0
+SECONDS_TO_END = 0.3
 MOST = 400
 """Open connections; fewer where the process may not have that many files."""
 
@@ -83,13 +85,26 @@ class Server(uvicorn.Server):
     """A server in which a burst of connections waits in the kernel, and few are accepted in one round of the loop.
 
     A connection whose request has been sent is read in the round after, before as many others as are allowed have come.
+
+    Args:
+        config: of uvicorn.
+        end_requests: called when the server has been told to end, and requests have had a moment to complete.
     """
+
+    def __init__(self, config: uvicorn.Config, end_requests: Callable[[], None] = lambda: None) -> None:
+        super().__init__(config)
+        self._end_requests = end_requests
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(_WAITING)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        asyncio.get_running_loop().call_later(SECONDS_TO_END, self._end_requests)
+        await super().shutdown(sockets)
 
 
 def limits() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pyterrier_mathamr.posts import MathPost, post_from_html
 
 _ROWS = 60
 _LONGEST = 300  # characters of a sentence
+_ALIGNED = 500_000  # characters; symbols of a longer post are not compared with the query's formula by formula
 _NAMES = {"bm25": "BM25", "mathamr": "MathAMR+"}
 
 
@@ -37,7 +38,7 @@ def explained(engine: EngineSnapshot, q: str, docno: str, system: str) -> dict[s
     """
     query, matcher = engine.read_query(q), engine.matcher(q)
     post, titled = read_post(engine, docno)
-    parts = _explanation(engine, q, docno, system).parts
+    parts = _explanation(engine, q, docno, system, aligned=len(post.text) <= _ALIGNED).parts
     matched = _matched_formulas(parts)
 
     def of_document(formula: int) -> str:
@@ -75,12 +76,12 @@ def shown_piece(
     return {"html": html, "start": piece.start, "end": piece.end, "characters": piece.characters}
 
 
-def _explanation(engine: EngineSnapshot, q: str, docno: str, system: str) -> Explanation:
-    """Explain the score of the blend, or the one of its systems by its own retriever."""
+def _explanation(engine: EngineSnapshot, q: str, docno: str, system: str, *, aligned: bool) -> Explanation:
+    """Explain the score of the blend, or the one of its systems by its own retriever; aligned with the post's texts."""
+    asked = with_objects(engine.frame(q), docno=[docno], **({"graph": [engine.graph(docno)]} if aligned else {}))
     if system == "blend":
-        return engine.explain(q, docno)
+        return engine.retriever().explain(asked)
     retriever = engine.bm25(num_results=1) if system == "bm25" else engine.mathamr(num_results=1)
-    asked = with_objects(engine.frame(q), docno=[docno], graph=[engine.graph(docno)])
     return explain_score(retriever, asked).scaled(1.0, _NAMES[system])
 
 

@@ -40,7 +40,6 @@ LONGEST_DOCNO = 1_000
 WAITING = 200
 """Requests that may wait for a thread; further ones get status 503."""
 
-_SECONDS_TO_END = 0.5  # of requests that are being answered, when the server is told to end
 _LONGEST_HEADERS = 131_072  # bytes; a query in percent encoding has at most 12 for each character
 _STATIC = Path(str(resources.files(__package__) / "static"))
 _SVG_POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
@@ -263,23 +262,26 @@ def serve_page(
         name = "localhost" if local else socket.gethostname() if host in ("0.0.0.0", "::") else host
         options = {
             "log_level": "error", "server_header": False, "h11_max_incomplete_event_size": _LONGEST_HEADERS,
-            "timeout_graceful_shutdown": _SECONDS_TO_END, **limits(),
+            "timeout_graceful_shutdown": 1, **limits(),
         }  # fmt: skip
-        server = Server(uvicorn.Config(app, **options))
+        server = Server(uvicorn.Config(app, **options), answers.close)
         faults: list[MathAMRError] = []
 
         def warm_up() -> None:
             try:
                 answers.warm_up()
-            except OverLimitError:
-                _LOG.warning("opening %s took too long; requests try again", path)
+            except OverLimitError:  # also at the end of the server
+                _LOG.info("opening %s took too long; requests try again", path)
             except MathAMRError as error:
                 faults.append(error)
                 server.should_exit = True
 
         threading.Thread(target=warm_up, daemon=True).start()
         started(f"http://{f'[{name}]' if ':' in name else name}:{listener.getsockname()[1]}/", not local)
-        server.run(sockets=[listener])
+        try:
+            server.run(sockets=[listener])
+        finally:
+            answers.close()
     if faults:
         raise faults[0]
 

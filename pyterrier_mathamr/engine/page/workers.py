@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr._common.running.guarded import Guarded
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 from pyterrier_mathamr._common.running.processes import usable_cores
 
 if TYPE_CHECKING:
@@ -60,6 +60,11 @@ class SeparateAnswers:
             for started in [pool.submit(self._searches, "warm_up") for _ in range(SEARCHES)]:
                 started.result()
 
+    def close(self) -> None:
+        """End the processes; requests that wait raise :class:`OverLimitError`."""
+        self._searches.close()
+        self._small.close()
+
     def settings(self) -> dict[str, Any]:
         """The size of the collection, the systems, and questions to try."""
         found: dict[str, Any] = self._small("settings")
@@ -96,16 +101,25 @@ class _Processes:
 
     def __init__(self, count: int, path: Path, systems: Sequence[str]) -> None:
         self._served = str(path.absolute()), tuple(systems)
+        self._all = [Guarded(answer, SECONDS, memory=None) for _ in range(count)]
         self._free: queue.LifoQueue[Guarded[..., Any]] = queue.LifoQueue()
-        for _ in range(count):
-            self._free.put(Guarded(answer, SECONDS, memory=None))
+        self._closed = False
+        for process in self._all:
+            self._free.put(process)
 
     def __call__(self, request: str, *args: object) -> Any:
         process = self._free.get()
         try:
+            if self._closed:
+                raise OverLimitError("the server ends")
             return process(*self._served, request, *args)
         finally:
             self._free.put(process)
+
+    def close(self) -> None:
+        self._closed = True
+        for process in self._all:
+            process.end()
 
 
 def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> Any:
