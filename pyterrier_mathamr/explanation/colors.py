@@ -28,6 +28,8 @@ HUES = ("#E69F00", "#56B4E9", "#009E73", "#CC79A7", "#D55E00", "#0072B2", "#B8A8
 FORMULAS = ("formula", "symbols", "edges", "nodes", "layout tree", "operator tree")
 """Kinds of parts that are about a formula; their texts are LaTeX."""
 
+_LONGEST = 50_000  # characters of a text that are written
+
 Key = tuple[str, int | str]
 """What in a query a part comes from: its row, a word, or the whole."""
 
@@ -124,8 +126,9 @@ def _text(title: str, reading: Reading | None, marks: Marks) -> str:
 
 
 def marked(reading: Reading, marks: Marks) -> str:
-    """Write a text with its marks; formulas as MathML in their sentences."""
-    text, at, pieces = reading.post.text, 0, []
+    """Write a text with its marks; formulas as MathML in their sentences; of a long text the beginning."""
+    whole, at, pieces = reading.post.text, 0, []
+    text = whole if len(whole) <= _LONGEST else whole[:_LONGEST].rpartition(" ")[0] or whole[:_LONGEST]
     for row, sentence in enumerate(reading.sentences, len(reading.post.formulas)):
         words = map(re.escape, sentence.split())
         found = re.compile(r"\s+".join(words)).search(text, at) if sentence.strip() else None
@@ -133,7 +136,11 @@ def marked(reading: Reading, marks: Marks) -> str:
             pieces.append(inline(text[at : found.start()], reading, marks))
             pieces.append(_painted(inline(found[0], reading, marks), marks.rows.get(row, [])))
             at = found.end()
+        elif text is not whole:
+            break
     pieces.append(inline(text[at:], reading, marks))
+    if text is not whole:
+        pieces.append(f" … the text goes on: {len(whole) - len(text):,} more characters")
     return "".join(pieces).replace("\n", "<br>")
 
 
