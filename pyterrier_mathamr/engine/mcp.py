@@ -9,9 +9,10 @@ What is wrong with a call (an unknown docno, an argument out of its range) is a 
 error, which the assistant can read and mend.
 """
 
+import json
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +26,7 @@ from .search_engine import SearchEngine
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
-    from mcp_types import ToolAnnotations
+    from mcp_types import JSONRPCError, ToolAnnotations
 
 LONGEST_ANSWER = 20_000
 """Characters of an answer, its last line with what to ask for the rest included."""
@@ -139,13 +140,44 @@ def make_server(engine: SearchEngine) -> "MCPServer[Any]":
     """
     require("mcp", "mcp")
     from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+    from pydantic import ValidationError
+
+    class Server(MCPServer[Any]):
+        """A server that says in one line what is wrong with arguments."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            """Call a tool."""
+            try:
+                return await super().call_tool(name, arguments, context)
+            except ToolError as error:
+                if not isinstance(error.__cause__, ValidationError):
+                    raise
+                faults = "; ".join(map(_fault, error.__cause__.errors(include_url=False)))
+                raise ToolError(f"{name}: {faults}") from error.__cause__.__cause__
 
     instructions = _INSTRUCTIONS.format(count=len(engine))
-    server = MCPServer("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
+    server = Server("mathamr", version=__version__, instructions=instructions, log_level="WARNING")
     tools = Tools(engine)
     _offer_searching(server, tools)
     _offer_reading(server, tools)
     return server
+
+
+def _fault(error: Mapping[str, Any]) -> str:
+    """Say what is wrong with an argument."""
+    name, limits = ".".join(map(str, error["loc"])), error.get("ctx", {})
+    kind: str = error["type"]
+    told = {
+        "missing": "is missing",
+        "string_type": "is no string",
+        "string_unicode": "is no Unicode text",
+        "string_too_short": "is empty",
+        "string_too_long": f"has more than {limits.get('max_length')} characters",
+        "greater_than_equal": f"is less than {limits.get('ge')}",
+        "less_than_equal": f"is more than {limits.get('le')}",
+    }
+    return f"{name} {told.get(kind, 'is no whole number' if kind.startswith('int_') else 'cannot be read')}"
 
 
 def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
@@ -242,4 +274,46 @@ def serve_tools(path: Path) -> None:
     Raises:
         MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
     """
-    make_server(SearchEngine(path)).run()
+    server = make_server(SearchEngine(path))
+    import anyio
+
+    anyio.run(_serve, server)
+
+
+async def _serve(server: "MCPServer[Any]") -> None:
+    """Serve over stdin and stdout; a line that is no message is answered with an error."""
+    import anyio
+    from mcp.server.stdio import stdio_server
+    from mcp.shared.message import SessionMessage
+
+    lowlevel = server._lowlevel_server
+    async with stdio_server() as (received, replies), anyio.create_task_group() as tasks:
+        send, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def pass_on() -> None:
+            async with send, replies.clone() as refusals:
+                async for item in received:
+                    if isinstance(item, Exception):
+                        await refusals.send(SessionMessage(_refusal(item)))
+                    else:
+                        await send.send(item)
+
+        tasks.start_soon(pass_on)
+        await lowlevel.run(messages, replies, lowlevel.create_initialization_options())
+
+
+def _refusal(error: Exception) -> "JSONRPCError":
+    """Answer a line that is no message, or has text that is not Unicode."""
+    from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError
+
+    line = next((str(each["input"]) for each in getattr(error, "errors", list)()), "")
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError):
+        given = None
+    number = given.get("id") if isinstance(given, dict) else None
+    known = isinstance(number, int | str) and str(number).isprintable()
+    said = "The line is no request of JSON-RPC in Unicode; a lone surrogate such as \\ud800 is no character."
+    return JSONRPCError(
+        jsonrpc="2.0", id=number if known else None, error=ErrorData(code=INVALID_REQUEST, message=said)
+    )
