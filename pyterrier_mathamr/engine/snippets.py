@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from operator import itemgetter
@@ -23,7 +23,7 @@ _WORDS_AND_REST = re.compile(r"[^\W_]+|[\W_]+")
 _LONGEST = 280  # characters; a formula is as long as its LaTeX
 _LONGEST_SENTENCE = 1_000
 _LONGEST_FORMULA = 5_000  # characters of LaTeX; a longer one is shown as its beginning
-_EXAMINED = 3_000  # sentences of a post, of which snippets are chosen
+_EXAMINED = 300_000  # characters of a post, of which snippets are chosen
 _ALIKE = 0.5
 LONGEST_PIECE = 50_000
 """Characters of a post that are shown at once."""
@@ -113,18 +113,18 @@ class Snippet(NamedTuple):
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
     """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters.
 
-    Of a long post the first 3,000 sentences are looked at.
+    Of a long post the first 300,000 characters are looked at, and of a long sentence the first 1,000 are shown.
     """
-    first, last = _best_sentences(post, matcher)
-    text = MathPost(" ".join(post.sentences[first:last]), post.formulas)
-    piece = piece_of(text, 0, _LONGEST_SENTENCE)
-    whole = (first, last) == (0, len(post.sentences)) and piece.end == piece.characters
-    return Snippet(piece.text, not whole)
+    examined = piece_of(post, 0, _EXAMINED)
+    sentences = MathPost(examined.text, post.formulas).sentences
+    first, last = _best_sentences(sentences, post, matcher)
+    piece = piece_of(MathPost(" ".join(sentences[first:last]), post.formulas), 0, _LONGEST_SENTENCE)
+    whole = (first, last) == (0, len(sentences)) and piece.end == piece.characters
+    return Snippet(piece.text, not whole or examined.end < examined.characters)
 
 
-def _best_sentences(post: MathPost, matcher: Matcher) -> tuple[int, int]:
+def _best_sentences(sentences: Sequence[str], post: MathPost, matcher: Matcher) -> tuple[int, int]:
     """Return the first of the sentences that match best, and the one after the last."""
-    sentences = post.sentences[:_EXAMINED]
     lengths = [_length(sentence, post) for sentence in sentences]
     weights = [_matched(sentence, post, matcher) for sentence in sentences]
     best, where = -1.0, (0, min(1, len(sentences)))
@@ -205,11 +205,10 @@ def best_piece(post: MathPost, matcher: Matcher, start: int | None = None) -> Pi
     """Cut a piece out of a post: the one that begins at a character, or the one with the sentences that match best."""
     if start is not None or len(post.text) + sum(len(each.latex) for each in post.formulas) < LONGEST_PIECE:
         return piece_of(post, start or 0)
-    _, last = _best_sentences(post, matcher)
-    before = sum(_length(sentence, post) for sentence in post.sentences[:last])
-    if before < LONGEST_PIECE:
-        return piece_of(post, 0)
-    return piece_of(post, before - LONGEST_PIECE // 2)
+    sentences = MathPost(piece_of(post, 0, _EXAMINED).text, post.formulas).sentences
+    _, last = _best_sentences(sentences, post, matcher)
+    before = sum(_length(sentence, post) for sentence in sentences[:last])
+    return piece_of(post, 0 if before < LONGEST_PIECE else before - LONGEST_PIECE // 2)
 
 
 def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
