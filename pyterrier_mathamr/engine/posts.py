@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr._common.compression import decompressed
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.posts import Document
 from pyterrier_mathamr.store import (
@@ -36,7 +37,6 @@ from pyterrier_mathamr.store import (
 AT_ONCE = 64
 """Posts that are handed on together."""
 _PART = 2_000  # posts; what a build that is killed reads again
-_MOST = 256 << 20  # bytes of a post; a record that expands to more was made to fill the memory
 
 POSTS = Kind(
     type="posts",
@@ -183,22 +183,9 @@ def _packed(document: Document) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _unpacked(data: bytes) -> bytes:
-    """Decompress a record.
-
-    Raises:
-        ValueError: it is cut off, or expands to more than a post has. zlib.error: it is not compressed.
-    """
-    reader = zlib.decompressobj()
-    text = reader.decompress(data, _MOST)
-    if not reader.eof:
-        raise ValueError(f"it is cut off, or expands to more than {_MOST >> 20} MB")
-    return text
-
-
 def _document(docno: str, data: bytes, path: Path) -> Document:
     try:
-        title, html = parse_json(_unpacked(data).decode("utf-8", "surrogatepass"))
+        title, html = parse_json(decompressed(data).decode("utf-8", "surrogatepass"))
         return Document(docno, str(title), str(html))
     except (zlib.error, ValueError, TypeError) as error:
         raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error

@@ -25,6 +25,7 @@ from typing import Any
 import ir_datasets
 from ir_datasets.indices.base import Docstore
 
+from pyterrier_mathamr._common.compression import decompressed
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.arqmath.errors import ARQMathError
 
@@ -130,7 +131,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
     def _select(self, query: str, values: Sequence[Any]) -> Iterator[Any]:
         try:
             for (record,) in self._reading().execute(query, values):
-                yield self._record(*parse_json(zlib.decompress(record)))
+                yield self._record(*parse_json(decompressed(record)))
         except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
             raise self._broken(error) from error
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyterrier_mathamr._common.compression import decompressed
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.amr import AmrEdge, AmrGraph
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
@@ -44,7 +45,7 @@ def unpack(data: bytes) -> str:
     Raises:
         zlib.error, ValueError: the bytes are damaged.
     """
-    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+    return decompressed(data).decode("utf-8", "surrogatepass")
 
 
 def record_of(graph: MathAMRGraph) -> str:

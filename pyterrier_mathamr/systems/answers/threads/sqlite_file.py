@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pyterrier_mathamr._common.compression import decompressed
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, optional_number, sqlite_id
@@ -88,7 +89,7 @@ class ThreadFile(SqliteFile):
         for batch in in_batches(dict.fromkeys(ids)):
             for name, record in self.query(query, [sqlite_id(id) for id in batch]):
                 try:
-                    title, body = parse_json(zlib.decompress(record))
+                    title, body = parse_json(decompressed(record))
                     found[id_text(name)] = (_text(title), _text(body))
                 except (zlib.error, ValueError, TypeError) as error:
                     raise self._damaged(name) from error
