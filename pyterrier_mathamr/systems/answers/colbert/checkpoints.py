@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.model.errors import ModelNotFoundError, UnsafeModelError
 from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
-from pyterrier_mathamr.model.variants.text_loading import local_model, without_bars
+from pyterrier_mathamr.model.variants.text_loading import SAFE_FILES, local_model, without_bars
 from pyterrier_mathamr.systems.errors import CheckpointFormError
 
 from .network import assemble, expand_queries
@@ -85,6 +85,7 @@ def form_of(folder: Path) -> Form:
     form = next((forms[name] for name in architectures if name in forms), None)
     if form is None:
         raise CheckpointFormError(folder, f"a bare encoder of architecture {', '.join(architectures) or 'unknown'}")
+    check_encoder_folder(folder)
     if not (folder / _WEIGHTS).is_file():
         raise UnsafeModelError(folder / _WEIGHTS, "weights are read from safetensors alone; convert pickled ones")
     if _PROJECTION not in _names(folder / _WEIGHTS):
@@ -113,7 +114,7 @@ def load_checkpoint(folder: Path, query_length: int | None = None) -> Any:
 
 
 def convert(folder: Path) -> Any:
-    """Build the modules of a checkpoint of Approach Zero, with its stored projection and its tokenizer.
+    """Build the modules of a checked checkpoint of Approach Zero, with its stored projection and its tokenizer.
 
     Args:
         folder: with ``bert.*`` and ``linear.weight`` in its weights.
@@ -166,7 +167,7 @@ def _from_hub(name: str, subfolder: str | None, revision: str | None) -> Path:
     """
     hub = require("huggingface_hub", "hub")
     inside = f"{subfolder}/" if subfolder else ""
-    patterns = [f"{inside}{kind}" for kind in ("*.json", "*.safetensors", "*.txt", "*.model", "*.metadata")]
+    patterns = [inside + kind for kind in (*SAFE_FILES, "*.metadata")]
     try:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name

@@ -10,6 +10,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
@@ -80,12 +81,14 @@ class ColBERT(SavedModel):
 
         Raises:
             ConfigError: no such preset. ModelNotFoundError: no such language model.
+            UnsafeModelError: loading it could run code of its author.
         """
         if preset not in PRESETS:
             raise ConfigError("preset", preset, " or ".join(map(repr, PRESETS)))
         recipe = PRESETS[preset]
         options, training = options or recipe.model, training or recipe.training
         folder = find_checkpoint(backbone)
+        check_encoder_folder(folder)
         encoder = assemble(
             folder,
             random_projection(options.dimensions, width_of(folder), training.seed),

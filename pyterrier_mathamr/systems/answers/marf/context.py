@@ -21,6 +21,7 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store import Cache
 from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
@@ -56,10 +57,12 @@ class ContextEncoder:
 
         Raises:
             ModelNotFoundError: it is not on this machine, and the hub cannot be reached or has no such model.
+            UnsafeModelError: loading it could run code of its author.
             MissingExtraError: transformers is not installed.
         """
         library = require("transformers", "answers")
         folder = str(find_checkpoint(name))
+        check_encoder_folder(Path(folder))
         options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": True}
         try:
             with without_bars():
