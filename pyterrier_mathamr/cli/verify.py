@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
 @quiet_option
 def verify(paths: tuple[Path, ...], quiet: bool) -> None:
-    """Read every byte of artifacts, models and caches, and compare their checksums.
+    """Read every byte of artifacts, models, caches and files of learned weights, and compare their checksums.
 
     Prints a line for each fault, and ok where there is none. Ends with exit code 1 if there is a fault.
     """
@@ -49,8 +49,13 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.systems.answers.colbert.files import colbert_faults
     from pyterrier_mathamr.systems.answers.marf.files import DESCRIPTION as MARF
     from pyterrier_mathamr.systems.answers.marf.files import marf_faults
+    from pyterrier_mathamr.systems.answers.two_step.networks import DESCRIPTION as TWO_STEP
+    from pyterrier_mathamr.systems.answers.two_step.networks import two_step_faults
+    from pyterrier_mathamr.systems.saved import is_saved, saved_faults
 
-    if path.is_file():
+    if is_saved(path):
+        yield from saved_faults(path)
+    elif path.is_file():
         yield from Cache(path).faults(verbose=verbose)
     elif (path / META).exists():
         try:
@@ -62,6 +67,8 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
             yield error
     elif (path / COLBERT).exists():
         yield from colbert_faults(path)
+    elif (path / TWO_STEP).exists():
+        yield from two_step_faults(path)
     elif (path / "config.json").exists():
         yield from joined_faults(path) if is_joined(path) else model_faults(path)
     elif (path / IN_OUT).exists():
@@ -150,7 +157,11 @@ def _described(path: Path) -> str:
     from pyterrier_mathamr.systems import ColBERT, InOut, MaRF
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
     from pyterrier_mathamr.systems.answers.marf.files import DESCRIPTION as MARF
+    from pyterrier_mathamr.systems.answers.two_step.networks import DESCRIPTION as TWO_STEP
+    from pyterrier_mathamr.systems.saved import described, is_saved
 
+    if is_saved(path):
+        return described(path)
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
@@ -163,4 +174,6 @@ def _described(path: Path) -> str:
         return f"ColBERT model {ColBERT.from_pretrained(path).identity[:12]}"
     if (path / MARF).exists():
         return f"MaRF model {MaRF.from_pretrained(path).identity[:12]}"
+    if (path / TWO_STEP).exists():
+        return f"model, {described(path / TWO_STEP)}"
     return f"model {MathAMR.from_pretrained(path).identity[:12]}"

@@ -82,7 +82,7 @@ def read_joint(folder: Path) -> Joint:
     path = folder / CONFIG
     try:
         joint = _joint(read_signed(path))
-    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
         raise ModelFileError(path, f"no description of a joined model ({type(error).__name__}: {error})") from error
     for part, identity in zip(joint.folders(folder), joint.identities, strict=True):
         if read_manifest(part).identity != identity:
@@ -117,7 +117,7 @@ def joined_faults(folder: Path) -> Iterator[MathAMRError]:
     """
     try:
         folders = _joint(read_signed(folder / CONFIG)).folders(folder)
-    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
         reason = error.reason if isinstance(error, StoreError) else str(error)
         yield ModelFileError(folder / CONFIG, reason)
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.model.errors import ModelFileError
-from pyterrier_mathamr.store import read_signed
+from pyterrier_mathamr.store import file_sum, read_signed
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def read_description(path: Path, version: int, name: str, read: Callable[[dict[s
         return read(content)
     except ModelFileError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, MathAMRError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
         raise ModelFileError(path, f"no {name} ({type(error).__name__}: {error})") from error
 
 
@@ -60,6 +60,24 @@ def read_weights(path: Path, digest: str, description: str) -> dict[str, Tensor]
         return {name: tensor.float() for name, tensor in load_tensors(data).items()}
     except (OSError, SafetensorError) as error:
         raise ModelFileError(path, f"it cannot be read ({error})") from error
+
+
+def sums_of(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file in a folder, by its path in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): file_sum(path).sha256 for path in files}
+
+
+def sum_faults(folder: Path, sums: Mapping[str, object]) -> Iterator[ModelFileError]:
+    """Compare the files in a folder with what :func:`sums_of` returned, and yield what is wrong."""
+    for name, wanted in sums.items():
+        try:
+            found = file_sum(folder / name).sha256
+        except (OSError, ValueError):
+            yield ModelFileError(folder / name, "the file is missing")
+            continue
+        if found != wanted:
+            yield ModelFileError(folder / name, "its content was changed since it was written")
 
 
 def other_shapes(path: Path, description: str) -> ModelFileError:

@@ -110,7 +110,7 @@ def read_manifest(folder: Path) -> Manifest:
         found = Manifest(config, str(content["vocabulary"]), str(content["weights"]))
     except ModelFileError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, MathAMRError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:
         raise ModelFileError(path, f"no model description ({type(error).__name__}: {error})") from error
     for name in (VOCABULARY, WEIGHTS):
         if not (folder / name).is_file():

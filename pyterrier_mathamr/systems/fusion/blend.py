@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,15 +24,14 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.fitting.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
-from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked
 from pyterrier_mathamr.systems.errors import BlendFileError, BlendNotFittedError
+from pyterrier_mathamr.systems.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .explaining import distinct_names, explain_standard
 
-_FORMAT = 1
 _FIRST = "first stage"
 
 
@@ -169,18 +168,18 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
         return result
 
     def save(self, path: str | Path) -> None:
-        """Write the weights as JSON, replacing the file at once.
+        """Write the weights as JSON with a checksum, replacing the file at once.
 
         Args:
             path: of the file.
 
         Raises:
-            BlendNotFittedError: there are no weights yet.
+            BlendNotFittedError: there are no weights yet. WriteError: the file cannot be written.
         """
         if self.weights is None:
             raise BlendNotFittedError()
-        content = {"format": _FORMAT, "weights": self.weights, "scorers": [repr(scorer) for scorer in self.scorers]}
-        write_json(path, content)
+        scorers = [repr(scorer) for scorer in self.scorers]
+        write_saved(path, type(self).__name__, {"weights": list(self.weights), "scorers": scorers})
 
     @classmethod
     def load(cls, path: str | Path, scorers: Sequence[pt.Transformer]) -> LinearBlend:
@@ -191,15 +190,15 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
             scorers: as many as when it was written, in the same order; the file names them for people.
 
         Raises:
-            BlendFileError: the file is no blend, or one of another number of scorers.
+            BlendFileError: the file is no blend, was changed, or is one of another number of scorers.
         """
         try:
-            content: Any = parse_json(Path(path).read_bytes())
-            if content["format"] != _FORMAT:
-                raise BlendFileError(Path(path), f"format {content['format']!r}, but this release reads {_FORMAT}")
-            return cls(scorers, weights=content["weights"])
-        except (OSError, ValueError, KeyError, TypeError, ConfigError) as error:
-            raise BlendFileError(Path(path), f"no blend of {len(scorers)} scorer(s) ({error})") from error
+            content = read_saved(path, cls.__name__)
+            weights = [finite(weight, "weight") for weight in field(content, "weights", list)]
+            return cls(scorers, weights=weights)
+        except UNREADABLE as error:
+            reason = f"no blend of {len(scorers)} scorer(s) ({reason_of(error)})"
+            raise BlendFileError(Path(path), reason) from error
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:

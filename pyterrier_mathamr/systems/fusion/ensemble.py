@@ -11,17 +11,15 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries
-from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Asked, Ranked, explained
 from pyterrier_mathamr.systems.errors import RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.systems.saved import UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .base import System
 from .explaining import distinct_names
 from .z_score import StandardFusion, fit_fusion_weights
-
-_FORMAT = 1
 
 
 class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
@@ -146,16 +144,16 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
         self.coverage = dict(zip(self.part_names, _coverage(rankings, qrels_tr), strict=True))
 
     def save(self, path: str | Path) -> None:
-        """Write names, weights and coverage as JSON, replacing the file at once.
+        """Write names, weights and coverage as JSON with a checksum, replacing the file at once.
 
         Args:
             path: of the file.
 
         Raises:
-            RankerNotFittedError: there are no weights yet.
+            RankerNotFittedError: there are no weights yet. WriteError: the file cannot be written.
         """
         parts = dict(zip(self.part_names, self.weights, strict=True))
-        write_json(path, {"format": _FORMAT, "weights": parts, "coverage": self.coverage})
+        write_saved(path, type(self).__name__, {"weights": parts, "coverage": self.coverage})
 
     @classmethod
     def load(
@@ -175,17 +173,17 @@ class Ensemble(StandardFusion, pt.Estimator):  # type: ignore[misc]
             num_results: the number of documents for each query.
 
         Raises:
-            RankerFileError: the file is no ensemble, or one of other parts; it names them.
+            RankerFileError: the file is no ensemble, was changed, or is one of other parts; it names them.
         """
         features = features or {}
         try:
-            content: Any = parse_json(Path(path).read_bytes())
-            if content["format"] != _FORMAT:
-                raise RankerFileError(Path(path), f"format {content['format']!r}, but this release reads {_FORMAT}")
-            weights = {str(name): float(weight) for name, weight in content["weights"].items()}
-            coverage = {str(name): float(share) for name, share in content["coverage"].items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RankerFileError(Path(path), f"no ensemble ({error})") from error
+            content = read_saved(path, cls.__name__)
+            weights, coverage = (
+                {part: finite(value, f"{name} of {part}") for part, value in field(content, name, dict).items()}
+                for name in ("weights", "coverage")
+            )
+        except UNREADABLE as error:
+            raise RankerFileError(Path(path), f"no ensemble ({reason_of(error)})") from error
         names = [*systems, *features]
         if set(names) != set(weights) or len(names) != len(weights):
             raise RankerFileError(Path(path), f"an ensemble of {', '.join(weights)}, not of {', '.join(names)}")

@@ -8,12 +8,15 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 import torch
+from click.testing import CliRunner
 from tiny_models import tiny_bert
 
 from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.cli import main
 from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
+from pyterrier_mathamr.store import signed
 from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
 from pyterrier_mathamr.systems.answers.two_step import networks
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
@@ -276,6 +279,39 @@ def test_models_are_saved_and_loaded_to_the_bit(bert: Path, tmp_path: Path) -> N
         QASim.from_pretrained(tmp_path / "tails")
     with pytest.raises(ModelFileError):
         QQSim.from_pretrained(bert)
+
+
+def verified(folder: Path) -> str:
+    return CliRunner().invoke(main, ["verify", str(folder)]).output
+
+
+def test_a_model_is_verified_and_damage_of_any_file_is_named(titles: QQSim, tmp_path: Path) -> None:
+    folder = tmp_path / "titles"
+    titles.save(folder)
+    assert verified(folder) == f"ok   {folder}: model, QQSim\n"
+    for name in ("two_step.json", "model.safetensors", "1_Pooling/config.json"):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])
+        assert verified(folder).startswith(f"BAD  {folder / name}: "), name
+        (folder / name).write_bytes(whole)
+    (folder / "two_step.json").write_text(
+        '{"format": 1, "model": "QQSim", "view": "title", "form": "raw", "max_length": 9}'
+    )
+    assert QQSim.from_pretrained(folder).network.max_seq_length == 9
+    assert verified(folder) == f"ok   {folder}: model, QQSim of an earlier release, without a checksum\n"
+
+
+@pytest.mark.parametrize("value", [None, -1, 10**400, [], {}, "", "../../outside", True])
+@pytest.mark.parametrize("name", ["model", "view", "form", "max_length", "format", "type"])
+def test_a_description_with_another_value_is_a_named_error(tmp_path: Path, name: str, value: object) -> None:
+    told = {"format": 2, "type": "QQSim", "model": "QQSim", "view": "title", "form": "raw", "max_length": 9}
+    (tmp_path / "two_step.json").write_bytes(signed(told))
+    with pytest.raises(ModelFileError, match="no language model"):  # the description is right
+        QQSim.from_pretrained(tmp_path)
+    for changed in ({**told, name: value}, {of: value for of, value in told.items() if of != name}):
+        (tmp_path / "two_step.json").write_bytes(signed(changed))
+        with pytest.raises(ModelFileError, match=r"two_step\.json.*no QQSim"):
+            QQSim.from_pretrained(tmp_path)
 
 
 def test_a_trained_model_of_questions_starts_another(titles: QQSim, tmp_path: Path) -> None:

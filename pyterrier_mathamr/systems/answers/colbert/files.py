@@ -14,8 +14,8 @@ from typing import Any
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.model.errors import ModelFileError
-from pyterrier_mathamr.model.saving.description import read_description
-from pyterrier_mathamr.store import file_sum, signed, write_file
+from pyterrier_mathamr.model.saving.description import read_description, sum_faults, sums_of
+from pyterrier_mathamr.store import signed, write_file
 
 from .options import ColBERTOptions
 
@@ -25,9 +25,7 @@ FORMAT_VERSION = 1
 
 def write_description(folder: Path, options: ColBERTOptions) -> None:
     """Describe a model's folder, when all other files are written."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sums = {path.relative_to(folder).as_posix(): file_sum(path).sha256 for path in files}
-    content = {"format": FORMAT_VERSION, "options": options.to_dict(), "files": sums}
+    content = {"format": FORMAT_VERSION, "options": options.to_dict(), "files": sums_of(folder)}
     write_file(folder / DESCRIPTION, (signed(content),))
 
 
@@ -51,14 +49,7 @@ def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
     except ModelFileError as error:
         yield error
         return
-    for name, wanted in sums.items():
-        try:
-            found = file_sum(folder / name).sha256
-        except (OSError, MathAMRError):
-            yield ModelFileError(folder / name, "the file is missing")
-            continue
-        if found != wanted:
-            yield ModelFileError(folder / name, "its content was changed since it was written")
+    yield from sum_faults(folder, sums)
 
 
 def _read(folder: Path) -> dict[str, Any]:

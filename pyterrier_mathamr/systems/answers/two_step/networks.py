@@ -9,20 +9,25 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.json_text import parse_json, write_json
+from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.inputs.devices import choose_device
+from pyterrier_mathamr.model.saving.description import sum_faults, sums_of
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
 from pyterrier_mathamr.systems.answers.colbert.encoding import mixed as in_precision
+from pyterrier_mathamr.systems.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
 
 Kind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""
 
-_DESCRIPTION = "two_step.json"
-_FORMAT = 1
+DESCRIPTION = "two_step.json"
+
+TOKENS = Rule("an integer from 1 to 1,000,000", lambda value: COUNT.holds(value) and value <= 10**6)
+"""The most tokens that a model reads."""
 
 
 def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
@@ -71,29 +76,50 @@ def save_network(network: Any, folder: str | Path, description: Mapping[str, obj
         folder: made where it does not exist.
         description: plain values, read again by :func:`read_description`.
     """
+    folder = Path(folder)
+    (folder / DESCRIPTION).unlink(missing_ok=True)  # a model that is written half is none
     with _quiet():
         network.save_pretrained(str(folder), create_model_card=False)
-    write_json(Path(folder) / _DESCRIPTION, {"format": _FORMAT, **description})
+    write_saved(folder / DESCRIPTION, str(description["model"]), {**description, "files": sums_of(folder)})
 
 
-def read_description(folder: str | Path, model: str) -> dict[str, Any]:
+def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
     """Read what :func:`save_network` wrote beside a language model.
 
     Args:
         folder: of the model.
         model: the class that saved it.
+        rules: of each value that it must have.
 
     Raises:
-        ModelFileError: the folder holds no model of this class.
+        ModelFileError: the folder holds no model of this class, or the description was changed.
     """
-    path = Path(folder) / _DESCRIPTION
+    path = Path(folder) / DESCRIPTION
     try:
-        content: Any = parse_json(path.read_bytes())
-        if (content.pop("format"), content.pop("model")) != (_FORMAT, model):
-            raise ModelFileError(path, f"no {model} of format {_FORMAT}", f"Give a folder that {model}.save() wrote.")
-        return dict(content)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelFileError(path, f"no {model} ({error})", f"Give a folder that {model}.save() wrote.") from error
+        content = read_saved(path, model)
+        if (found := field(content, "model", str)) != model:
+            raise ValueError(f"it is a {found:.80}")
+        for name, rule in rules.items():
+            rule.check(name, field(content, name, object))
+        return content
+    except UNREADABLE as error:
+        advice = f"Give a folder that {model}.save() wrote."
+        raise ModelFileError(path, f"no {model} ({reason_of(error)})", advice) from error
+
+
+def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
+    """Compare the files of a model with their checksums, and yield what is wrong.
+
+    Args:
+        folder: written by :func:`save_network`; an earlier release wrote no checksums.
+    """
+    try:
+        content = read_saved(folder / DESCRIPTION)
+        sums = field(content, "files", dict) if content["format"] == FORMAT else {}
+    except UNREADABLE as error:
+        yield ModelFileError(folder / DESCRIPTION, reason_of(error))
+        return
+    yield from sum_faults(folder, sums)
 
 
 class WeightsDigest:

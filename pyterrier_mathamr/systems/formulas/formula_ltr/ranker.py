@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,14 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.fitting.listwise import fit_listwise
-from pyterrier_mathamr._common.json_text import parse_json, write_json
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
 from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.errors import NothingJudgedError, RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.systems.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
 
 from .pairwise import Graded, Loss, fit_pairwise, ordered_share
 
 _Floats = npt.NDArray[np.float64]
-_FORMAT = 1
 _FOLDS = 5
 _ANY = Rule("a list of numbers", lambda value: bool(np.isfinite(np.asarray(value, dtype=np.float64)).all()))
 _POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)
@@ -146,33 +145,38 @@ class LinearRanker(ByParameters):
         return asked.explained(parts)
 
     def save(self, path: str | Path) -> None:
-        """Write the ranker as JSON, replacing the file at once.
+        """Write the ranker as JSON with a checksum, replacing the file at once.
 
         Args:
             path: of the file.
 
         Raises:
-            RankerNotFittedError: there are no weights yet.
+            RankerNotFittedError: there are no weights yet. WriteError: the file cannot be written.
         """
         if self.weights is None:
             raise RankerNotFittedError()
-        content = {"format": _FORMAT, "ranker": type(self).__name__, **self.parameters()}
-        write_json(path, content)
+        write_saved(path, type(self).__name__, self.parameters())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read the ranker that :meth:`save` wrote.
 
         Raises:
-            RankerFileError: the file holds no ranker of this class.
+            RankerFileError: the file holds no ranker of this class, or was changed.
         """
         try:
-            content: Any = parse_json(Path(path).read_bytes())
-            if (content.pop("format"), content.pop("ranker")) != (_FORMAT, cls.__name__):
-                raise RankerFileError(Path(path), f"no {cls.__name__} of format {_FORMAT}")
+            content = read_saved(path, cls.__name__)
+            if content.pop("format") != FORMAT and content.pop("ranker") != cls.__name__:  # format 1 has this key
+                raise RankerFileError(Path(path), f"no {cls.__name__}")
+            content["weights"] = [finite(weight, "weight") for weight in field(content, "weights", list)]
+            names = None if content["names"] is None else field(content, "names", list)
+            if names and not all(isinstance(name, str) for name in names):
+                raise ValueError(f"its names are {names!r:.80}")
             return cls(**content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-            raise RankerFileError(Path(path), f"no {cls.__name__} ({error})") from error
+        except RankerFileError:
+            raise
+        except UNREADABLE as error:
+            raise RankerFileError(Path(path), f"no {cls.__name__} ({reason_of(error)})") from error
 
     def _found(self, features: int) -> _Floats:
         if self.weights is None:

@@ -18,6 +18,7 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import InMixedPrecision
 from pyterrier_mathamr.systems.answers.two_step.networks import (
+    TOKENS,
     Kind,
     WeightsDigest,
     load_network,
@@ -34,6 +35,7 @@ TARGETS = (0.0, 0.5, 1.0, 1.0)
 """What is learned for the grades 0 to 3, as published: chosen there by a grid search."""
 
 _BUDGET = 8_192  # tokens of a batch
+_TOLD = {"kind": one_of(*get_args(Kind)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
 class QASim:
@@ -99,7 +101,7 @@ class QASim:
         Raises:
             ModelFileError: the folder holds none.
         """
-        told = read_description(folder, cls.__name__)
+        told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, told["kind"], told["max_length"], device), told["kind"], told["form"])
 
     def save(self, folder: str | Path) -> None:

@@ -17,6 +17,7 @@ from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
 from pyterrier_mathamr.systems.answers.two_step.networks import (
+    TOKENS,
     WeightsDigest,
     load_network,
     read_description,
@@ -29,6 +30,7 @@ from .encoders import QuestionDocEncoder, QuestionQueryEncoder
 
 _LENGTHS: dict[View, int] = {"title": 128, "head": 128, "tail": 128, "whole": 256}
 _BUDGET = 8_192  # tokens of a batch
+_TOLD = {"view": one_of(*get_args(View)), "form": one_of(*get_args(Form)), "max_length": TOKENS}
 
 
 class QQSim:
@@ -93,7 +95,7 @@ class QQSim:
         Raises:
             ModelFileError: the folder holds none.
         """
-        told = read_description(folder, cls.__name__)
+        told = read_description(folder, cls.__name__, _TOLD)
         return cls(load_network(folder, "bi", told["max_length"], device), told["view"], told["form"])
 
     def save(self, folder: str | Path) -> None:
