@@ -24,7 +24,7 @@ _FUNCTIONS = (
 )
 _TOKEN = re.compile(
     rf"""
-      (?P<address>(?<![\w.+-])[\w.+-]{1, 64}@[\w.-]+|(?:https?://|www\.)[^\s<>"]+)
+      (?P<address>(?<![\w.+-])[\w.+-]{{1,64}}@[\w.-]+|(?:https?://|www\.)[^\s<>"]+)
     | (?P<number>\d+(?:\.\d+)?)
     | (?P<function>(?<![A-Za-z])(?:{_FUNCTIONS})(?![A-Za-z]))
     | (?P<command>\\[A-Za-z]+)
@@ -94,16 +94,29 @@ def bare_spans(text: str) -> Iterator[tuple[int, int, str]]:
         Start, end and LaTeX of each, in order and without overlap.
     """
     tokens = [_Token(match) for match in _TOKEN.finditer(text)]
+    closed = _closed(tokens)
     at = 0
     while at < len(tokens):
-        end = _run(tokens, at)
+        end = _run(tokens, at, closed)
         if end > at and _has_evidence(tokens[at:end]):
             start, stop = tokens[at].start, tokens[end - 1].end
             yield start, stop, _latex(tokens[at:end])
         at = max(end, at + 1)
 
 
-def _run(tokens: list[_Token], start: int) -> int:
+def _closed(tokens: list[_Token]) -> dict[int, int]:
+    """Where the bracket is that closes each bracket."""
+    closed: dict[int, int] = {}
+    opened: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.append(at)
+        elif token.kind == "close" and opened:
+            closed[opened.pop()] = at
+    return closed
+
+
+def _run(tokens: list[_Token], start: int, closed: dict[int, int]) -> int:
     """Where the longest run of terms and operators ends that begins at a token; ``start`` where there is none."""
     if not _begins(tokens, start):
         return start
@@ -116,6 +129,8 @@ def _run(tokens: list[_Token], start: int) -> int:
             joined = joined or scope or _spaces_join(tokens, at)
         elif kind == "open":
             if not joined and tokens[at - 1].kind == "space":
+                break
+            if at not in closed or tokens[closed[at]].end - tokens[start].start > LONGEST:
                 break
             brackets.append(at)
             joined = True

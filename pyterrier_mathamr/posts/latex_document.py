@@ -1,27 +1,124 @@
 r"""LaTeX documents as text with formulas between their delimiters, the document's macros written out.
 
-pylatexenc reads the text (``\emph``, lists, accents, sections); formulas are left as they are, but for comments,
-labels and the document's own macros (:mod:`.latex_macros`).
+::
+
+    source ──comments, verbatim──▶ ──macros written out──▶ title, body ──find formulas──▶ text and ⟨⟩
+           ──one pass over commands and braces──▶ text, with each formula in its place
+
+The pass holds no state but the place where it is, so nothing nests and whatever the source is gives a text. Tables of
+pylatexenc say which command is which symbol; a command that they do not have is left out, and told.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
-from .latex_macros import group, macros_written_out
+from .latex_macros import DEFINED, closers, macros_written_out, skipped
+from .math_spans import clean, math_spans
 
-if TYPE_CHECKING:
-    from pylatexenc.latex2text import LatexNodes2Text
+_SHELTERED = re.compile(
+    r"\\verb\*?(?P<mark>[^\w\s*])(?P<code>[^\n]{0,300}?)(?P=mark)"
+    r"|(?P<link>\\(?:url|href|path|nolinkurl)\s*+\{)(?P<address>[^{}\n]*+)\}|(?P<kept>\\.)|%[^\n]*",
+    re.DOTALL,
+)
+_SPECIAL = "\\{}[]$&#%_^~`'\"-()"
+_SHELTER = {ord(character): 0xE100 + ord(character) for character in _SPECIAL}
+"""A private-use character for each character of code and addresses that means something else in LaTeX."""
+_UNSHELTER = {
+    ord(DEFINED): "",
+    **{code: r"\$" if chr(special) == "$" else chr(special) for special, code in _SHELTER.items()},
+}
 
-_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*")
-_VERBATIM = re.compile(r"\\begin\{(verbatim\*?|lstlisting|minted|comment)\}.{0,100000}?\\end\{\1\}", re.S)
-_BODY = re.compile(r"\\begin\{document\}(.*?)(?:\\end\{document\}|\Z)", re.S)
-_TITLE = re.compile(r"\\title\s*(?:\[[^\]\n]{0,500}\])?\s*(?=\{)")
-_LABELS = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}|\\(?:notag|nonumber|maketitle|tableofcontents)(?![A-Za-z])")
-_HEADINGS = re.compile(r"\\(?:part|chapter|(?:sub)*section|paragraph)\*?\s*(?:\[[^\]\n]{0,500}\])?\s*(?=\{)")
-_REFERENCES = re.compile(r"~?\\(?:cite[a-z]*\*?|(?:eq|auto|c)?ref|footnotemark)\s*(?:\[[^\]\n]{0,500}\])*\{[^{}]*\}")
+_VERBATIM = re.compile(r"\\begin\{(verbatim\*?|Verbatim|lstlisting|minted|comment|filecontents\*?)\}")
+_MATH_ENVIRONMENTS = re.compile(r"\\(begin|end)\{(math|displaymath|dmath\*?)\}")
+_TITLE = re.compile(r"\\title\s*+(?:\[[^\]\n]{0,500}\])?\s*+(?=\{)")
+_LABELS = re.compile(r"\\(?:label|tag\*?)\s*+\{[^{}]*\}|\\(?:notag|nonumber)(?![A-Za-z])")
+_REFERENCES = re.compile(
+    r"~?\\(?:[Cc]ite[a-z]*\*?|(?:eq|auto|page|name|[cC])?ref\*?)\s*+(?:\[[^\]\n]{0,500}\])*+\{[^{}]*\}"
+)
+_HEADING = re.compile(
+    rf"[\s{DEFINED}]*+\\(?:part|chapter|(?:sub)*section|(?:sub)?paragraph)\*?\s*+(?:\[[^\]\n]{{0,500}}\])?\s*+(?=\{{)"
+)
+_DELIMITERS = {("begin", True): r"\(", ("end", True): r"\)", ("begin", False): r"\[", ("end", False): r"\]"}
+_ENSURED = re.compile(r"\\ensuremath(?![A-Za-z])\s*+")
+_SOFT_BREAK = re.compile(r"\n(?![^\S\n]*+\n)")
+_NOT_FOLLOWED = frozenset(["input", "include", "subfile", "import", "subimport"])
+_HOLD = "\ue005"
+"""Each character of a formula, while the text around it is read."""
+
+_TOKEN = re.compile(rf"\\([A-Za-z@]+)\*?|\\([^{_HOLD}])|[{{}}~&{_HOLD}]|---?|``|''|[!?]`", re.DOTALL)
+_BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
+_OPTION = re.compile(r"[^\S\n]*+\[([^\[\]\n]{0,200})\]")
+_MARKS = {"``": "“", "''": "”", "--": "–", "---": "—", "!`": "¡", "?`": "¿", "~": " ", "&": " "}
+_ACCENTS = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "H": "\u030b", "r": "\u030a",
+    "v": "\u030c", "u": "\u0306", "=": "\u0304", ".": "\u0307", "d": "\u0323", "c": "\u0327", "k": "\u0328",
+    "b": "\u0331",
+}  # fmt: skip
+_ACCENTED = re.compile(r"\s*+(?:\{\s*+(?:\\([ij])(?![A-Za-z])|([^\W\d_]))\s*+\}|\\([ij])(?![A-Za-z])|([^\W\d_]))")
+_CHARACTERS = {"$": r"\$", "\\": "\n", "(": r"\(", ")": r"\)", "[": r"\[", "]": r"\]", "-": "", "/": "", "@": ""}
+_BREAKS = frozenset(["par", "newpage", "clearpage", "bigskip", "medskip", "smallskip", "item"])
+_HEADINGS = frozenset(
+    ["part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph", "caption"]
+)
+_AROUND = {
+    **dict.fromkeys(_HEADINGS, ("", "\n\n")),
+    **dict.fromkeys(["footnote", "footnotetext"], (" (", ")")),
+}  # what is written before and after the first argument
+_MATH = {
+    "frac": "{{", "dfrac": "{{", "tfrac": "{{", "cfrac": "{{", "nicefrac": "{{", "binom": "{{", "sqrt": "[{",
+    "overline": "{", "hat": "{", "widehat": "{", "vec": "{", "bar": "{", "tilde": "{", "widetilde": "{", "dot": "{",
+    "ddot": "{", "mathbb": "{", "mathcal": "{", "mathfrak": "{", "mathscr": "{",
+}  # fmt: skip
+"""Commands of formulas, which stay as they are where a formula has no delimiters."""
+
+_ENVIRONMENTS = {
+    "tabular": "[{", "tabular*": "{[{", "tabularx": "{[{", "array": "[{", "longtable": "[{", "figure": "[",
+    "figure*": "[", "table": "[", "table*": "[", "minipage": "[[[{", "wrapfigure": "[{[{", "multicols": "{",
+    "thebibliography": "{", "itemize": "[", "enumerate": "[", "description": "[", "list": "{{", "adjustwidth": "{{",
+}  # fmt: skip
+_SILENT = {
+    "includegraphics": "[[{", "hspace": "{", "vspace": "{", "bibliography": "{", "bibliographystyle": "{",
+    "footnotemark": "[", "author": "[{", "date": "{", "thanks": "{", "affil": "[{", "address": "{", "email": "{",
+    "color": "[{", "pagecolor": "[{", "nocite": "{", "index": "{", "href": "{", "hyperref": "[", "hypertarget": "{",
+    "hyperlink": "{", "textcolor": "[{", "colorbox": "[{", "fcolorbox": "[{[{", "fontsize": "{{", "rule": "[{{",
+    "raisebox": "{[[", "parbox": "[[[{", "makebox": "[[", "framebox": "[[", "resizebox": "{{", "scalebox": "{[",
+    "rotatebox": "[{", "cline": "{", "cmidrule": "[{", "multicolumn": "{{", "multirow": "{[{", "selectlanguage": "{",
+    "addcontentsline": "{{{", "bibitem": "[{", "phantom": "{", "hphantom": "{", "vphantom": "{", "linespread": "{",
+    "setcounter": "{{", "label": "{", "ref": "{", "begingroup": "", "foreignlanguage": "{", "markboth": "{{",
+    "stepcounter": "{", "refstepcounter": "{", "newline": "[", "linebreak": "[", "pagebreak": "[", "title": "[{",
+    "input": "{", "include": "{", "subfile": "{", "import": "{{", "subimport": "{{", "tikzset": "{", "shortstack": "[",
+}  # fmt: skip
+_LAYOUT = """
+    noindent indent centering raggedright raggedleft maketitle tableofcontents listoffigures listoftables appendix
+    frontmatter mainmatter backmatter hfill vfill hline toprule midrule bottomrule small footnotesize scriptsize tiny
+    normalsize large Large LARGE huge Huge bf it rm sl sc tt sf em bfseries itshape slshape scshape ttfamily sffamily
+    rmfamily upshape mdseries normalfont selectfont protect relax null ignorespaces unskip makeatletter makeatother
+    and begin end left right qed qedhere footnote footnotetext emph textnormal mbox fbox hbox vbox underline uline
+    doublespacing onehalfspacing singlespacing sloppy fussy flushbottom raggedbottom nopagebreak allowbreak break
+    pagestyle printbibliography printindex makeindex onecolumn twocolumn textsuperscript textsubscript enquote
+    quote LaTeX TeX dots ldots endgroup bgroup egroup nolinkurl path centerline leavevmode strut newblock
+    allowdisplaybreaks displaystyle textstyle limits nolimits big Big bigg Bigg acute grave nobreak vskip hskip
+    texttt textquotesingle
+""".split()  # noqa: SIM905
+
+
+class LatexText(NamedTuple):
+    """What a LaTeX document says.
+
+    Attributes:
+        title: with formulas between their delimiters.
+        text: likewise, paragraphs separated by blank lines.
+        problems: what is wrong, and where.
+    """
+
+    title: str
+    text: str
+    problems: tuple[tuple[str, str], ...]
 
 
 def text_from_latex(source: str) -> tuple[str, str]:
@@ -29,42 +126,224 @@ def text_from_latex(source: str) -> tuple[str, str]:
 
     Args:
         source: LaTeX. Of a whole document the part between ``\begin{document}`` and ``\end{document}`` is read.
+            Files that it includes are not.
 
     Returns:
         Title (without one, the heading that the text begins with) and text, both with formulas between their
         delimiters, paragraphs separated by blank lines; for :func:`~pyterrier_mathamr.posts.post_from_text`.
+
+    Raises:
+        OverLimitError: its macros write more than a million characters and ten times its length.
     """
-    source = _VERBATIM.sub("", _COMMENT.sub(r"\1", source.replace("\r\n", "\n")))
+    return read_latex(source)[:2]
+
+
+def read_latex(source: str) -> LatexText:
+    """Read a LaTeX document as :func:`text_from_latex` does, and say which of its commands are unknown."""
+    source = clean(source.replace("\r\n", "\n")).replace(_HOLD, "")
+    source = _without_verbatim(_SHELTERED.sub(_sheltered, source))
     source = macros_written_out(source)
-    titled, body = _TITLE.search(source), _BODY.search(source)
-    title, after = group(source, titled.end()) if titled else ("", 0)
-    if body:
-        source = body[1]
+    titled = _TITLE.search(source)
+    ends = closers(source) if titled else {}
+    title, after = _group(source, titled.end(), ends) if titled else ("", 0)
+    _, begun, body = source.partition(r"\begin{document}")
+    if begun:
+        source = body.partition(r"\end{document}")[0]
     elif titled:
         source = source[: titled.start()] + source[after:]
-    if not titled and (heading := _HEADINGS.match(source, len(source) - len(source.lstrip()))):
-        title, after = group(source, heading.end())
+    if not titled and (heading := _HEADING.match(source)):
+        title, after = _group(source, heading.end(), closers(source))
         source = source[after:]
-    return _text(title), _text(source)
+    problems: dict[str, str] = {}
+    return LatexText(_text(title, problems), _text(source, problems), tuple(problems.items()))
 
 
-def _text(source: str) -> str:
+def _text(source: str, problems: dict[str, str]) -> str:
+    """Read a part of a document, whose commands end in it."""
+    source = _MATH_ENVIRONMENTS.sub(lambda found: _DELIMITERS[found[1], found[2] == "math"], source)
     source = _REFERENCES.sub("", _LABELS.sub("", source))
-    pieces, at = [], 0
-    for heading in _HEADINGS.finditer(source):
-        name, end = group(source, heading.end())
-        pieces += [source[at : heading.start()], f"\n\n{name}\n\n"]
-        at = max(end, heading.end())
-    source = "".join([*pieces, source[at:]])
-    try:
-        plain: str = _reader().latex_to_text(source)
-    except RecursionError:  # groups a hundred deep: the source with its commands is searched rather than nothing
-        return source.strip()
-    return plain.strip()
+    formulas: dict[int, tuple[int, str]] = {}
+    masked, at = [], 0
+    for start, end, _ in math_spans(_SOFT_BREAK.sub(" ", source)):  # a formula may go on in the next line
+        formulas[start] = end, _formula(source[start:end])
+        masked += [source[at:start], _HOLD * (end - start)]
+        at = end
+    reader = _Reader("".join([*masked, source[at:]]), source, formulas, problems)
+    return reader.text().translate(_UNSHELTER).strip()
+
+
+def _formula(source: str) -> str:
+    """Return a formula with its delimiters; nothing where it consists of definitions."""
+    source = _ENSURED.sub("", source)
+    return source if DEFINED not in source or source.replace(DEFINED, "").strip("$ \\()[]\n") else ""
+
+
+class _Reader:
+    """The pass over a part of a document in which formulas are masked.
+
+    Args:
+        masked: the part, with a `_HOLD` for each character of a formula.
+        source: the part.
+        formulas: by their place, where each ends and its source.
+        problems: what is wrong and where, to which more is added.
+    """
+
+    def __init__(
+        self, masked: str, source: str, formulas: Mapping[int, tuple[int, str]], problems: dict[str, str]
+    ) -> None:
+        self._masked, self._source, self._formulas, self._problems = masked, source, formulas, problems
+        self._ends = closers(masked)
+        self._after: dict[int, str] = {}  # what is written in the place of a closing brace
+        self._out: list[str] = []
+
+    def text(self) -> str:
+        """Read all of it."""
+        at = 0
+        while token := _TOKEN.search(self._masked, at):
+            self._out.append(self._masked[at : token.start()])
+            at, mark = token.end(), token[0]
+            if mark == _HOLD:
+                at, formula = self._formulas[token.start()]
+                self._out.append(formula)
+            elif token[1]:
+                at = self._command(token[1], token.start(), at)
+            elif token[2]:
+                at = self._character(token[2], at)
+            else:
+                self._out.append(self._brace(token.start()) if mark in "{}" else _MARKS[mark])
+        self._out.append(self._masked[at:])
+        return "".join(self._out)
+
+    def _brace(self, at: int) -> str:
+        """Return what a brace is: nothing, but for that of a power or an index, and the end of what has an end."""
+        if self._masked[at] == "{" and at not in self._ends:
+            self._problems.setdefault("{ is never closed", excerpt(self._source, at))
+        if at in self._ends and self._masked[at - 1 : at] in ("^", "_"):
+            self._after[self._ends[at]] = "}"
+            return "{"
+        return self._after.get(at, "")
+
+    def _character(self, character: str, at: int) -> int:
+        if character in _ACCENTS and (end := self._accent(character, at)):
+            return end
+        if character == "\\":
+            option = _OPTION.match(self._masked, at + self._masked.startswith("*", at))
+            at = option.end() if option else at
+        self._out.append(_CHARACTERS.get(character, " " if character in ",;:! \n\t" else character))
+        return at
+
+    def _accent(self, accent: str, at: int) -> int:
+        """Write the letter that follows with an accent; return its end, or 0 where none follows."""
+        letter = _ACCENTED.match(self._masked, at)
+        if letter is None:
+            return 0
+        self._out.append(unicodedata.normalize("NFC", letter[letter.lastindex or 0] + _ACCENTS[accent]))
+        return letter.end()
+
+    def _command(self, name: str, start: int, at: int) -> int:
+        """Write what a command means; return where reading goes on."""
+        if name in ("begin", "end"):
+            group, at = _group(self._masked, at, self._ends)
+            self._out.append("\n\n")
+            return skipped(self._masked, at, _ENVIRONMENTS.get(group, ""), self._ends) or at if name == "begin" else at
+        if problem := _problem(name):
+            self._problems.setdefault(problem, excerpt(self._source, start))
+        if name in _ACCENTS and (end := self._accent(name, at)):
+            return end
+        if name in _MATH and (after := skipped(self._masked, at, _MATH[name], self._ends)):
+            self._out.append(self._source[start:after])
+            return after
+        if name in _SILENT:
+            return skipped(self._masked, at, _SILENT[name], self._ends) or at
+        if name in _BREAKS or name in _HEADINGS:
+            self._out.append("\n\n")
+        option = _OPTION.match(self._masked, at) if name in _HEADINGS or name == "footnote" else None
+        at = option.end() if option else at
+        group_at = _blanks_end(self._masked, at)
+        closer = self._ends.get(group_at)
+        if name == "ensuremath" and closer is not None:
+            self._out.append(f"${self._source[group_at + 1 : closer]}$")
+            return closer + 1
+        if closer is not None and name in _AROUND:
+            before, self._after[closer] = _AROUND[name]
+            self._out.append(before)
+        symbol = _symbols().get(name, "")
+        self._out.append(symbol)
+        return group_at if symbol.isalpha() else at
+
+
+def _blanks_end(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
 
 
 @cache
-def _reader() -> LatexNodes2Text:
-    from pylatexenc.latex2text import LatexNodes2Text
+def _symbols() -> dict[str, str]:
+    """The commands that are symbols of text."""
+    macros = _tables()[0].iter_macro_specs()
+    found = {macro.macroname: macro.simplify_repl for macro in macros if macro.macroname.isalpha()}
+    symbols = {name: text for name, text in found.items() if isinstance(text, str) and "%" not in text}
+    escaped = {name: text.replace("$", r"\$") for name, text in symbols.items() if name != "today"}
+    return {**escaped, "LaTeX": "LaTeX", "TeX": "TeX", "dots": "…", "ldots": "…"}
 
-    return LatexNodes2Text(math_mode="verbatim", strict_latex_spaces=False, keep_comments=False)
+
+@cache
+def _known() -> frozenset[str]:
+    """The commands that a text may have."""
+    names = {macro.macroname for table in _tables() for macro in table.iter_macro_specs()}
+    return frozenset({*names, *_LAYOUT, *_SILENT, *_BREAKS, *_HEADINGS, *_AROUND, *_ACCENTS, *_MATH} - _NOT_FOLLOWED)
+
+
+def _tables() -> tuple[Any, Any]:
+    from pylatexenc import latex2text, latexwalker
+
+    return latex2text.get_default_latex_context_db(), latexwalker.get_default_latex_context_db()
+
+
+def unknown_commands(text: str) -> Iterator[tuple[str, str]]:
+    """Find the commands in text that LaTeX does not have for text, and files that it includes: what is wrong, where."""
+    for command in re.finditer(r"(?<![\w\\:/.])\\([A-Za-z]{2,})", text):
+        if problem := _problem(command[1]):
+            yield problem, excerpt(text, command.start())
+
+
+def excerpt(text: str, start: int) -> str:
+    """Return the text from a place on in one line."""
+    return " ".join(text[start : start + 60].replace(DEFINED, "").replace(_HOLD, "").split())
+
+
+def _problem(command: str) -> str:
+    if command in _NOT_FOLLOWED:
+        return rf"\{command} is not followed, index that file too"
+    return "" if command in _known() else rf"the command \{command} is unknown"
+
+
+def _sheltered(match: re.Match[str]) -> str:
+    """Drop a comment; keep what is none, and code and addresses as text that means itself."""
+    if match["mark"]:
+        return match["code"].translate(_SHELTER)
+    if match["link"]:
+        return f"{match['link']}{match['address'].translate(_SHELTER)}}}"
+    return match["kept"] or ""
+
+
+def _without_verbatim(source: str) -> str:
+    pieces, at = [], 0
+    unended = set[str]()  # environments that do not end from here on, so that not each start looks for the end
+    for start in _VERBATIM.finditer(source):
+        if start.start() < at or start[1] in unended:
+            continue
+        closer = rf"\end{{{start[1]}}}"
+        end = source.find(closer, start.end())
+        if end < 0:
+            unended.add(start[1])
+            continue
+        pieces += [source[at : start.start()], "\n\n"]
+        at = end + len(closer)
+    return "".join([*pieces, source[at:]])
+
+
+def _group(source: str, start: int, ends: Mapping[int, int]) -> tuple[str, int]:
+    """Return the content of the group in braces at ``start`` and its end; nothing where it does not end."""
+    end = ends.get(start)
+    return ("", start) if end is None else (source[start + 1 : end], end + 1)

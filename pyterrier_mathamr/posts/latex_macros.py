@@ -1,4 +1,4 @@
-r"""The macros that a LaTeX document defines, written out where they are used.
+r"""The macros that a document defines, written out where they are used, and its definitions taken out.
 
 ::
 
@@ -8,146 +8,305 @@ r"""The macros that a LaTeX document defines, written out where they are used.
     \def\inner#1#2{\langle #1, #2 \rangle}
     \DeclareMathOperator{\rank}{rank}     \rank A               {\operatorname{rank}} A
     \DeclarePairedDelimiter{\abs}{|}{|}   \abs{x}  \abs*{x}     {|x|}
+    \let\phi\varphi                       \phi                  \varphi
+    \usepackage{…}  \newtheorem{…}{…}     taken out
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-_DEFINITION = re.compile(
-    r"\\(?P<by>(?:re)?newcommand|providecommand|DeclareMathOperator|DeclarePairedDelimiter|def)\*?"
-    r"\s*\{?\s*\\(?P<name>[A-Za-z]+)\s*\}?\s*"
-    r"(?:\[(?P<count>\d)\]\s*(?:\[(?P<default>[^\[\]]{0,500})\]\s*)?|(?P<hashes>(?:#\d\s*)+))?(?=\{)"
+from pyterrier_mathamr._common.running.guarded import OverLimitError
+
+DEFINED = "\ue006"
+"""Private-use character in the place of a definition that was taken out."""
+
+LONGEST_EXPANSION = 1_000_000
+"""Characters that the macros of a document may write, and ten times the length of the document."""
+
+_COMMANDS = frozenset(["newcommand", "renewcommand", "providecommand", "DeclareRobustCommand"])
+_DOCUMENT_COMMANDS = frozenset(
+    ["NewDocumentCommand", "RenewDocumentCommand", "ProvideDocumentCommand", "DeclareDocumentCommand"]
 )
-_PLACE = re.compile(r"#(\d)")
-_OPTIONAL = re.compile(r"\s*\[([^\[\]]{0,500})\]")
-_TOKEN = re.compile(r"\s*(\\[A-Za-z]+|\\.|[^\s{}])", re.DOTALL)
-_BLANKS = re.compile(r"[^\S\n]*\n?[^\S\n]*")
+_DEFS = frozenset(["def", "gdef", "edef", "xdef"])
+_SETTINGS = {  # a brace or bracket for each argument; those in brackets may be missing
+    "documentclass": "[{[", "usepackage": "[{[", "RequirePackage": "[{[", "PassOptionsToPackage": "{{",
+    "newtheorem": "{[{[", "theoremstyle": "{", "declaretheorem": "[{", "newtheoremstyle": "{{{{{{{{{",
+    "newenvironment": "{[[{{", "renewenvironment": "{[[{{", "DeclareMathSymbol": "{{{{",
+    "newcounter": "{[", "setcounter": "{{", "addtocounter": "{{", "setlength": "{{", "addtolength": "{{",
+    "numberwithin": "[{{", "hypersetup": "{", "geometry": "{", "graphicspath": "{", "usetikzlibrary": "{",
+    "definecolor": "[{{{", "colorlet": "{{", "bibliographystyle": "{", "pagestyle": "{", "thispagestyle": "{",
+    "pagenumbering": "{", "hyphenation": "{", "captionsetup": "[{", "lstset": "{", "sisetup": "{",
+}  # fmt: skip
+_HEADS = sorted(
+    {*_COMMANDS, *_DOCUMENT_COMMANDS, *_DEFS, *_SETTINGS, "let", "DeclareMathOperator", "DeclarePairedDelimiter"}
+)
+_DEFINITION = re.compile(rf"\\({'|'.join(_HEADS)})(?![A-Za-z@])\*?")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_DEFINED_NAME = re.compile(r"\\([A-Za-z]+)")
+_PARAMETERS = re.compile(r"[^\S\n]*((?:#[1-9][^\S\n]*)*)(?=\{)")
+_DELIMITED = re.compile(r"[^{}\n]{0,200}(?=\{)")
+_ALIAS = re.compile(r"\s*+=?[^\S\n]*+(\\[A-Za-z]+|\\.|[^\s{}])", re.DOTALL)
+_PLACE = re.compile(r"#([1-9])")
+_OPTIONAL = re.compile(r"\[([^\[\]]{0,1000})\]")
+_ITSELF = "\ue007"
+"""Private-use character within a command that is not written out: ``\\⟨⟩vec``."""
+_TOKEN = re.compile(rf"\\{_ITSELF}?[A-Za-z]+|\\.|[^\s{{}}]", re.DOTALL)
+_BLANKS = re.compile(r"[^\S\n]*+\n?[^\S\n]*+")
 _BRACE = re.compile(r"\\[^a-zA-Z]|[{}]")
-_LONGEST_GROUP = 2_000
-_EXPANSIONS = 8
 
 
 class _Macro(NamedTuple):
-    """A macro.
+    r"""A macro.
 
     Attributes:
-        meaning: LaTeX with ``#1`` … where its arguments go.
+        meaning: LaTeX between the places of arguments, and the numbers of those, in turn.
         arguments: their number.
         default: of the first one, which is then given in brackets or left out.
         starred: a star may follow its name, which says nothing about meaning.
+        grouped: its meaning is a group of its own; that of ``\let`` is a command which takes arguments.
     """
 
-    meaning: str
-    arguments: int
-    default: str | None
-    starred: bool
+    meaning: list[str]
+    arguments: int = 0
+    default: str | None = None
+    starred: bool = False
+    grouped: bool = True
+
+
+class Macros:
+    """The macros of a document.
+
+    Args:
+        found: the macros by name.
+        length: of the document, to which the characters that they may write are in proportion.
+    """
+
+    def __init__(self, found: Mapping[str, _Macro], length: int) -> None:
+        self._found = _without_cycles(found)
+        self._limit = self._left = LONGEST_EXPANSION + 10 * length
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def written_out(self, source: str) -> str:
+        """Write the macros out, those within macros too; a use without all of its arguments is left as it is.
+
+        Raises:
+            OverLimitError: all that this object wrote is more than its limit.
+        """
+        if not self._found:
+            return source
+        out: list[str] = []
+        waiting = [(source, 0, closers(source))]
+        while waiting:
+            text, at, ends = waiting.pop()
+            for match in _COMMAND.finditer(text, at):
+                macro = self._found.get(match[1])
+                given = _arguments(text, match.end(), macro, ends) if macro else None
+                if macro and given:
+                    values, end = given
+                    written = self._filled(macro, values)
+                    out.append(text[at : match.start()])
+                    waiting += [(text, end, ends), (written, 0, closers(written))]
+                    break
+            else:
+                out.append(text[at:])
+        return "".join(out).replace(_ITSELF, "")
+
+    def _filled(self, macro: _Macro, values: list[str]) -> str:
+        pieces = list(macro.meaning)
+        for i in range(1, len(pieces), 2):
+            number = int(pieces[i])
+            pieces[i] = values[number - 1] if number <= len(values) else ""
+        self._left -= sum(map(len, pieces)) + 2
+        if self._left < 0:
+            raise OverLimitError(f"its macros write more than {self._limit:,} characters")
+        written = "".join(pieces)
+        return f"{{{written}}}" if macro.grouped else written
 
 
 def macros_written_out(source: str) -> str:
-    """Write the macros of a document out, those within macros too, and take their definitions out.
+    """Write the macros of a document out, and leave `DEFINED` in the place of each definition.
 
-    One that holds itself is left after a few rounds, and so is a use without all of its arguments.
+    Raises:
+        OverLimitError: they write more than a million characters and ten times the document.
     """
-    macros, source = _definitions(source)
-    if not macros:
-        return source
-    use = re.compile(r"\\(" + "|".join(map(re.escape, macros)) + r")(?![A-Za-z])")
-    limit = 4 * len(source) + 100_000  # nested definitions could grow without bound
-    for _ in range(_EXPANSIONS):
-        grown = _expanded_once(source, macros, use, limit)
-        if grown == source or len(grown) > limit:
-            break
-        source = grown
-    return source
+    found, spans = definitions(source)
+    return Macros(found, len(source)).written_out(without_spans(source, spans))
 
 
-def group(source: str, start: int) -> tuple[str, int]:
-    """Return the content of the group in braces at ``start`` and its end; nothing where it does not end."""
-    depth = 0
-    for brace in _BRACE.finditer(source, start, start + _LONGEST_GROUP):
-        depth += {"{": 1, "}": -1}.get(brace[0], 0)
-        if depth == 0:
-            return source[start + 1 : brace.start()], brace.end()
-    return "", start
-
-
-def _definitions(source: str) -> tuple[dict[str, _Macro], str]:
-    """Find the macros that a document defines, and take all definitions out."""
+def definitions(source: str) -> tuple[dict[str, _Macro], list[tuple[int, int]]]:
+    """Find the macros that a document defines, and where all of its definitions are."""
     macros: dict[str, _Macro] = {}
+    spans: list[tuple[int, int]] = []
+    ends: dict[int, int] | None = None
+    at = 0
+    for head in _DEFINITION.finditer(source):
+        if head.start() < at:
+            continue
+        ends = closers(source) if ends is None else ends
+        defined = _definition(source, head, ends, macros)
+        if defined is None:
+            continue
+        name, macro, at = defined
+        spans.append((head.start(), at))
+        if macro is not None and not (head[1] == "providecommand" and name in macros):
+            macros[name] = macro
+    return macros, spans
+
+
+def without_spans(source: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Put `DEFINED` in the place of definitions."""
     pieces, at = [], 0
-    for match in _DEFINITION.finditer(source):
-        if match.start() < at:
-            continue
-        meaning, end = group(source, match.end())
-        paired = match["by"] == "DeclarePairedDelimiter"
-        if paired and source[end : end + 1] == "{":
-            right, end = group(source, end)
-            meaning = f"{meaning} #1 {right}"
-        if end > match.end():
-            macros[match["name"]] = _macro(match, meaning, paired)
-        pieces.append(source[at : match.start()])
-        at = max(end, match.end())
-    return macros, "".join([*pieces, source[at:]])
-
-
-def _macro(match: re.Match[str], meaning: str, paired: bool) -> _Macro:
-    if match["by"] == "DeclareMathOperator":
-        return _Macro(rf"\operatorname{{{meaning}}}", 0, None, False)
-    if paired:
-        return _Macro(meaning, 1, None, True)
-    arguments = int(match["count"]) if match["count"] else (match["hashes"] or "").count("#")
-    return _Macro(meaning, arguments, match["default"], False)
-
-
-def _expanded_once(source: str, macros: Mapping[str, _Macro], use: re.Pattern[str], limit: int) -> str:
-    """Write each use out once; what is in an argument waits for the next round."""
-    pieces, at, grown = [], 0, 0
-    for match in use.finditer(source):
-        if match.start() < at:
-            continue
-        macro = macros[match[1]]
-        given = _arguments(source, match.end(), macro)
-        if given is None:
-            continue
-        values, end = given
-        written = f"{{{_filled(macro.meaning, values)}}}"
-        pieces += [source[at : match.start()], written]
-        grown += len(written)
+    for start, end in spans:
+        pieces += [source[at:start], DEFINED]
         at = end
-        if grown > limit:
-            break
     return "".join([*pieces, source[at:]])
 
 
-def _filled(meaning: str, values: list[str]) -> str:
-    return _PLACE.sub(lambda place: values[int(place[1]) - 1] if 0 < int(place[1]) <= len(values) else "", meaning)
+def closers(source: str) -> dict[int, int]:
+    """Find the brace that closes each brace, in one pass."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACE.finditer(source):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            ends[opened.pop()] = brace.start()
+    return ends
 
 
-def _arguments(source: str, at: int, macro: _Macro) -> tuple[list[str], int] | None:
+def skipped(source: str, at: int, kinds: str, ends: Mapping[int, int]) -> int | None:
+    """Return where arguments end, of which each is a brace or a bracket; nothing where a group is missing."""
+    for kind in kinds:
+        start = _after_blanks(source, at)
+        if kind == "[":
+            optional = _OPTIONAL.match(source, start)
+            at = optional.end() if optional else at
+        elif start in ends:
+            at = ends[start] + 1
+        else:
+            return None
+    return at
+
+
+def _definition(
+    source: str, head: re.Match[str], ends: Mapping[int, int], macros: Mapping[str, _Macro]
+) -> tuple[str, _Macro | None, int] | None:
+    """Read a definition: the name, the macro (nothing where it is none that is written out) and where it ends."""
+    by = head[1]
+    if by in _SETTINGS:
+        end = skipped(source, head.end(), _SETTINGS[by], ends)
+        return None if end is None else ("", None, end)
+    named = _name(source, head.end(), ends)
+    if named is None:
+        return None
+    name, at = named
+    if by == "let":
+        alias = _ALIAS.match(source, at)
+        return (name, _alias(alias[1], macros), alias.end()) if alias else None
+    count, default, delimited = 0, None, False
+    if by in _DEFS:
+        parameters = _PARAMETERS.match(source, at) or _DELIMITED.match(source, at)
+        if parameters is None:
+            return None
+        delimited = parameters.re is _DELIMITED
+        count, at = parameters[0].count("#"), parameters.end()
+    elif by in _COMMANDS:
+        if optional := _OPTIONAL.match(source, _after_blanks(source, at)):
+            count, at = int(optional[1]) if optional[1] in set("0123456789") else 0, optional.end()
+            if optional := _OPTIONAL.match(source, _after_blanks(source, at)):
+                default, at = optional[1], optional.end()
+    elif by in _DOCUMENT_COMMANDS:
+        start = _after_blanks(source, at)
+        if start not in ends:
+            return None
+        kinds = source[start + 1 : ends[start]].split()
+        count, delimited, at = len(kinds), set(kinds) > {"m"}, ends[start] + 1
+    meanings = []
+    for _ in range(2 if by == "DeclarePairedDelimiter" else 1):
+        start = _after_blanks(source, at)
+        if start not in ends:
+            return None
+        meanings.append(source[start + 1 : ends[start]])
+        at = ends[start] + 1
+    if by == "DeclareMathOperator":
+        return name, _Macro([rf"\operatorname{{{meanings[0]}}}"]), at
+    if by == "DeclarePairedDelimiter":
+        return name, _Macro([meanings[0] + " ", "1", " " + meanings[1]], 1, starred=True), at
+    return name, None if delimited else _Macro(_PLACE.split(meanings[0]), count, default), at
+
+
+def _name(source: str, at: int, ends: Mapping[int, int]) -> tuple[str, int] | None:
+    r"""Read the command that is defined, ``\a`` or ``{\a}``, and where that ends."""
+    start = _after_blanks(source, at)
+    braced = start in ends
+    name = _DEFINED_NAME.match(source, _after_blanks(source, start + 1) if braced else start)
+    if name is None:
+        return None
+    return name[1], ends[start] + 1 if braced else name.end()
+
+
+def _alias(token: str, macros: Mapping[str, _Macro]) -> _Macro:
+    r"""Return the macro of ``\let``: what a command means at this place, whatever it means later."""
+    if token[1:] in macros:
+        return macros[token[1:]]
+    return _Macro([token.replace("\\", "\\" + _ITSELF) if token[1:].isalpha() else token], grouped=False)
+
+
+def _without_cycles(macros: Mapping[str, _Macro]) -> dict[str, _Macro]:
+    """Keep macros that hold themselves, also by way of others, from being written out in one another."""
+    users: dict[str, list[str]] = {}
+    open_uses: dict[str, int] = {}
+    for name, macro in macros.items():
+        used = {use for piece in macro.meaning[::2] for use in _COMMAND.findall(piece)} & macros.keys()
+        open_uses[name] = len(used)
+        for use in used:
+            users.setdefault(use, []).append(name)
+    ready = [name for name, count in open_uses.items() if not count]
+    for name in ready:
+        for user in users.get(name, ()):
+            open_uses[user] -= 1
+            if not open_uses[user]:
+                ready.append(user)
+    cyclic = macros.keys() - set(ready)
+
+    def hidden(match: re.Match[str]) -> str:
+        return f"\\{_ITSELF}{match[1]}" if match[1] in cyclic else match[0]
+
+    fixed = {}
+    for name in cyclic:
+        meaning = list(macros[name].meaning)
+        meaning[::2] = [_COMMAND.sub(hidden, piece) for piece in meaning[::2]]
+        fixed[name] = macros[name]._replace(meaning=meaning)
+    return {**macros, **fixed}
+
+
+def _arguments(source: str, at: int, macro: _Macro, ends: Mapping[int, int]) -> tuple[list[str], int] | None:
     """Read the arguments of a use and where they end; nothing where some are missing."""
     if macro.starred and source[at : at + 1] == "*":
         at += 1
-    values: list[str] = []
-    if macro.default is not None:
-        optional = _OPTIONAL.match(source, at)
-        values.append(optional[1] if optional else macro.default)
-        at = optional.end() if optional else at
-    while len(values) < macro.arguments:
+    spans: list[tuple[int, int]] = []  # sliced where all are there: a long argument would be copied in vain else
+    optional = _OPTIONAL.match(source, _after_blanks(source, at)) if macro.default is not None else None
+    if optional:
+        spans.append(optional.span(1))
+        at = optional.end()
+    missing = macro.default is not None and not optional
+    while len(spans) + missing < macro.arguments:
         start = _after_blanks(source, at)
-        if source[start : start + 1] == "{":
-            value, end = group(source, start)
-            if end == start:
-                return None
-        elif (token := _TOKEN.match(source, start)) and token[1] not in ("$", "&", r"\\", r"\)", r"\]"):
-            value, end = token[1], token.end()
+        if start in ends:
+            spans.append((start + 1, ends[start]))
+            at = ends[start] + 1
+        elif (token := _TOKEN.match(source, start)) and token[0] not in ("$", "&", r"\\", r"\)", r"\]"):
+            spans.append(token.span())
+            at = token.end()
         else:
             return None
-        values.append(value)
-        at = end
-    return values, at
+    values = [source[start:end] for start, end in spans]
+    return ([macro.default or "", *values] if missing else values), at
 
 
 def _after_blanks(source: str, at: int) -> int:

@@ -3,19 +3,25 @@ r"""Markdown posts (CommonMark), with their formulas taken out before Markdown i
 ::
 
     source ──find formulas outside code──▶ `Let x` and $a_1*b*c$  ──▶  `Let x` and ⟨0⟩
-           ──CommonMark──▶ HTML ──each ⟨i⟩ becomes a math-container──▶ post_from_html
+           ──CommonMark, in a process with limits──▶ HTML ──each ⟨i⟩ becomes a math-container──▶ post_from_html
 
 Markdown would read ``$a_1*b*c$`` as emphasis and ``\\`` as a backslash; code spans and code blocks hold no formulas.
+Definitions of macros are taken out in the same way, and the macros are written out in the formulas.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
+from pyterrier_mathamr._common.running.guarded import Guarded
+
+from .latex_document import excerpt, unknown_commands
+from .latex_macros import DEFINED, Macros, definitions
 from .math_spans import MARK, clean, math_spans
 
 if TYPE_CHECKING:
@@ -23,17 +29,32 @@ if TYPE_CHECKING:
 
 _HOLD = "\ue005"
 """Stands on both sides of a formula's number while Markdown is read."""
-_HELD = re.compile(f"{_HOLD}([0-9]+){_HOLD}")
-_FENCE = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}+(?=[^`\n]*$)|~{3,}+)[^\n]*\n(?:.*?\n)??(?: {0,3}(?P=fence)[`~]*[ \t]*$|\Z)", re.M | re.S
-)
+_HOLD_IN_CODE = "\ue007"
+_HELD = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}]([0-9]{{1,9}})([{_HOLD}{_HOLD_IN_CODE}])")
+_OURS = re.compile(f"[{_HOLD}{_HOLD_IN_CODE}{DEFINED}]")
+_FENCE = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)([^\n]*)", re.M)
 _BACKTICKS = re.compile(r"(?<!`)(`+)(?!`)")
 _MATH_IN_CODE = re.compile(r"\$`([^`\n]+)`\$")
 _NEW_BLOCK = r"[ \t]*(?:\n|[-+*>#|]|\d{1,9}[.)][ \t]|`{3}|~{3}|=+[ \t]*$|\Z)"
 _SOFT_BREAK = re.compile(rf"\n(?!{_NEW_BLOCK})", re.M)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
-_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(.+?)\1[ \t]*$""", re.M)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$", re.M)
+_TITLE = re.compile(r"^title[ \t]*+:[ \t]*+([^\n]+)", re.M)
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++([^\n]+)")
+_SECONDS = 60
+_DEEPEST = 40
+"""Blocks in blocks, beyond which Markdown is left out."""
+
+
+class MarkdownText(NamedTuple):
+    """What parts of a Markdown document say.
+
+    Attributes:
+        html: of each part.
+        problems: what is wrong, and where.
+    """
+
+    html: tuple[str, ...]
+    problems: tuple[tuple[str, str], ...]
 
 
 def html_from_markdown(source: str) -> str:
@@ -41,21 +62,44 @@ def html_from_markdown(source: str) -> str:
 
     Args:
         source: CommonMark with formulas as ``$..$``, ``$$..$$``, ``\(..\)``, ``\[..\]``, environments or GitLab's
-            ``$`..`$``. A title block between lines of ``---`` is left out.
+            ``$`..`$``. A title block between lines of ``---`` is left out, and so are definitions of macros.
 
     Returns:
-        HTML; each formula is ``<span class="math-container">LaTeX</span>``.
+        HTML; each formula is ``<span class="math-container">LaTeX</span>``, its macros written out.
+
+    Raises:
+        OverLimitError: it takes more than a minute, or its macros write more than a million characters and ten times
+            its length.
     """
-    text = clean(_FRONT_MATTER.sub("", source.replace("\r\n", "\n"), count=1)).replace(_HOLD, "")
-    formulas: list[tuple[str, str]] = []
-    pieces: list[str] = []
-    at = 0
-    for start, end, latex in _formulas(text):
-        pieces += [text[at:start], f"{_HOLD}{len(formulas)}{_HOLD}"]
-        formulas.append((text[start:end], latex))
-        at = end
-    pieces.append(text[at:])
-    return _rendered("".join(pieces), formulas)
+    return read_markdown(source).html[0]
+
+
+def read_markdown(*sources: str) -> MarkdownText:
+    """Read parts of a document as :func:`html_from_markdown` does; what one of them defines holds in all."""
+    parts = [_OURS.sub("", clean(_FRONT_MATTER.sub("", part.replace("\r\n", "\n"), count=1))) for part in sources]
+    masked = [_without_code(part) for part in parts]
+    defined = [definitions(text) for text, _ in masked]
+    macros = Macros(dict(chain.from_iterable(found.items() for found, _ in defined)), sum(map(len, parts)))
+    problems: dict[str, str] = {}
+    texts: list[str] = []
+    held: list[list[tuple[str, str]]] = []
+    for part, (shadow, given), (_, spans) in zip(parts, masked, defined, strict=True):
+        items: list[tuple[str, str]] = []
+        pieces: list[str] = []
+        at = 0
+        for start, end, latex in _held(part, shadow, given, spans):
+            pieces += [part[at:start], f"{_HOLD}{len(items)}{_HOLD}"]
+            problems.update(unknown_commands(shadow[at:start]))
+            items.append((part[start:end], macros.written_out(latex)))
+            at = end
+        texts.append("".join([*pieces, part[at:]]))
+        problems.update(unknown_commands(shadow[at:]))
+        held.append(items)
+    rendered, whole = _guarded(texts)
+    if not whole:
+        problems[f"blocks more than {_DEEPEST} deep are left out"] = excerpt(parts[-1], 0)
+    html = (_with_formulas(text, items) for text, items in zip(rendered, held, strict=True))
+    return MarkdownText(tuple(html), tuple(problems.items()))
 
 
 def title_of_markdown(source: str) -> tuple[str, str]:
@@ -68,31 +112,64 @@ def title_of_markdown(source: str) -> tuple[str, str]:
     front = _FRONT_MATTER.match(source)
     body = source[front.end() :] if front else source
     titled = _TITLE.search(front[1]) if front else None
-    if titled:
-        return titled[2], body
-    heading = _HEADING.match(body.lstrip("\n"))
-    if heading:
-        return heading[1], body.lstrip("\n")[heading.end() :]
+    title = titled[1].strip(" \t") if titled else ""
+    if len(title) > 1 and title[0] in "\"'" and title[-1] == title[0]:
+        title = title[1:-1]
+    if title:
+        return title, body
+    begun = body.lstrip("\n")
+    if heading := _HEADING.match(begun):
+        title = heading[1].rstrip(" \t")
+        unclosed = title.rstrip("#")
+        return title if unclosed and unclosed[-1] not in " \t" else unclosed.rstrip(" \t"), begun[heading.end() :]
     return "", body
 
 
-def _formulas(text: str) -> Iterator[tuple[int, int, str]]:
-    """Find the formulas outside code: start, end and LaTeX of each."""
-    masked = list(text)
-    fenced = [match.span() for match in _FENCE.finditer(text)]
-    for start, end in fenced:
-        masked[start:end] = MARK * (end - start)
-    given: dict[int, re.Match[str]] = {}
-    for match in _MATH_IN_CODE.finditer("".join(masked)):
-        given[match.start()] = match
-        masked[match.start() : match.end()] = MARK * (match.end() - match.start())
-    for start, end in _code_spans("".join(masked)):
-        masked[start:end] = MARK * (end - start)
-    shadow = _SOFT_BREAK.sub(" ", "".join(masked))  # a formula may go on in the next line of a paragraph
-    found = [(start, end, text[start:end]) for start, end, _ in math_spans(shadow)]
-    found += [(match.start(), match.end(), match[1]) for match in given.values()]
+def _without_code(text: str) -> tuple[str, dict[int, re.Match[str]]]:
+    """Put a `MARK` in the place of each character of code, and find the formulas that GitLab writes in code."""
+    masked = _masked(text, _fenced(text))
+    given = {match.start(): match for match in _MATH_IN_CODE.finditer(masked)}
+    masked = _masked(masked, (match.span() for match in given.values()))
+    return _masked(masked, _code_spans(masked)), given
+
+
+def _masked(text: str, spans: Iterable[tuple[int, int]], mark: str = MARK) -> str:
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces += [text[at:start], mark * (end - start)]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _held(
+    text: str, masked: str, given: dict[int, re.Match[str]], defined: list[tuple[int, int]]
+) -> Iterator[tuple[int, int, str]]:
+    """Find what Markdown is not to read: start, end and LaTeX of each formula, and definitions, which have none."""
+    plain = _masked(text, defined, DEFINED)
+    shadow = _SOFT_BREAK.sub(" ", _masked(masked, defined, DEFINED))  # a formula may go on in the next line
+    found = [
+        *((start, end, _undelimited(plain[start:end].replace(DEFINED, ""))) for start, end, _ in math_spans(shadow)),
+        *((match.start(), match.end(), match[1]) for match in given.values()),
+        *((start, end, "") for start, end in defined),
+    ]
+    at = 0
     for start, end, latex in sorted(found):
-        yield start, end, latex if start in given else _undelimited(latex)
+        if start >= at:  # no definition within a formula
+            yield start, end, latex
+            at = end
+
+
+def _fenced(text: str) -> Iterator[tuple[int, int]]:
+    """Find the code blocks between fences; one that nothing closes goes on to the end."""
+    opened: re.Match[str] | None = None
+    for line in _FENCE.finditer(text):
+        if opened is None:
+            opened = None if line[1][0] == "`" and "`" in line[2] else line
+        elif line[1].startswith(opened[1]) and not line[2].strip(" \t"):
+            yield opened.start(), line.end()
+            opened = None
+    if opened:
+        yield opened.start(), len(text)
 
 
 def _undelimited(latex: str) -> str:
@@ -128,15 +205,35 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    return MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
 
 
-def _rendered(text: str, formulas: list[tuple[str, str]]) -> str:
-    """Render Markdown, with the formulas back in their places; code gets their source back."""
-    tokens = _parser().parse(text)
-    for block in tokens:
-        for token in (block, *(block.children or ())):
-            if token.type in ("code_inline", "code_block", "fence"):
-                token.content = _HELD.sub(lambda match: formulas[int(match[1])][0], token.content)
-    html: str = _parser().renderer.render(tokens, _parser().options, {})
-    return _HELD.sub(lambda match: f'<span class="math-container">{escape(formulas[int(match[1])][1])}</span>', html)
+def rendered(texts: list[str]) -> tuple[list[str], bool]:
+    """Render Markdown, with the marks of formulas in code as those of code; tell whether nothing was too deep."""
+    parser, out, deepest = _parser(), [], 0
+    for text in texts:
+        tokens = parser.parse(text)
+        for block in tokens:
+            deepest = max(deepest, block.level)
+            for token in (block, *(block.children or ())):
+                token.attrs = {}  # a long address that many links refer to would be written for each
+                if token.type in ("code_inline", "code_block", "fence"):
+                    token.info, token.content = "", token.content.replace(_HOLD, _HOLD_IN_CODE)
+        out.append(parser.renderer.render(tokens, parser.options, {}))
+    return out, deepest < _DEEPEST - 1
+
+
+_guarded = Guarded(rendered, _SECONDS)
+
+
+def _with_formulas(html: str, items: list[tuple[str, str]]) -> str:
+    """Put back what was held, each once: an entity may be one of our marks."""
+    left = dict(enumerate(items))
+
+    def put_back(mark: re.Match[str]) -> str:
+        source, latex = left.pop(int(mark[1]), ("", ""))
+        if mark[2] == _HOLD_IN_CODE:
+            return escape(source)
+        return f'<span class="math-container">{escape(latex)}</span>' if latex else ""
+
+    return _HELD.sub(put_back, html)

@@ -18,7 +18,7 @@ from .bare_formulas import bare_spans
 from .math_spans import CODE_BACKSLASH, CODE_DOLLAR, CODE_END, CODE_START, MARK, math_spans
 from .sentences import PLACEHOLDER, split_sentences
 
-_TYPED_PLACEHOLDER = re.compile(r"FORMULA_(?=\d)")
+_TYPED_PLACEHOLDER = re.compile(rf"(?<!{MARK})FORMULA_(?=\d)")
 _NUMBERED = re.compile(r"#\d+$")
 _BLANKS = re.compile(r"[^\S\n]+")
 _MARKS = re.compile(f"[{MARK}{CODE_DOLLAR}{CODE_BACKSLASH}{CODE_START}{CODE_END}]")
@@ -108,7 +108,8 @@ def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = Fal
         writer.add_formula(PostFormula(latex))
         at = end
     writer.add_text(flat[at:])
-    lines = (_BLANKS.sub(" ", line).strip() for line in "".join(writer.pieces).split("\n"))
+    text = _TYPED_PLACEHOLDER.sub("FORMULA-", "".join(writer.pieces)).replace(MARK, "")
+    lines = (_BLANKS.sub(" ", line).strip() for line in text.split("\n"))
     text = "\n".join(line for line in lines if line)
     return MathPost(text, tuple(writer.formulas), tuple(_excerpt(flat, start) for start in unclosed))
 
@@ -122,7 +123,7 @@ class _Writer:
     """Writes text with a placeholder for each formula.
 
     Attributes:
-        pieces: of the text.
+        pieces: of the text, a `MARK` before each placeholder.
         formulas: those so far.
     """
 
@@ -159,12 +160,12 @@ class _Writer:
         """Add plain text, apart from a placeholder that it would run into."""
         if text:
             text = text.replace("\\$", "$").replace(CODE_DOLLAR, "$").replace(CODE_BACKSLASH, "\\")
-            glued = self.pieces and self.pieces[-1].startswith("FORMULA_") and (text[0].isalnum() or text[0] == "_")
-            self.pieces.append((" " if glued else "") + _TYPED_PLACEHOLDER.sub("FORMULA-", text))
+            glued = self.pieces and self.pieces[-1][0] == MARK and (text[0].isalnum() or text[0] == "_")
+            self.pieces.append((" " if glued else "") + text)
 
     def add_formula(self, formula: PostFormula) -> None:
         """Add the placeholder of a formula."""
         if self.pieces and (self.pieces[-1][-1].isalnum() or self.pieces[-1][-1] == "_"):
             self.pieces.append(" ")
-        self.pieces.append(placeholder(len(self.formulas)))
+        self.pieces.append(MARK + placeholder(len(self.formulas)))
         self.formulas.append(formula)

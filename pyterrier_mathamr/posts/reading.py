@@ -9,7 +9,7 @@ from pyterrier_mathamr._common.errors import MathAMRError
 
 from .html import HtmlFlattener
 from .latex_document import text_from_latex
-from .markdown import html_from_markdown
+from .markdown import read_markdown
 from .math_spans import clean
 from .post import MathPost, assemble
 
@@ -110,20 +110,23 @@ def post_from_markdown(text: str, title: str = "", *, bare_formulas: bool = Fals
 
     Raises:
         PostError: ``text`` or ``title`` is not text.
+        OverLimitError: see :func:`html_from_markdown`.
     """
     _check(text, title)
-    return post_from_html(html_from_markdown(text), html_from_markdown(title), bare_formulas=bare_formulas)
+    title, text = read_markdown(title, text).html
+    return post_from_html(text, title, bare_formulas=bare_formulas)
 
 
 def post_from_latex(source: str, *, bare_formulas: bool = False) -> MathPost:
     r"""Read a LaTeX document, or a part of one; ``\title`` becomes the first block.
 
     Args:
-        source: LaTeX; macros without arguments that it defines are written out in its formulas.
+        source: LaTeX; the macros that it defines are written out.
         bare_formulas: see :func:`post_from_html`.
 
     Raises:
         PostError: ``source`` is not text.
+        OverLimitError: see :func:`text_from_latex`.
     """
     _check(source)
     title, text = text_from_latex(source)

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr.posts import PostError
 
 from .document import Document, document_of
 from .sources import DocumentError, Source, count_posts, records_of
@@ -38,10 +37,12 @@ def read_posts(source: Source, *, bare_formulas: bool = True) -> Iterator[tuple[
             if isinstance(record, DocumentError):
                 raise record
             document = document_of(place, record, bare_formulas)
-        except PostError as error:
-            yield place, DocumentError(place, str(error).rstrip("."))
         except DocumentError as error:
             yield place, error
+        except MathAMRError as error:
+            yield place, DocumentError(place, str(error).rstrip("."))
+        except Exception as error:  # whatever one post does to its reader, the others are read
+            yield place, DocumentError(place, f"it cannot be read ({type(error).__name__}: {error!s:.80})")
         else:
             again = document.docno in seen
             seen.add(document.docno)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -96,7 +97,7 @@ class BeirFolder:
             DocumentError: a line has no three columns, or its grade is no number.
         """
         file = self.path / "qrels" / f"{self.split(split)}.tsv"
-        with file.open(encoding="utf-8-sig") as lines:
+        with file.open(encoding="utf-8-sig", errors="replace") as lines:
             for number, line in enumerate(lines, start=1):
                 cells = line.rstrip("\r\n").split("\t")
                 if not line.strip() or (number == 1 and not _is_number(cells[-1])):
@@ -132,7 +133,6 @@ class BeirFolder:
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return math.isfinite(float(text))
     except ValueError:
         return False
-    return True

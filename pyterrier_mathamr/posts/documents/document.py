@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
+from pyterrier_mathamr._common.feedback.problems import tell
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,
@@ -15,12 +16,12 @@ from pyterrier_mathamr.posts import (
     formula_id,
     post_from_any,
     post_from_html,
-    post_from_markdown,
     post_from_text,
-    text_from_latex,
     title_of_markdown,
 )
 from pyterrier_mathamr.posts.html import title_of_html
+from pyterrier_mathamr.posts.latex_document import read_latex
+from pyterrier_mathamr.posts.markdown import read_markdown
 from pyterrier_mathamr.posts.rows import tell_unclosed
 from pyterrier_mathamr.posts.unicode_math import latex_of_unicode
 
@@ -28,6 +29,9 @@ from .sources import DocumentError
 
 _IDS = ("docno", "id", "_id", "doc_id")
 _TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
+
+LONGEST_POST = 10_000_000
+"""Characters of a title or text."""
 
 
 class Document(NamedTuple):
@@ -58,9 +62,13 @@ def document_of(place: str, record: Mapping[str, Any], bare_formulas: bool) -> D
         found = ", ".join(sorted(map(str, record))) or "nothing"
         raise DocumentError(place, f"no text; give one of {', '.join(_TEXTS)}, not {found}")
     title = "" if is_missing(record.get("title")) else record["title"]
-    title_post, body = (tell_unclosed(docno, post) for post in _read(kind, record[kind], title, bare_formulas))
+    for text in (title, record[kind]):
+        if isinstance(text, str) and len(text) > LONGEST_POST:
+            raise DocumentError(place, f"its {len(text):,} characters are more than {LONGEST_POST:,}; split it")
+    posts = _read(docno, kind, record[kind], title, bare_formulas)
+    title_post, body = (tell_unclosed(docno, post) for post in posts)
     if not title_post.text and isinstance(record.get("title_or"), str):
-        title_post = MathPost(record["title_or"], ())
+        title_post = post_from_text(record["title_or"])
     if not title_post.text and not body.text:
         raise DocumentError(place, "the post is empty")
     title_post, body = in_latex(title_post), in_latex(body)
@@ -73,19 +81,23 @@ def in_latex(post: MathPost) -> MathPost:
     return replace(post, formulas=tuple(formulas))
 
 
-def _read(kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
+def _read(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tuple[MathPost, MathPost]:
     """Read title and body."""
-    if kind == "latex":
-        found, text = text_from_latex(text) if isinstance(text, str) else ("", text)
-        return post_from_text(title or found, bare_formulas=bare), post_from_text(text, bare_formulas=bare)
-    if kind == "markdown":
-        if not title and isinstance(text, str):
+    read: Callable[..., MathPost]
+    if kind == "latex" and isinstance(text, str):
+        found, text, problems = read_latex(text)
+        title, read = title or found, post_from_text
+    elif kind == "markdown" and isinstance(text, str) and isinstance(title, str):
+        if not title:
             title, text = title_of_markdown(text)
-        return post_from_markdown(title, bare_formulas=bare), post_from_markdown(text, bare_formulas=bare)
-    if kind == "html" and isinstance(text, str):
-        found, text = title_of_html(text)
-        title = title or found
-    read = post_from_html if kind == "html" else post_from_any
+        (title, text), problems = read_markdown(title, text)
+        read = post_from_html
+    else:
+        found, text = title_of_html(text) if kind == "html" and isinstance(text, str) else ("", text)
+        title, problems = title or found, ()
+        read = post_from_html if kind == "html" else post_from_any
+    for what, where in problems:
+        tell(docno, what, where)
     return read(title, bare_formulas=bare), read(text, bare_formulas=bare)
 
 
