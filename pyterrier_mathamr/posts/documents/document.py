@@ -25,9 +25,8 @@ from pyterrier_mathamr.posts.markdown import read_markdown
 from pyterrier_mathamr.posts.rows import tell_unclosed
 from pyterrier_mathamr.posts.unicode_math import latex_of_unicode
 
-from .sources import DocumentError
+from .sources import IDS, DocumentError
 
-_IDS = ("docno", "id", "_id", "doc_id")
 _TEXTS = ("html", "body", "text", "contents", "markdown", "latex")
 
 LONGEST_POST = 10_000_000
@@ -54,9 +53,9 @@ class Document(NamedTuple):
 
 def document_of(place: str, record: Mapping[str, Any], bare_formulas: bool) -> Document:
     """Read one post: its id, and its text in the form that the name of the column says."""
-    docno = next((str(record[name]) for name in _IDS if not is_missing(record.get(name))), "")
+    docno = next((str(record[name]) for name in IDS if not is_missing(record.get(name))), "")
     if not docno.strip():
-        raise DocumentError(place, f"no id; give one of {', '.join(_IDS)}")
+        raise DocumentError(place, f"no id; give one of {', '.join(IDS)}")
     kind = next((name for name in _TEXTS if not is_missing(record.get(name))), "")
     if not kind:
         found = ", ".join(sorted(map(str, record))) or "nothing"

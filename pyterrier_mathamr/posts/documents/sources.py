@@ -1,20 +1,25 @@
 """Where posts are read from: dictionaries, a frame, a file of JSON lines, a folder of texts.
 
 A record is a dictionary with its place (line, file or number); a column or the ending of a file says what its text is.
+Of a folder its regular files are read, but for those in hidden folders; what a link leads to is read once, and only if
+it is in the folder. What is left out is reported with its place, as every record that cannot be read.
 """
 
 from __future__ import annotations
 
 import gzip
+import os
+import re
+import stat
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.feedback.progress import count_lines
 from pyterrier_mathamr._common.frames import documents as rows_of
 from pyterrier_mathamr._common.json_text import parse_json
 
@@ -29,6 +34,19 @@ _SUFFIXES = {
     ".txt": "text",
 }
 _LINES = (".jsonl", ".jsonl.gz", ".ndjson")
+_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no encoding of text has
+_REPLACEMENT = "\ufffd"
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")  # which no page can hold
+_UNREADABLE = (OSError, EOFError, zlib.error)
+
+IDS = ("docno", "id", "_id", "doc_id")
+"""The keys that an id may have."""
+LARGEST_FILE = 50_000_000
+"""Bytes of a file of text."""
+LONGEST_LINE = 64_000_000
+"""Bytes of a line of JSON, decompressed."""
+LONGEST_ID = 4_096
+"""Characters of an id."""
 
 
 class DocumentError(MathAMRError):
@@ -40,7 +58,31 @@ class DocumentError(MathAMRError):
 
 
 def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
-    """Iterate over the dictionaries of a source, each with its place."""
+    """Iterate over the dictionaries of a source, each with its place; their texts can be written as UTF-8."""
+    for place, record in _records(source):
+        yield place, record if isinstance(record, DocumentError) else _encodable(place, record)
+
+
+def _encodable(place: str, record: Mapping[str, Any]) -> Mapping[str, Any] | DocumentError:
+    """Return a record whose texts can be written as UTF-8, or why its id can be none."""
+    for name in IDS:
+        docno = record.get(name)
+        if isinstance(docno, bool | list | tuple | dict):
+            return DocumentError(place, f"its {name} is {docno!r:.80}, neither a text nor a number")
+        if isinstance(docno, str):
+            for pattern, what in ((_HALF, "half of a surrogate pair"), (_CONTROL, "a control character")):
+                if found := pattern.search(docno):
+                    reason = f"its {name} {docno!r:.80} has {what} at place {found.start() + 1:,}; give another"
+                    return DocumentError(place, reason)
+            if len(docno) > LONGEST_ID:
+                reason = f"its {name} {docno[:40]!r}… has {len(docno):,} characters, more than {LONGEST_ID:,}"
+                return DocumentError(place, reason)
+    if any(isinstance(text, str) and _HALF.search(text) for text in record.values()):
+        return {name: _HALF.sub(_REPLACEMENT, text) if isinstance(text, str) else text for name, text in record.items()}
+    return record
+
+
+def _records(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
     if isinstance(source, str | Path):
         path = Path(source)
         if path.is_dir():
@@ -48,10 +90,10 @@ def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Docume
         elif path.name.endswith(_LINES):
             yield from json_lines(path)
         elif path.suffix.lower() in _SUFFIXES and path.is_file():
-            yield str(path), _file(path, path.stem)
+            yield _text_of(path), _file(path, _text_of(path.stem))
         else:
             known = ", ".join(_SUFFIXES)
-            raise DocumentError(str(path), f"no such folder, .jsonl file or file of {known}")
+            raise DocumentError(_text_of(path), f"no such folder, .jsonl file or file of {known}")
         return
     if not isinstance(source, Iterable):
         raise DocumentError("posts", f"no dictionaries, frame or path, but {type(source).__name__}")
@@ -65,24 +107,54 @@ def records_of(source: Source) -> Iterator[tuple[str, Mapping[str, Any] | Docume
 
 def _folder(path: Path) -> Iterator[tuple[str, Mapping[str, Any] | DocumentError]]:
     """Read the posts in a folder."""
-    files = post_files(path)
-    if not files:
-        raise DocumentError(str(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
+    files, left_out = _found(path)
+    if not files and not left_out:
+        raise DocumentError(_text_of(path), f"the folder has no files of {', '.join(_SUFFIXES)}")
     alike = Counter(file.with_suffix("") for file in files)
     for file in files:
         name = file if alike[file.with_suffix("")] > 1 else file.with_suffix("")
-        yield str(file), _file(file, name.relative_to(path).as_posix())
+        yield _text_of(file), _file(file, _text_of(name.relative_to(path).as_posix()))
+    yield from ((error.place, error) for error in left_out)
+
+
+def _text_of(path: Path | str) -> str:
+    r"""Write a path as text, the same in every locale; bytes of it that are no UTF-8 as ``\xe9``."""
+    try:
+        data = os.fsencode(path)
+    except UnicodeEncodeError:
+        data = str(path).encode("utf-8", "surrogatepass")
+    return data.decode("utf-8", "backslashreplace")
 
 
 def _file(path: Path, docno: str) -> dict[str, str] | DocumentError:
     """Read a file of text, or say why it cannot be read."""
+    place = _text_of(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with _regular(path) as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            return DocumentError(place, f"it has more than {LARGEST_FILE:,} bytes; split it")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return DocumentError(str(path), f"it is no UTF-8 from byte {error.start:,} on; save it as UTF-8")
+        return DocumentError(place, f"it is no UTF-8 from byte {error.start:,} on; save it as UTF-8")
     except OSError as error:
-        return DocumentError(str(path), f"it cannot be read ({error})")
-    return {"docno": docno, _SUFFIXES[path.suffix.lower()]: text, "title_or": path.stem}
+        return DocumentError(place, f"it cannot be read ({error.strerror or error})")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return {"docno": docno, _SUFFIXES[path.suffix.lower()]: text, "title_or": _text_of(path.stem)}
+
+
+def _regular(path: Path) -> IO[bytes]:
+    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    waits_not = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("no regular file")
+    return file
 
 
 def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError]]:
@@ -96,28 +168,89 @@ def json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any] | DocumentError
     """
     try:
         with _opened(path) as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
+            for number, line in enumerate(_lines(file), start=1):
+                if not (line is None or line.strip()):
                     continue
-                place = f"{path}, line {number}"
+                place = f"{_text_of(path)}, line {number}"
                 try:
+                    if line is None:
+                        raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
                     record = parse_json(line)
                 except ValueError as error:
                     yield place, DocumentError(place, f"no JSON ({error})")
                     continue
                 yield place, record if isinstance(record, dict) else DocumentError(place, "no JSON object")
-    except (OSError, EOFError) as error:
-        raise DocumentError(str(path), f"it cannot be read ({error})") from error
+    except _UNREADABLE as error:
+        raise DocumentError(_text_of(path), f"it cannot be read ({error})") from error
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes | None]:
+    """Read the lines of a file; ``None`` for one that is too long."""
+    while line := file.readline(LONGEST_LINE + 1):
+        long = len(line) > LONGEST_LINE and not line.endswith(b"\n")
+        yield None if long else line
+        while long:
+            rest = file.readline(1 << 20)
+            long = bool(rest) and not rest.endswith(b"\n")
 
 
 def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
+class _Found(NamedTuple):
+    """The posts in a folder, in order of their paths, and what is left out."""
+
+    files: list[Path]
+    left_out: list[DocumentError]
+
+
+def _found(folder: Path) -> _Found:
+    """List what is in a folder; folders that are links are not entered."""
+    found, links = _Found([], []), list[Path]()
+
+    def unreadable(error: OSError) -> None:
+        found.left_out.append(DocumentError(_text_of(error.filename), f"it cannot be read ({error.strerror or error})"))
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        here = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links += (here / name for name in folders if (here / name).is_symlink())
+        for path in (here / name for name in names if not name.startswith(".")):
+            if path.suffix.lower() not in _SUFFIXES:
+                continue
+            if path.is_symlink():
+                links.append(path)
+            elif path.is_file():
+                found.files.append(path)
+            else:
+                found.left_out.append(DocumentError(_text_of(path), "it is no regular file"))
+    known = {folder.resolve() / file.relative_to(folder) for file in found.files} if links else set()
+    _follow(sorted(links), folder.resolve(), found, known)
+    found.files.sort()
+    found.left_out.sort(key=str)
+    return found
+
+
+def _follow(links: Iterable[Path], root: Path, found: _Found, known: set[Path]) -> None:
+    """Add the files in the folder to which only links lead."""
+    for link in links:
+        try:
+            target = link.resolve(strict=True)
+        except (OSError, RuntimeError):  # a link to nothing, or to itself
+            found.left_out.append(DocumentError(_text_of(link), "it links to nothing"))
+            continue
+        if not target.is_relative_to(root):
+            reason = f"it links to {_text_of(target)}, which is not in the folder; copy that to it"
+            found.left_out.append(DocumentError(_text_of(link), reason))
+        elif target.is_file() and target not in known:
+            known.add(target)
+            found.files.append(link)
+
+
 def post_files(folder: Path) -> list[Path]:
     """List the posts in a folder in order of their paths, but for those in hidden folders."""
-    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
-    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    return _found(folder).files
 
 
 def count_posts(source: Source) -> int | None:
@@ -126,11 +259,11 @@ def count_posts(source: Source) -> int | None:
         return len(source) if isinstance(source, Sized) else None
     path = Path(source)
     if path.is_dir():
-        return len(post_files(path))
+        return sum(map(len, _found(path)))
     if not path.name.endswith(_LINES) or not path.is_file():
         return None
     try:
         with _opened(path) as file:
-            return count_lines(file)
-    except (OSError, EOFError):
+            return sum(line is None or not line.isspace() for line in _lines(file))
+    except _UNREADABLE:
         return None  # reading the posts says what is wrong

@@ -1,0 +1,246 @@
+"""Folders and files as people have them: links, FIFOs, odd names, what vanishes, what is too long."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr.posts import Document, DocumentError, accepted_posts, count_posts, read_posts
+from pyterrier_mathamr.posts.documents import sources
+
+LINKS = pytest.mark.skipif(os.name == "nt", reason="Windows makes no links without a right to")
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A folder with one post."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "good.md").write_text("so $x$")
+    return folder
+
+
+def read(source: object) -> tuple[list[str], list[str]]:
+    """Return the ids of the posts, and the errors of what is left out."""
+    found = [post for _, post in read_posts(source)]  # type: ignore[arg-type]
+    docnos = [post.docno for post in found if isinstance(post, Document)]
+    return docnos, [str(error) for error in found if isinstance(error, DocumentError)]
+
+
+@LINKS
+def test_a_link_out_of_the_folder_is_not_followed_and_reported(notes: Path) -> None:
+    (notes.parent / "secret.md").write_text("the password")
+    (notes.parent / "others").mkdir()
+    (notes.parent / "others" / "more.md").write_text("more")
+    (notes / "file.md").symlink_to(notes.parent / "secret.md")
+    (notes / "relative.md").symlink_to("../secret.md")
+    (notes / "folder").symlink_to(notes.parent / "others")
+    (notes / "nothing.md").symlink_to("gone.md")
+    (notes / "script.py").symlink_to("/usr/bin/env")  # no post, with or without a link
+    docnos, errors = read(notes)
+    assert docnos == ["good"]
+    assert [error.partition(": ")[0] for error in errors] == [
+        str(notes / name) for name in ("file.md", "folder", "nothing.md", "relative.md")
+    ]
+    assert f"it links to {notes.parent / 'secret.md'}, which is not in the folder" in errors[0]
+    assert "it links to nothing" in errors[2]
+    assert count_posts(notes) == 5
+    with pytest.warns(MathAMRWarning, match=r"4 of 5 posts were left out: .*file\.md"):
+        assert [post.docno for post in accepted_posts(notes)] == ["good"]
+
+
+@LINKS
+def test_what_links_in_the_folder_lead_to_is_read_once_and_loops_end(notes: Path) -> None:
+    (notes / "again.md").symlink_to("good.md")
+    (notes / "a" / "b").mkdir(parents=True)
+    (notes / "a" / "b" / "deep.tex").write_text("$y$")
+    (notes / "a" / "b" / "up").symlink_to(notes)
+    (notes / "a" / "here").symlink_to(".")
+    (notes / "z").symlink_to("a/b")
+    (notes / "self.md").symlink_to("self.md")
+    (notes / "text.data").write_text("read by a link with the ending of a post")
+    (notes / "first.txt").symlink_to("text.data")
+    (notes / "second.txt").symlink_to("first.txt")
+    docnos, errors = read(notes)
+    assert docnos == ["a/b/deep", "first", "good"]
+    assert errors == [f"{notes / 'self.md'}: it links to nothing."]
+    folder_by_a_link = notes.parent / "link"
+    folder_by_a_link.symlink_to(notes)
+    assert read(folder_by_a_link)[0] == docnos
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_what_is_no_regular_file_is_reported_and_not_waited_for(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(notes / "pipe.md")
+    (notes / "later.md").write_text("it becomes a FIFO before it is read")
+    found: list[tuple[list[str], list[str]]] = []
+    listed = sources._found
+
+    def listed_and_changed(folder: Path) -> object:
+        files = listed(folder)
+        (notes / "later.md").unlink()
+        os.mkfifo(notes / "later.md")
+        return files
+
+    monkeypatch.setattr(sources, "_found", listed_and_changed)
+    reading = threading.Thread(target=lambda: found.append(read(notes)), daemon=True)
+    reading.start()
+    reading.join(60)
+    assert not reading.is_alive()
+    docnos, errors = found[0]
+    assert docnos == ["good"]
+    assert errors == [
+        f"{notes / 'later.md'}: it cannot be read (no regular file).",
+        f"{notes / 'pipe.md'}: it is no regular file.",
+    ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such names")
+def test_names_that_are_no_utf_8_are_written_with_their_bytes(notes: Path) -> None:
+    for name in (b"caf\xe9.md", b"caf\xe8.md", b"new\nline.md", "weiß.md".encode()):
+        (Path(os.fsdecode(os.fsencode(notes) + b"/" + name))).write_text("so $x$")
+    bad = Path(os.fsdecode(os.fsencode(notes) + b"/caf\xe7.md"))
+    bad.write_bytes(b"\xff")
+    docnos, errors = read(notes)
+    assert docnos == [r"caf\xe8", r"caf\xe9", "good", "new\nline", "weiß"]
+    assert errors == [rf"{notes}/caf\xe7.md: it is no UTF-8 from byte 0 on; save it as UTF-8."]
+    for text in (*docnos, *errors):
+        text.encode()
+    assert read(bad)[1] == errors
+
+
+def test_a_file_that_vanishes_or_cannot_be_read_is_reported(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (notes / "gone.md").write_text("here when it is listed")
+    (notes / "locked").mkdir()
+    listed = sources._found
+
+    def listed_then_gone(folder: Path) -> object:
+        files = listed(folder)
+        (notes / "gone.md").unlink()
+        return files
+
+    walk = os.walk
+
+    def walk_over_a_locked_folder(folder: Path, onerror: object) -> object:
+        error = PermissionError(13, "Permission denied", str(notes / "locked"))
+        onerror(error)  # type: ignore[operator]
+        return walk(folder)
+
+    monkeypatch.setattr(sources, "_found", listed_then_gone)
+    monkeypatch.setattr(sources.os, "walk", walk_over_a_locked_folder)
+    docnos, errors = read(notes)
+    assert docnos == ["good"]
+    assert errors == [
+        f"{notes / 'gone.md'}: it cannot be read (No such file or directory).",
+        f"{notes / 'locked'}: it cannot be read (Permission denied).",
+    ]
+
+
+def test_a_file_that_is_too_large_is_refused_by_name(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "LARGEST_FILE", 100)
+    (notes / "just.txt").write_text("word " * 20)
+    (notes / "more.txt").write_text("word " * 20 + "x")
+    docnos, errors = read(notes)
+    assert docnos == ["good", "just"]
+    assert errors == [f"{notes / 'more.txt'}: it has more than 100 bytes; split it."]
+
+
+def test_a_folder_of_nothing_but_what_is_left_out_is_an_error_that_says_why(notes: Path) -> None:
+    (notes / "good.md").write_bytes(b"\xff")
+    with pytest.raises(DocumentError, match="it is no UTF-8"):
+        list(accepted_posts(notes))
+    (notes / "good.md").unlink()
+    with pytest.raises(DocumentError, match="the folder has no files of"):
+        list(accepted_posts(notes))
+
+
+@pytest.mark.parametrize("name", ["posts.jsonl", "posts.jsonl.gz"])
+def test_a_line_that_is_too_long_is_named_and_those_after_it_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(sources, "LONGEST_LINE", 5000)
+
+    def line(docno: int, length: int) -> str:
+        return json.dumps({"docno": str(docno), "text": "so"}).ljust(length)
+
+    lengths = [50, 5000, 5001, 3_000_000, 50, 9000]
+    text = "\n".join(line(number, length) for number, length in enumerate(lengths, start=1))
+    opened = gzip.open if name.endswith("gz") else open
+    for end in ("", "\n"):
+        with opened(tmp_path / name, "wt") as file:
+            file.write(text + end)
+        docnos, errors = read(tmp_path / name)
+        assert docnos == ["1", "2", "5"]
+        assert errors == [
+            f"{tmp_path / name}, line {number}: no JSON (the line has more than 5,000 bytes)." for number in (3, 4, 6)
+        ]
+        assert count_posts(tmp_path / name) == len(lengths)
+
+
+EXPANDING = """
+import gzip, json, resource, sys
+from pyterrier_mathamr.posts import Document, count_posts, read_posts
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = [post for _, post in read_posts(sys.argv[1])]
+assert [post.docno for post in found if isinstance(post, Document)] == ["a", "b"], found
+assert count_posts(sys.argv[1]) == 3
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(grown >> (20 if sys.platform == "darwin" else 10), "MB more")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not say how much memory was taken")
+def test_a_line_that_expands_to_a_gigabyte_takes_the_memory_of_the_limit(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb.jsonl.gz", "wb", compresslevel=1) as file:
+        file.write(b'{"docno": "a", "text": "so"}\n{"docno": "bomb", "text": "')
+        for _ in range(1024):
+            file.write(b"a" * (1 << 20))
+        file.write(b'"}\n{"docno": "b", "text": "so"}\n')
+    command = [sys.executable, "-c", EXPANDING, str(tmp_path / "bomb.jsonl.gz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert int(done.stdout.split()[0]) < 4 * sources.LONGEST_LINE >> 20
+
+
+def test_a_damaged_gzip_file_is_a_named_error(tmp_path: Path) -> None:
+    data = bytearray(gzip.compress(os.urandom(100_000)))
+    data[20:60] = b"\xff" * 40
+    (tmp_path / "posts.jsonl.gz").write_bytes(data)
+    assert count_posts(tmp_path / "posts.jsonl.gz") is None
+    with pytest.raises(DocumentError, match=r"posts\.jsonl\.gz: it cannot be read"):
+        list(read_posts(tmp_path / "posts.jsonl.gz"))
+
+
+@pytest.mark.parametrize("key", ["docno", "id", "_id", "doc_id"])
+def test_an_id_with_half_a_surrogate_pair_is_refused_by_name_and_a_text_with_one_is_read(
+    tmp_path: Path, key: str
+) -> None:
+    lines = [f'{{"{key}": "a\\ud800b", "text": "so"}}', f'{{"{key}": "\\ud83d\\ude00", "text": "\\udfff $x$"}}']
+    (tmp_path / "posts.jsonl").write_text("\n".join(lines))
+    for source in (tmp_path / "posts.jsonl", [json.loads(line) for line in lines]):
+        found = [post for _, post in read_posts(source)]
+        assert isinstance(found[0], DocumentError)
+        assert "'a\\ud800b' has half of a surrogate pair at place 2" in str(found[0])
+        assert isinstance(found[1], Document)
+        assert found[1].docno == "\U0001f600"
+        assert "x</span>" in found[1].html
+        found[1].html.encode()
+
+
+def test_an_id_may_have_thousands_of_characters_and_no_more() -> None:
+    most = sources.LONGEST_ID
+    docnos, errors = read([{"docno": "a" * most, "text": "so"}, {"docno": "b" * (most + 1), "text": "so"}])
+    assert docnos == ["a" * most]
+    assert errors == [f"post 2: its docno '{'b' * 40}'… has 4,097 characters, more than 4,096."]
+
+
+@pytest.mark.parametrize("docno", ["a\0b", "a\x1b[31m", "\x7f", "\uffff"])
+def test_an_id_with_a_control_character_is_refused_by_name(docno: str) -> None:
+    docnos, errors = read([{"docno": docno, "text": "so"}, {"docno": "a\tb\r\nc / .. \u200f", "text": "so"}])
+    assert docnos == ["a\tb\r\nc / .. \u200f"]
+    assert f"{docno!r} has a control character at place" in errors[0]
