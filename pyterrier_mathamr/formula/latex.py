@@ -16,6 +16,7 @@ from lxml import etree
 from pyterrier_mathamr._common.errors import MissingExtraError
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.feedback.problems import tell
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
@@ -200,10 +201,20 @@ def _presentation(text: str, latex: str) -> tuple[str, bool]:
 def _fallback(text: str) -> str | None:
     """Convert with ``latex2mathml``; ``None`` when it is not installed or refuses the formula as well."""
     try:
-        converter = require("latex2mathml.converter", "latex")
-        source: str = converter.convert(text)
-    except MissingExtraError:
+        require("latex2mathml.converter", "latex")
+        return _other_converter(text)
+    except (MissingExtraError, OverLimitError):
         return None
+
+
+def other_mathml(text: str) -> str | None:
+    """Convert with ``latex2mathml``; ``None`` when it refuses the formula."""
+    converter = require("latex2mathml.converter", "latex")
+    try:
+        source: str = converter.convert(text)
     except Exception:  # it has no base class of errors and leaks those of its parsing
         return None
     return source
+
+
+_other_converter = Guarded(other_mathml, seconds=1.0)

@@ -1,10 +1,22 @@
 """Whatever the text of a formula is, a tree or a `FormulaError` comes out."""
 
+import time
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from lxml import etree
 
-from pyterrier_mathamr.formula import FormulaError, opt_from_latex, opt_from_mathml, slt_from_latex, slt_from_mathml
+from pyterrier_mathamr.formula import (
+    FormulaError,
+    opt_from_latex,
+    opt_from_mathml,
+    slt_from_latex,
+    slt_from_mathml,
+    trees_from_latex,
+)
+from pyterrier_mathamr.formula.display.rendering import formula_html
+from pyterrier_mathamr.formula.tex import converter
 
 READERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
 WORDS = r"""
@@ -75,3 +87,76 @@ def test_entities_that_a_text_declares_are_not_expanded(place):
                 refused += 1
     assert "ha" not in "".join(labels)
     assert refused < 4  # some are read
+
+
+BOMB = r"\def\a{\b\b}\def\b{\c\c}\def\c{\d\d}\def\d{\e\e}\def\e{((}\a\a\a\a"
+NEVER = [  # what math-core would take ages for
+    "(" * 40, "⟨" * 40, "⦅" * 40, r"\lAngle " * 40, r"\sin(" * 40, "((]" * 40, r"\mathopen{(}" * 40, r"\bigl(" * 40,
+    r"\pmod\sqrt " * 40, r"\def\a{(}" + r"\a" * 40, r"\newcommand\a[1]{[#1}" + r"\a x" * 40, BOMB, r"\bra_a" * 40,
+    r"\left(" + "(" * 40 + r"\right)", "(^2" * 40, r"\def\a{" + "x" * 20_000 + "}" + r"\a" * 900,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("latex", NEVER, ids=range(len(NEVER)))
+def test_no_formula_takes_longer_than_its_limit(latex):
+    start = time.monotonic()
+    shown = formula_html(latex)
+    trees_from_latex(latex)
+    assert time.monotonic() - start < 60  # it would be years
+    assert shown.startswith(("<math", "<code"))
+
+
+def test_formulas_with_many_fences_and_with_definitions_are_read_as_others():
+    many = "+".join("(a+b)" for _ in range(20))
+    assert opt_from_latex(many).nodes == ("U!plus", *("U!plus", "V!𝑎", "V!𝑏") * 20)
+    assert slt_from_latex("(" * 40).nodes == ("(",) * 40
+    assert opt_from_latex(r"\R+1", macros=r"\newcommand{\R}{\mathbb{R}}").nodes == opt_from_latex(r"\mathbb{R}+1").nodes
+    assert opt_from_latex(r"\def\a{(}\a x)" + "+y" * 20).nodes == opt_from_latex("x" + "+y" * 20).nodes
+
+
+def test_many_fences_are_shown_in_their_usual_size():
+    shown = formula_html("(" * 13 + "x" + ")" * 13)
+    assert shown.count('<mo stretchy="false">(</mo>') == shown.count('<mo stretchy="false">)</mo>') == 13
+    assert formula_html(r"\lvert x" * 13).count('stretchy="false"') == 13
+    assert "minsize" in formula_html(r"\Bigg(" + "(" * 13)
+
+
+def test_a_formula_over_the_limit_is_refused_by_name_and_one_at_the_limit_is_read(monkeypatch):
+    monkeypatch.setattr(converter, "LONGEST", 30)
+    assert slt_from_latex("x" * 30).nodes
+    with pytest.raises(FormulaError, match="31 characters, more than the 30"):
+        slt_from_latex("x" * 31)
+    with pytest.raises(FormulaError, match="more than"):  # the commands of its post count
+        slt_from_latex("x" * 20, macros=r"\newcommand{\a}{abc}")
+
+
+def test_a_conversion_that_is_ended_is_a_named_error(monkeypatch):
+    def over(latex):
+        raise converter.OverLimitError("it takes more than 1 s")
+
+    monkeypatch.setattr(converter, "_elsewhere", over)
+    assert formula_html.__wrapped__("x(" * 20) == f'<code class="tex">{"x(" * 20}</code>'
+    assert trees_from_latex("x(" * 20).slt is None
+    with pytest.raises(FormulaError, match="cannot be converted: it takes more than 1 s"):
+        slt_from_latex("x(" * 20)
+
+
+TEX = r"""
+\frac \sqrt \sqrt[ \left \right \left( \right) \big \bigl \not \pmod \text{ \mathbb \over \limits \def\a{ \a \\ \\[
+\begin{array} \begin{matrix} \end{matrix} \end{array} \color \href{javascript:x} \label{ \tag{
+{ } ( ) [ ] | ^ _ & # ' $ % < > " / 1"""
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.one_of(st.sampled_from([*TEX.split(), *PIECES]), st.text(max_size=3)), max_size=12).map("".join),
+    st.sampled_from([1, 1, 2, 20]),
+)
+def test_any_text_is_shown_as_safe_html(piece, times):
+    shown = formula_html.__wrapped__(piece * times)
+    assert shown.encode().startswith((b"<math", b"<code"))
+    parsed = etree.fromstring(shown, etree.XMLParser(huge_tree=True))
+    assert not any(
+        name.startswith("on") or name in ("href", "src", "style") for node in parsed.iter() for name in node.attrib
+    )
+    assert all(node.tag.startswith("m") or node.tag == "code" for node in parsed.iter())

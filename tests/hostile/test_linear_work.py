@@ -16,8 +16,14 @@ from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.amr.penman import decode_leniently
 from pyterrier_mathamr.amr.worker.messages import read_answer
 from pyterrier_mathamr.formula import definitions, opt_from_latex, slt_from_latex, slt_from_mathml
-from pyterrier_mathamr.formula.tex.source import prepare
-from pyterrier_mathamr.posts import post_from_any, post_from_html
+from pyterrier_mathamr.formula.tex.converter import has_many_fences, sized
+from pyterrier_mathamr.posts import (
+    html_from_markdown,
+    post_from_any,
+    post_from_html,
+    text_from_latex,
+    title_of_markdown,
+)
 from pyterrier_mathamr.systems import TokenOptions, post_tokens
 
 SMALL = 60  # repetitions
@@ -36,9 +42,13 @@ def sentences(text):
     return post_from_any(text).sentences
 
 
+def bare_formulas(text):
+    return post_from_any(text, bare_formulas=True)
+
+
 READERS = [
     slt_from_latex, opt_from_latex, defined, post_from_html, sentences, tokens, slt_from_mathml, decode_leniently,
-    read_answer,
+    read_answer, bare_formulas, text_from_latex, html_from_markdown, title_of_markdown,
 ]  # fmt: skip
 FAMILIES = [  # before, repeated, after
     ("\\newcommand\\a", " ", "x"),
@@ -69,6 +79,7 @@ FAMILIES = [  # before, repeated, after
     ("", "\\tag{", ""),
     ("", "&a", ""),
     ("", "\\", "x"),
+    ("\\\\[", " ", ""),
     ("", "$", ""),
     ("", "$1,,,", ""),
     ("$1", ",", "$"),
@@ -89,6 +100,28 @@ FAMILIES = [  # before, repeated, after
     ("(a / b ", ":c ", ""),
     ("(a / b", "~1,1", ""),
     ("# ::a ", "::", "\n(a / b)"),
+    ("# a", " ", "b"),
+    ("# a", " #", "b"),
+    ("---\ntitle: a", " ", "b\n---\n"),
+    ("---\n", "\n--- ", "x"),
+    ("\\section", " ", "x"),
+    ("\\title", " ", "x"),
+    ("\\label", " ", "x"),
+    ("\\cite", "[a]", "x"),
+    ("", "\\section{", ""),
+    ("", "\\begin{comment}", ""),
+    ("", "\\verb|", ""),
+    ("", "\\url{", ""),
+    ("", "{", ""),
+    ("\\newcommand{\\a}[2]{#1}", "\\a{", "}" * SMALL),
+    ("\\newcommand{\\a}[1]{b#1}", "\\a{", "}" * SMALL),
+    ("", "\\def\\a{b}", ""),
+    ("", "%", "\n"),
+    ("", "```\n", "x"),
+    ("", "`a", ""),
+    ("", "x^(", ""),
+    ("", "f(x", ")" * SMALL),
+    ("", "a.", "@b"),
 ]
 
 
@@ -141,22 +174,23 @@ def test_the_meter_sees_the_degree_of_an_expression(pattern, text, degree):
 
 
 @pytest.mark.parametrize(
-    "opener", ["(", "[", "\\{", "\\lbrace ", "⟨", "⌊", "⌈", "⟦", "\\\\[", "\\pmod(", "\\pmod\\sqrt "]
+    "opener", ["(", "[", "\\{", "\\lbrace ", "⟨", "⌊", "⌈", "⟦", "⦅", "\\lAngle ", "\\\\[", "\\pmod(", "\\pmod\\sqrt "]
 )
 def test_many_fences_are_sized_for_math_core_takes_twice_the_time_for_each_other_one(opener):
-    many = prepare(opener * 13)
-    assert many.count("\\big") + many.count("\\bmod") >= 13
+    assert has_many_fences(opener * 13)
+    many = sized(opener * 13)
+    assert many.count("\\Bigg") + many.count("\\bmod") >= 13
     assert "\\pmod" not in many
+    assert sized(many) == many
 
 
-def test_few_fences_stay_as_they_are():
-    assert prepare("(" * 12 + "\\pmod n") == "(" * 12 + "\\pmod n"
-    assert prepare(r"\pmod{12}" * 20) == r"\pmod{12}" * 20
+def test_few_fences_are_not_many():
+    assert not has_many_fences("(" * 12)
+    assert not has_many_fences(r"\pmod{12}" * 20)
 
 
 def test_delimiters_of_latex_are_no_fences():
-    assert prepare("\\[x\\]" * 20) == "\\[x\\]" * 20
-    assert prepare("\\\\[2pt]" * 20) == "\\\\ " * 20  # the end of a line, and the space below it
+    assert not has_many_fences("\\[x\\]" * 20)
     assert len(slt_from_latex("\\[" * 1000).nodes) == 1000
 
 

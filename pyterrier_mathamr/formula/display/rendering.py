@@ -38,10 +38,11 @@ def formula_html(latex: str, *, display: bool = False) -> str:
     """
     import math_core
 
-    source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
+    latex = NOT_XML.sub(" ", latex)
     try:
-        if len(source) > _LONGEST:
-            raise FormulaError("the formula is too long to be shown", source)
+        if len(latex) > _LONGEST:
+            raise FormulaError("the formula is too long to be shown", latex)
+        source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
         root = etree.fromstring(to_mathml(source).encode())
     except (FormulaError, math_core.LatexError, etree.XMLSyntaxError):
         return f'<code class="tex">{escape(latex)}</code>'
@@ -54,7 +55,7 @@ def formula_html(latex: str, *, display: bool = False) -> str:
         for name in ("href", "actiontype", "src", "{http://www.w3.org/1999/xlink}href"):
             node.attrib.pop(name, "")
     root.set("display", "block" if display else "inline")
-    root.set("alttext", NOT_XML.sub(" ", latex))
+    root.set("alttext", latex)
     written: str = etree.tostring(root, encoding="unicode")
     return written
 

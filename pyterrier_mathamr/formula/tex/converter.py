@@ -1,7 +1,14 @@
-r"""LaTeX to MathML with ``math-core``, and the repair of LaTeX that it refuses.
+r"""LaTeX to MathML with ``math-core``, safely for any text, and the repair of LaTeX that it refuses.
 
-``math-core`` recurses over depth in native code (1 to 2 KB a level), where an overflow ends the process. Each level
-takes a brace or a command; a formula with many of them is converted on a thread with a large enough stack.
+::
+
+    short, shallow, without definitions ──────────▶ in this thread, some microseconds
+    any other one up to LONGEST characters ───────▶ in a child that ends after a second
+    longer, or not done by then ──────────────────▶ FormulaError
+
+``math-core`` is native code that nothing interrupts. It takes time 2ⁿ for n fences that nothing closes, so that many
+fences are written as ones of a fixed size, which it does not pair; a definition may expand to as many fences or a
+thousand times its length; and it recurses over depth (1 to 2 KB a level), where an overflow ends the process.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ import threading
 
 import math_core
 
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 from pyterrier_mathamr.formula.errors import FormulaError
 
 _STRUCTURE = re.compile(r"\\(?:left|right|begin|end|middle)\b|\\.|[{}&]|\$", re.DOTALL)
@@ -61,10 +69,33 @@ def repair(latex: str) -> str:
     return _EMPTY_SCRIPT.sub("", r"\left." * unmatched + "".join(parts))
 
 
+LONGEST = 200_000
+"""Characters of a formula that is converted, with the definitions of its post; one of 1,000 is rare."""
+
+_SHORT = 2_000  # characters; even work that grows with their square is some milliseconds
 _SHALLOW = 200  # braces and commands that any thread's stack has room for; macOS gives 512 KB
-_MOST = 100_000
+_SECONDS = 1.0
+_GROWTH = 100  # characters of MathML for each of LaTeX; real formulas have up to 40
 _STACK = 512 << 20  # bytes of address space; memory is used only where the depth needs it
 _APPLY = ("&ApplyFunction;", "\u2061")  # the one entity that it writes and XML does not know
+_DEFINITION = re.compile(r"def(?![a-z])|command|\\let(?![a-z])|\\Declare")
+
+_MANY = 12  # fences
+_OPEN = "(\\[⁅⌈⌊⌜⌞⎰❨❪❬❮❰❲❴⟅⟦⟨⟪⟬⟮⦃⦅⦇⦉⦋⦍⦏⦑⦓⦕⦗⧘⧚⧼〈〈"
+_OPENS = re.compile(rf"[{_OPEN}\\]")
+_DELIMITER = r"\s*(?:\\[a-zA-Z]+|\\.|.)"
+_FENCE = re.compile(
+    rf"""(?P<mod>\\pmod(?![a-zA-Z]|\s*(?:\{{[^{{}}\\]*\}}|[a-zA-Z0-9])))
+      |(?P<size>\\[bB]igg?)l(?={_DELIMITER})
+      |\\(?:left|right|middle|[bB]igg?[rm]?)(?![a-zA-Z]){_DELIMITER}
+      |\\(?:sqrt|x[a-z]+|\\(?=\s*\[[^\[\]]*\]))\s*\[|\\(?:begin|def|text\w*)\s*\{{[^{{}}]*\}}\s*\[?
+      |(?P<open>[{_OPEN}]|\\\{{|\\l(?:paren|brack|brace|angle|floor|ceil|vert|Vert|group|moustache|lbracket|ang|Angle|Brace
+        |langle|lparenthesis)(?![a-zA-Z])|\\(?:ulcorner|llcorner)(?![a-zA-Z]))
+      |(?P<pair>\\(?:bra|ket|braket|pod)(?![a-zA-Z]|\s*[\\{{a-zA-Z0-9]))|\\[^a-zA-Z]""",
+    re.VERBOSE | re.DOTALL,
+)
+_SIZED = re.compile(r'<mo([^<>]*) minsize="2\.470em" maxsize="2\.470em">')
+_STRETCHY = ' stretchy="true" symmetric="true"'
 
 
 class _Local(threading.local):
@@ -77,7 +108,6 @@ class _Local(threading.local):
 
 
 _LOCAL = _Local()
-_STARTING = threading.Lock()
 
 
 def to_mathml(latex: str) -> str:
@@ -85,14 +115,22 @@ def to_mathml(latex: str) -> str:
 
     Raises:
         math_core.LatexError: ``math-core`` does not accept the LaTeX.
-        FormulaError: it has more braces and commands than any formula.
+        FormulaError: it is longer than `LONGEST`, or its conversion takes too much time or memory.
     """
+    if len(latex) > LONGEST:
+        raise FormulaError(f"{len(latex):,} characters, more than the {LONGEST:,} that are converted", latex)
+    defines = _DEFINITION.search(latex) is not None
+    many = len(latex) > _MANY and has_many_fences(latex, 0 if defines else _MANY)
     levels = latex.count("{") + latex.count("\\")
-    if levels <= _SHALLOW:
+    if not many and not defines and levels <= _SHALLOW and len(latex) <= _SHORT:
         return _convert(latex)
-    if levels > _MOST:
-        raise FormulaError(f"{levels:,} braces and commands, more than the {_MOST:,} of the longest formula", latex)
-    return _on_large_stack(latex)
+    try:
+        written, error = _elsewhere(sized(latex) if many else latex)
+    except OverLimitError as over:
+        raise FormulaError(f"it cannot be converted: {over.reason}", latex) from over
+    if error:
+        raise math_core.LatexError(error)
+    return _SIZED.sub(_plain_fence, written) if many and _BIG not in latex else written
 
 
 def _convert(latex: str) -> str:
@@ -101,27 +139,60 @@ def _convert(latex: str) -> str:
     return source.replace(*_APPLY)
 
 
-def _on_large_stack(latex: str) -> str:
-    """Convert on a thread of its own with a large stack."""
-    made: list[str] = []
-    failed: list[Exception] = []
+def convert_deep(latex: str) -> tuple[str, str]:
+    """Convert on a thread with a large stack: the MathML, or what is wrong with the LaTeX.
+
+    Raises:
+        OverLimitError: the MathML is too large.
+    """
+    made: list[tuple[str, str]] = []
 
     def run() -> None:
         try:
-            made.append(_convert(latex))
-        except Exception as error:  # raised again in the calling thread
-            failed.append(error)
+            made.append((_convert(latex), ""))
+        except math_core.LatexError as error:
+            made.append(("", str(error)))
 
-    with _STARTING:  # the stack size is a setting of the process
-        usual = threading.stack_size(_STACK)
-        try:
-            thread = threading.Thread(target=run)
-            thread.start()
-        except RuntimeError as error:
-            raise FormulaError("no memory for the stack of so deep a formula", latex) from error
-        finally:
-            threading.stack_size(usual)
+    threading.stack_size(_STACK)
+    thread = threading.Thread(target=run)
+    thread.start()
     thread.join()
-    if failed:
-        raise failed[0]
+    if not made or len(made[0][0]) > _GROWTH * max(len(latex), _SHORT):
+        raise OverLimitError("its definitions expand to too much")
     return made[0]
+
+
+_elsewhere = Guarded(convert_deep, _SECONDS)
+
+
+def has_many_fences(latex: str, most: int = _MANY) -> bool:
+    """Whether a formula may have too many fences for ``math-core`` to pair: more than ``most`` in its text."""
+    if len(_OPENS.findall(latex)) <= _MANY:
+        return False
+    return sum(1 for fence in _FENCE.finditer(latex) if fence.lastgroup) > most
+
+
+_BIG = r"\Bigg"
+
+
+def sized(latex: str) -> str:
+    r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size stays as it is.
+
+    Raises:
+        FormulaError: another command that opens a fence has no argument.
+    """
+    size = r"\big" if _BIG in latex else _BIG
+
+    def written(match: re.Match[str]) -> str:
+        if match["mod"]:
+            return r"\bmod "
+        if match["pair"]:
+            raise FormulaError(f"{match[0]} has no argument", latex, match.start())
+        return match["size"] or (size + match[0] if match["open"] else match[0])
+
+    return _FENCE.sub(written, latex)
+
+
+def _plain_fence(match: re.Match[str]) -> str:
+    """Write a fence without the size that `sized` gave it."""
+    return f'<mo stretchy="false"{match[1].replace(_STRETCHY, "")}>'

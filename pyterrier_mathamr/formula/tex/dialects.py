@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 _GROUP = r"\{(?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*\}"
-_SIZE = r"-?\s*[\d.]+\s*(?:pt|em|ex|mm|cm|in|px|mu|pc|bp)"
+_SIZE = r"(?:-\s*)?[\d.]+\s*(?:pt|em|ex|mm|cm|in|px|mu|pc|bp)"
 
 _ALIASES = {
     "smallsetminus": r"\setminus", "centerdot": r"\cdot", "hbox": r"\text", "scr": r"\mathscr", "mathds": r"\mathbb",

@@ -111,18 +111,6 @@ _RULES: tuple[tuple[str, re.Pattern[str], Replacement], ...] = (
     ("#", re.compile(r"(?<!\\)#(?!\d)"), r"\\#{}"),
 )  # fmt: skip
 
-_OPENERS = re.compile(
-    r"""(?P<mod>\\pmod(?![a-zA-Z]|\s*(?:\{[^{}\\]*\}|[a-zA-Z0-9])))
-      |(?P<skip>\\(?:left|right|middle)\s*(?:\\[a-zA-Z]+|\\.|.)|\\(?:sqrt|x[a-z]+|\\(?=\s*\[[^\[\]]*\]))\s*\[
-        |\\(?:begin|def|text\w*)\s*\{[^{}]*\}\s*\[?)
-      |(?P<open>[(\[⟨⌊⌈⟦]|\\\{|\\l(?:paren|brack|brace|angle|floor|ceil|vert|Vert|group|moustache|lbracket)(?![a-zA-Z])
-        |\\(?:langle|lfloor|lceil|lvert|lVert|ulcorner|llcorner)(?![a-zA-Z]))
-      |\\[^a-zA-Z]""",
-    re.VERBOSE,
-)
-_MANY = 12  # fences; math-core takes time 2ⁿ for n unclosed ones, but not for sized ones
-_FENCES = frozenset({"open", "mod"})  # the parenthesis of \pmod stays open where its argument takes the end
-
 
 def prepare(latex: str) -> str:
     """Remove what HTML, web pages and typing habits add to LaTeX."""
@@ -130,22 +118,7 @@ def prepare(latex: str) -> str:
     for needle, pattern, replacement in _RULES:
         if needle in latex:
             latex = pattern.sub(replacement, latex)
-    if sum(map(latex.count, "\\([⟨⌊⌈⟦")) > _MANY:
-        latex = _sized(latex)
     return latex
-
-
-def _sized(latex: str) -> str:
-    r"""Write ``\big`` before each opening fence when there are many, and ``\bmod`` for ``\pmod``."""
-    if sum(match.lastgroup in _FENCES for match in _OPENERS.finditer(latex)) <= _MANY:
-        return latex
-    return _OPENERS.sub(_sized_fence, latex)
-
-
-def _sized_fence(match: re.Match[str]) -> str:
-    if match["mod"]:
-        return r"\bmod "
-    return rf"\big{match[0]}" if match["open"] else match[0]
 
 
 def definitions(formulas: Iterable[str]) -> str:
