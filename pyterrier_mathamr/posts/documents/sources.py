@@ -45,8 +45,8 @@ LARGEST_FILE = 50_000_000
 """Bytes of a file of text."""
 LONGEST_LINE = 64_000_000
 """Bytes of a line of JSON, decompressed."""
-LONGEST_ID = 4_096
-"""Characters of an id."""
+LONGEST_ID = 300
+"""Characters of an id, which the ids of its formulas repeat."""
 
 
 class DocumentError(MathAMRError):
