@@ -8,6 +8,7 @@ from typing import Any
 
 from pyterrier_mathamr._common.feedback.problems import tell
 from pyterrier_mathamr._common.frames import is_missing
+from pyterrier_mathamr._common.running.guarded import OverLimitError
 
 from .post import MathPost
 from .reading import post_from_any, post_from_html, post_from_markdown
@@ -33,11 +34,15 @@ def document_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
 
     Raises:
         PostError: the value is not text.
+        OverLimitError: it is Markdown that takes too long, or whose macros write too much.
     """
     name = next((name for name in DOCUMENT_COLUMNS if not is_missing(row.get(name))), "")
     read = {"html": post_from_html, "markdown": post_from_markdown}.get(name, post_from_any)
-    post = read(row[name] if name else "", text_of(row, "title"), bare_formulas=bare_formulas)
     docno = text_of(row, "docno")
+    try:
+        post = read(row[name] if name else "", text_of(row, "title"), bare_formulas=bare_formulas)
+    except OverLimitError as error:
+        raise OverLimitError(f"document {docno!r:.80}: {error}") from error
     return tell_unclosed(docno, post).with_formula_ids(docno)
 
 

@@ -3,10 +3,13 @@ r"""Whatever a document contains, it is read or refused by name, and the documen
 import pytest
 
 from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr._common.running.guarded import OverLimitError
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 from pyterrier_mathamr.posts import (
+    BeirFolder,
     DocumentError,
+    document_post,
     html_from_markdown,
+    markdown,
     post_from_any,
     post_from_html,
     post_from_markdown,
@@ -53,6 +56,31 @@ def test_macros_that_write_too_much_are_refused_by_name_and_other_posts_are_read
     assert posts_of([{"id": 1, form: r"\def\a{\b\b}\def\b{yy} $\a$"}])[0].html.count("y") == 4
     with pytest.raises(OverLimitError, match="macros"):
         (text_from_latex if form == "latex" else html_from_markdown)(BOMB)
+
+
+def test_a_row_whose_macros_write_too_much_is_named() -> None:
+    with pytest.raises(OverLimitError, match="document 'd7': its macros write more than"):
+        document_post({"docno": "d7", "markdown": BOMB})
+    assert document_post({"docno": "d7", "markdown": r"\def\a{b} $\a$"}).formulas[0].latex == "{b}"
+
+
+def test_markdown_that_takes_too_long_is_the_error_of_its_post(monkeypatch) -> None:
+    monkeypatch.setattr(markdown, "_guarded", Guarded(markdown.rendered, 0.2))
+    good, slow, other = posts_of([{"id": i, "markdown": text} for i, text in enumerate(("a", "![" * 60_000, "b"))])
+    assert str(slow) == "post 2: it takes more than 0.2 s."
+    assert (good.docno, other.docno) == ("0", "2")
+
+
+def test_a_judgment_whose_grade_is_no_number_is_named(tmp_path) -> None:
+    for name in ("corpus", "queries"):
+        (tmp_path / f"{name}.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    (tmp_path / "qrels").mkdir()
+    for grade in ("nan", "inf", "1e999", "x"):
+        (tmp_path / "qrels" / "test.tsv").write_bytes(f"q\td\tscore\nq\td\xff\t{grade}\n".encode("latin-1"))
+        with pytest.raises(DocumentError, match=r"test\.tsv, line 2: it is no query-id"):
+            list(BeirFolder(tmp_path).judgments())
+    (tmp_path / "qrels" / "test.tsv").write_text("q\td\t2\n")
+    assert [judgment.relevance for judgment in BeirFolder(tmp_path).judgments()] == [2]
 
 
 @pytest.mark.parametrize("form", ["html", "text", "markdown", "latex"])
