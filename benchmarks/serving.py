@@ -5,6 +5,10 @@ asks the next question as soon as the last one is answered, which no person does
 people. The table has the latency in milliseconds, answers in a second, errors, and the answers to the user who got
 fewest, as a share of the mean.
 
+``--hostile`` also sends questions that are made to occupy the server, two at a time all the while, and names those that
+took longest. ``--serve ENGINE`` starts the server itself, and sends it SIGTERM at the end of each measurement, while
+questions are still being asked: the seconds until it has ended are in the table.
+
 ``--fuzz 10000`` sends that many random requests instead: paths, questions, broken percent encodings, giant headers,
 bodies that never end, bytes that are no HTTP. A good question must have the same answer before, meanwhile and after.
 """
@@ -14,9 +18,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import random
+import subprocess
+import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -51,6 +60,30 @@ HEADERS = [
     "Host: localhost\r\nTransfer-Encoding: chunked\r\n",
     "Host: localhost\r\nUpgrade: websocket\r\nConnection: upgrade\r\n",
 ]
+LONGEST = 4_000
+HOSTILE = {
+    "dollars": "$" * LONGEST,
+    "parentheses": f"${'(' * 40}$",
+    "many parentheses": f"${'(' * (LONGEST - 2)}$",
+    "fences": "$" + r"\left(" * 600 + "$",
+    "nested exponents": f"${'x^{' * 990}{'}' * 990}$",
+    "nested fractions": "$" + r"\frac{1}{" * 350 + "}" * 350 + "$",
+    "open fractions": "$" + r"\frac{" * 660 + "$",
+    "brackets": f"${'[' * (LONGEST - 2)}$",
+    "angle brackets": "$" + r"\langle " * 490 + "$",
+    "matrices": "$" + r"\begin{matrix}" * 130 + r"\end{matrix}" * 130 + "$",
+    "definitions": "$" + r"\def\a{\a\a}" + r"\a" * 1_900 + "$",
+    "many formulas": " ".join(f"$a_{{{i}}}$" for i in range(400)),
+    "short formulas": "$a$ " * 1_000,
+    "many words": " ".join(f"w{i}" for i in range(700)),
+    "common words": ("the sum of a series is the limit of a function " * 90)[:LONGEST],
+    "short sentences": "a. " * 1_300,
+    "letters of mathematics": "".join(chr(0x1D400 + i % 1_000) for i in range(LONGEST)),
+    "combining marks": "a" + "\u0301" * (LONGEST - 1),
+    "bare formulas": "x^2+1=0 " * 500,
+}
+"""Questions that are made to occupy a server, of at most as many characters as it accepts."""
+_HOSTILE_AT_ONCE = 2
 _PATIENCE = 120.0
 _AT_ONCE = 20
 _CHECKED = 500  # requests between two checks
@@ -86,6 +119,67 @@ async def measure(address: str, users: int, seconds: float) -> dict[str, Any]:
         "a second": round(len(times) / elapsed, 1), "errors": errors,
         "least share": round(min(answers) / float(np.mean(answers)), 2),
     }  # fmt: skip
+
+
+async def ask_hostile(address: str, until: Callable[[], bool]) -> dict[str, Any]:
+    """Ask hostile questions one after another; return how many, their statuses, and those that took longest."""
+    slowest, statuses = Counter[str](), Counter[int]()
+    requests = [
+        (name, path, {"q": question, **options})
+        for name, question in HOSTILE.items()
+        for path, options in (("search", {}), ("search", {"mode": "formulas"}), ("preview", {}))
+    ]
+
+    async def ask(first: int) -> None:
+        async with httpx.AsyncClient(base_url=address, timeout=_PATIENCE) as client:
+            for name, path, parameters in islice(cycle(requests), first, None):
+                if until():
+                    return
+                start = time.perf_counter()
+                with contextlib.suppress(httpx.HTTPError):
+                    statuses[(await client.get(f"api/{path}", params=parameters)).status_code] += 1
+                slowest[name] = max(slowest[name], round(1000 * (time.perf_counter() - start)))
+
+    await asyncio.gather(*(ask(number * len(requests) // _HOSTILE_AT_ONCE) for number in range(_HOSTILE_AT_ONCE)))
+    return {"hostile": sum(statuses.values()), "statuses": dict(statuses), "slowest": dict(slowest.most_common(3))}
+
+
+async def measure_hostile(address: str, users: int, seconds: float) -> dict[str, Any]:
+    """Let users ask while hostile questions arrive."""
+    end = time.perf_counter() + seconds
+    found, hostile = await asyncio.gather(
+        measure(address, users, seconds), ask_hostile(address, lambda: time.perf_counter() > end)
+    )
+    return {**found, **hostile}
+
+
+@contextlib.contextmanager
+def served(engine: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Serve an engine in a process of its own, warm, and yield its address."""
+    command = [sys.executable, "-m", "pyterrier_mathamr", "serve", engine, "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            address = line.split(": ", 1)[1].split()[0]
+            for _ in range(4):  # by when its processes have opened the engine
+                httpx.get(f"{address}api/search", params={"q": QUESTIONS[0]}, timeout=_PATIENCE).raise_for_status()
+                time.sleep(1)
+            yield address, process
+        finally:
+            process.kill()
+
+
+async def end_under_load(address: str, process: subprocess.Popen[str], users: int) -> float:
+    """Send SIGTERM while questions of both kinds are being answered; return the seconds until the server has ended."""
+    load = asyncio.gather(measure(address, users, 2), ask_hostile(address, lambda: process.poll() is not None))
+    await asyncio.sleep(1)
+    process.terminate()
+    start = time.perf_counter()
+    await asyncio.to_thread(process.wait, _PATIENCE)
+    ended = time.perf_counter() - start
+    await load
+    return round(ended, 2)
 
 
 def broken_request(chance: random.Random) -> tuple[bytes, bool]:
@@ -161,13 +255,22 @@ def main() -> None:
     parser.add_argument("--users", default="1,8,50")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--fuzz", type=int, help="send so many broken requests instead")
+    parser.add_argument("--hostile", action="store_true", help="also ask questions that are made to occupy the server")
+    parser.add_argument("--serve", metavar="ENGINE", help="start the server, and end it by SIGTERM under load")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    asked = measure_hostile if given.hostile else measure
+    if given.serve:
+        for users in map(int, given.users.split(",")):
+            with served(given.serve) as (address, process):
+                found = asyncio.run(asked(address, users, given.seconds))
+                print({**found, "seconds to end": asyncio.run(end_under_load(address, process, users))}, flush=True)
+        return
     if given.fuzz:
         print(asyncio.run(fuzz(given.address, given.fuzz, given.seed)))
         return
     for users in map(int, given.users.split(",")):
-        print(asyncio.run(measure(given.address, users, given.seconds)))
+        print(asyncio.run(asked(given.address, users, given.seconds)))
 
 
 if __name__ == "__main__":

@@ -86,10 +86,19 @@ def test_what_is_wrong_with_a_call_is_an_answer_that_says_so(engine) -> None:
         call("delete", docno="basel"),
         call("search", query="converges"),
     )
-    reasons = ["no such post", "no such post", "50", "4000", "string", "query", "delete"]
+    reasons = [
+        "no such post",
+        "no such post",
+        "k is more than 50",
+        "4000",
+        "query is no string",
+        "query is missing",
+        "delete",
+    ]
     for (text, is_error), reason in zip(answers[:-1], reasons, strict=True):
         assert is_error
         assert reason in text
+        assert len(text.splitlines()) == 1
         assert len(text) < 1000
         assert "Traceback" not in text
     assert answers[-1][1] is False
@@ -188,6 +197,36 @@ def test_nothing_but_the_protocol_is_written_and_a_bad_line_ends_nothing(engine)
         assert process.stdout.read() == ""
         assert "Traceback" not in process.stderr.read()
     assert answers[-1]["result"]["content"][0]["text"].startswith("No posts were found.")
+
+
+def test_a_lone_surrogate_and_a_line_that_is_no_json_are_answered_with_an_error(engine) -> None:
+    def asking(number: object, name: str, **arguments: object) -> str:
+        call = {"jsonrpc": "2.0", "id": number, "method": "tools/call"}
+        return json.dumps({**call, "params": {"name": name, "arguments": arguments}})
+
+    start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        asking(2, "search", query="\ud800"),
+        asking(3, "read", docno="a\udfff"),
+        asking("\ud800", "read", docno="basel"),
+        "this is no JSON",
+        "[" * 50_000,
+        asking(4, "read", docno="basel"),
+    ]
+    command = [sys.executable, "-m", "pyterrier_mathamr", "mcp", str(engine.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        process.stdin.write("".join(f"{line}\n" for line in lines))
+        process.stdin.flush()
+        answers = [json.loads(process.stdout.readline()) for _ in range(7)]
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+    errors = [each for each in answers if "error" in each]
+    assert [each["id"] for each in errors] == [2, 3, None, None, None]
+    assert all("\n" not in each["error"]["message"] for each in errors)
+    [good] = [each for each in answers if each["id"] == 4]
+    assert good["result"]["content"][0]["text"].startswith("Basel problem")
 
 
 def test_without_an_engine_or_the_extra_nothing_is_served(tmp_path, engine, monkeypatch) -> None:

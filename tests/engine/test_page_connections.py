@@ -2,10 +2,14 @@
 
 import contextlib
 import http.client
+import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +24,7 @@ from tests.engine.conftest import QUERY
 
 pytestmark = pytest.mark.enable_socket
 
+RUN = "import sys; sys.argv[0] = 'mathamr'; runpy.run_module('pyterrier_mathamr', run_name='__main__')"
 ASKED = b"GET /api/search?q=words HTTP/1.1\r\nHost: localhost\r\n"
 
 
@@ -131,3 +136,39 @@ def test_what_is_no_request_ends_its_connection(port, sent) -> None:
             connection.sendall(sent)
         assert closed(connection)
     assert answers(port)
+
+
+def test_a_burst_of_idle_connections_within_the_limit_of_files_leaves_good_requests_alone(engine) -> None:
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if allowed[1] != resource.RLIM_INFINITY and allowed[1] < 2_000:
+        pytest.skip("this process may not have 2,000 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(allowed[0], 2_000), allowed[1]))
+    arguments = ["serve", str(engine.path), "--port", "0"]
+    limited = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); {RUN}"
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, allowed)
+        process = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-uc", limited, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        )
+        stack.callback(process.kill)
+        port = int(process.stdout.readline().decode().split(": ", 1)[1].split()[0].rstrip("/").rpartition(":")[2])
+        assert answers(port)
+        for _ in range(2):
+            idle = [stack.enter_context(opened(port)) for _ in range(1_500)]
+            assert answers(port)
+            for each in idle:
+                each.close()
+        assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) < 1_024
+        process.terminate()
+        assert b"out of system resource" not in process.stderr.read()
+
+
+def test_fewer_files_allow_fewer_connections(monkeypatch) -> None:
+    monkeypatch.setattr(connections, "MOST", 400)
+    found = []
+    for files in (resource.RLIM_INFINITY, 4_096, 1_024, 256, 16):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, files=files: (files, files))
+        found.append(connections.most_connections())
+    assert found == [400, 400, 400, 96, 8]

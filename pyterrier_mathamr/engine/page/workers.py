@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import queue
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
 from pyterrier_mathamr._common.feedback.problems import gathered
 from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 from pyterrier_mathamr._common.running.processes import usable_cores
@@ -132,7 +133,8 @@ def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> 
         args: its arguments.
     """
     try:
-        with gathered():  # what is wrong with a typed query is nothing for a server's log
+        with gathered(), warnings.catch_warnings():  # what is wrong with a typed query is nothing for a server's log
+            warnings.simplefilter("ignore", MathAMRWarning)
             return getattr(_answers(path, systems), request)(*args)
     except MathAMRError:
         raise

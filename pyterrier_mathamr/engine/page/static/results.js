@@ -82,7 +82,7 @@ async function explanationOf(q, docno, system) {
     tableOf(answer));
 }
 
-const counted = (count) => `${count.toLocaleString("en")} character${count === 1 ? "" : "s"}`;
+const counted = (count, more = "") => `${count.toLocaleString("en")}${more} character${count === 1 ? "" : "s"}`;
 
 // What of a long post is not shown; with buttons where it can be read.
 function beyond(piece, read) {
@@ -91,7 +91,7 @@ function beyond(piece, read) {
   const before = piece.start, after = piece.characters - piece.end;
   return [
     before ? noteOf(`… ${counted(before)} before this`, "Read what comes before", Math.max(0, before - 50_000)) : null,
-    after ? noteOf(`… the post goes on: ${counted(after)} more`, "Read on", piece.end) : null,
+    after ? noteOf(`… the post goes on: ${counted(after, " more")}`, "Read on", piece.end) : null,
   ];
 }
 

@@ -1,0 +1,118 @@
+"""Questions made to occupy the server: each is answered or ended, and others are answered meanwhile."""
+
+import threading
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+
+from starlette.testclient import TestClient
+
+from pyterrier_mathamr.engine.page import SeparateAnswers, make_app, server, workers
+from tests.engine.conftest import QUERY, get
+
+LONGEST = server.LONGEST_QUERY
+FAMILIES = {
+    "dollars": "$" * LONGEST,
+    "parentheses": f"${'(' * 40}$",
+    "many parentheses": f"${'(' * (LONGEST - 2)}$",
+    "fences": "$" + r"\left(" * 600 + "$",
+    "nested exponents": f"${'x^{' * 990}{'}' * 990}$",
+    "nested fractions": "$" + r"\frac{1}{" * 350 + "}" * 350 + "$",
+    "open fractions": "$" + r"\frac{" * 660 + "$",
+    "brackets": f"${'[' * (LONGEST - 2)}$",
+    "angle brackets": "$" + r"\langle " * 490 + "$",
+    "matrices": "$" + r"\begin{matrix}" * 130 + r"\end{matrix}" * 130 + "$",
+    "definitions": "$" + r"\def\a{\a\a}" + r"\a" * 1_900 + "$",
+    "many formulas": " ".join(f"$a_{{{i}}}$" for i in range(400)),
+    "short formulas": "$a$ " * 1_000,
+    "many words": " ".join(f"w{i}" for i in range(700)),
+    "short sentences": "a. " * 1_300,
+    "a long word": "abcdefgh" * 500,
+    "letters of mathematics": "".join(chr(0x1D400 + i % 1_000) for i in range(LONGEST)),
+    "combining marks": "a" + "\u0301" * (LONGEST - 1),
+    "bare formulas": "x^2+1=0 " * 500,
+}
+
+
+@pytest.fixture(scope="module")
+def client(engine):
+    """A client of the server with its processes."""
+    answers = SeparateAnswers(engine.path)
+    with TestClient(make_app(answers), base_url="http://localhost") as client:
+        get(client, "/api/search", q=QUERY)
+        yield client
+    answers.close()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_hostile_question_is_answered_or_ended_and_leaves_the_server_as_it_was(client, name) -> None:
+    assert len(FAMILIES[name]) <= LONGEST
+    for path, others in (
+        ("preview", {}), ("preview", {"mode": "formulas"}), ("search", {}), ("search", {"mode": "formulas"}),
+        ("explain", {"docno": "basel"}), ("post", {"docno": "basel"}),
+    ):  # fmt: skip
+        answer = client.get(f"/api/{path}", params={"q": FAMILIES[name], **others})
+        assert answer.status_code in (200, 503), (path, answer.text)
+        assert answer.status_code == 200 or len(answer.json()["error"].splitlines()) == 1
+    assert get(client, "/api/search", q=QUERY)["systems"][0]["results"][0]["docno"] == "basel"
+
+
+def test_a_request_that_takes_too_long_is_ended_and_the_next_one_is_answered(engine, monkeypatch) -> None:
+    monkeypatch.setattr(workers, "SECONDS", 0.05)  # less than opening the engine takes
+    hasty = SeparateAnswers(engine.path)
+    with TestClient(make_app(hasty), base_url="http://localhost") as client:
+        answer = client.get("/api/search", params={"q": QUERY})
+        assert answer.status_code == 503
+        assert "too long" in answer.json()["error"]
+        assert client.get("/static/page.js").status_code == 200
+        for processes in (hasty._searches, hasty._small):
+            for process in processes._all:
+                process.seconds = 60.0
+        assert get(client, "/api/search", q=QUERY)["systems"][0]["results"][0]["docno"] == "basel"
+    hasty.close()
+
+
+def test_what_the_processes_answer_and_refuse_is_what_the_engine_does(client, engine) -> None:
+    found = get(client, "/api/search", q=QUERY)["systems"][0]["results"]
+    assert [each["docno"] for each in found] == engine.search(QUERY)["docno"].tolist()
+    assert client.get("/api/post", params={"docno": "nobody"}).status_code == 404
+    assert client.get("/api/graph/basel.svg", params={"sentence": 99}).status_code == 400
+    assert client.get("/api/post", params={"docno": "basel", "start": "x"}).status_code == 400
+    assert get(client, "/api/settings")["size"] == len(engine)
+
+
+def test_requests_at_the_same_time_use_several_processes(client) -> None:
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(get(client, "/api/search", q=QUERY)["systems"][0]["results"]))
+        for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [each[0]["docno"] for each in found] == 12 * ["basel"]
+
+
+def test_a_long_post_is_sent_in_pieces_with_where_the_next_one_begins(tmp_path) -> None:
+    from tests.engine.conftest import built
+
+    text = " ".join(f"Sentence {i} has $x_{{{i}}}$ in it." for i in range(4_000))
+    engine = built(tmp_path / "long", [{"id": "long", "title": "Long", "text": text}, {"id": "b", "text": "in it"}])
+    answers = SeparateAnswers(engine.path)
+    with TestClient(make_app(answers), base_url="http://localhost") as client:
+        first = get(client, "/api/post", docno="long", q="sentence", start="0")
+        assert (first["start"], first["html"].startswith('<p class="title">Long</p>')) == (0, True)
+        assert first["end"] <= 50_000 < first["characters"]
+        second = get(client, "/api/post", docno="long", start=first["end"])
+        assert second["start"] == first["end"]
+        assert "title" not in second["html"]
+        explained = get(client, "/api/explain", docno="long", q="sentence $x_{3900}$")
+        assert explained["document"]["end"] - explained["document"]["start"] <= 50_000
+        total = sum(part["contribution"] for part in explained["parts"]) + explained["rest"]["contribution"]
+        assert total == pytest.approx(explained["score"], abs=1e-6)
+        short = get(client, "/api/post", docno="b")
+        assert (short["start"], short["end"]) == (0, short["characters"])
+    answers.close()
