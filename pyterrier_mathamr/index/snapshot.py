@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ class VectorParts(Parts):
     @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """The parts."""
-        return tuple(map(_shard, self.parts))
+        return tuple(map(Shard, self.parts))
 
     @cached_property
     def max_norm(self) -> float:
@@ -145,7 +145,8 @@ class VectorParts(Parts):
 
     def _by_shard(self, numbers: Numbers) -> Iterator[tuple[Shard, Numbers, Numbers]]:
         """Return each shard with some of the documents, their places in ``numbers``, and their numbers in the shard."""
-        return ((_shard(part), places, local) for part, places, local in self.by_part(numbers))
+        shard_of = dict(zip(self.parts, self.shards, strict=True))
+        return ((shard_of[part], places, local) for part, places, local in self.by_part(numbers))
 
     def texts(self, name: str, numbers: Numbers) -> list[str]:
         """Return one text (``docno``, ``post_id`` …) of each document."""
@@ -197,11 +198,6 @@ class VectorParts(Parts):
                 texts = zip(*(self.texts(name, some) for name in TEXTS[shard.layout]), strict=True)
                 for of, (first, last) in zip(texts, pairwise(offsets.tolist()), strict=True):
                     yield Entry(of, rows[first:last])
-
-
-def _shard(part: Part) -> Shard:
-    shard: Shard = part.kept("shard", partial(Shard, part))
-    return shard
 
 
 class Snapshot(StoredSnapshot, VectorParts):

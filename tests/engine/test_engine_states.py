@@ -1,10 +1,12 @@
 """An engine is one artifact: it is read in one state of all its indexes, and none of them can be exchanged."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -167,6 +169,20 @@ def test_a_stopped_copy_is_not_taken_for_a_build(path, monkeypatch) -> None:
 
 def _stop(*_, **__) -> None:
     raise KeyboardInterrupt
+
+
+def test_a_state_that_is_replaced_closes_its_files_at_once(path) -> None:
+    engine = SearchEngine(path)
+    engine.search(QUERY)
+    engine.search_formula("x")
+    indexes = [weakref.ref(index.snapshot()) for index in engine.snapshot().indexes]
+    gc.disable()
+    try:
+        engine.delete("basel")
+        engine.search(QUERY)
+        assert [index() for index in indexes] == [None] * len(indexes)
+    finally:
+        gc.enable()
 
 
 CHANGES = """

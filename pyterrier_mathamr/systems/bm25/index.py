@@ -105,7 +105,7 @@ class BM25Snapshot(Snapshot):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, BM25)
-        self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
+        self.docnos = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
         self._weights: PostingWeights | None = None
 
     @cached_property

@@ -116,7 +116,7 @@ class GraphTermsSnapshot(Snapshot):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, GRAPH_TERMS)
-        self.docnos = Remembered(lambda numbers: self.ids(self.live[numbers]))
+        self.docnos = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
         self._postings: dict[GraphField, Postings] = {}
         self._weights: dict[GraphField, PostingWeights] = {}
 

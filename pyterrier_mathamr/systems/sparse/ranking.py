@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explanation import Explanation, QueryRow
-from pyterrier_mathamr.store import Array, Rows
+from pyterrier_mathamr.store import Array, Rows, Snapshot
 
 Names = Callable[[Rows], list[str]]
 """Returns the texts of some numbers."""
@@ -80,20 +81,25 @@ def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
 
 
 class Remembered:
-    """Reads texts by number and caches them, since many queries find the same documents."""
+    """Reads texts by number and caches them, since many queries find the same documents.
 
-    def __init__(self, read: Names) -> None:
-        self._read = read
+    Args:
+        snapshot: has this object, and is not kept by it: a cycle would keep the files of a state that is replaced open.
+        read: reads texts of the snapshot.
+    """
+
+    def __init__(self, snapshot: Snapshot, read: Callable[[Any, Rows], list[str]]) -> None:
+        self._snapshot, self._read = weakref.proxy(snapshot), read
         self._known: dict[int, str] = {}
 
     def __call__(self, numbers: Rows) -> list[str]:
         """Return the texts of some numbers, in their order."""
-        wanted = numbers.tolist()
+        wanted, known = numbers.tolist(), self._known
         try:
-            return list(map(self._known.__getitem__, wanted))
+            return list(map(known.__getitem__, wanted))
         except KeyError:
-            if len(self._known) > _REMEMBERED:
-                self._known.clear()
-            missing = [number for number in dict.fromkeys(wanted) if number not in self._known]
-            self._known.update(zip(missing, self._read(np.asarray(missing, dtype=np.int64)), strict=True))
-            return list(map(self._known.__getitem__, wanted))
+            if len(known) > _REMEMBERED:
+                known = self._known = {}  # another thread may still read the old one
+            missing = [number for number in dict.fromkeys(wanted) if number not in known]
+            known.update(zip(missing, self._read(self._snapshot, np.asarray(missing, dtype=np.int64)), strict=True))
+            return list(map(known.__getitem__, wanted))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Generic
 
@@ -53,9 +53,9 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, self.KIND)
-        self.formula_ids = Remembered(lambda numbers: self.ids(self.live[numbers]))
-        self.post_ids = Remembered(partial(self._texts, "post_ids"))
-        self.visual_ids = Remembered(partial(self._texts, "visual_ids"))
+        self.formula_ids = Remembered(self, lambda snapshot, numbers: snapshot.ids(snapshot.live[numbers]))
+        self.post_ids = Remembered(self, lambda snapshot, numbers: snapshot.texts("post_ids", numbers))
+        self.visual_ids = Remembered(self, lambda snapshot, numbers: snapshot.texts("visual_ids", numbers))
 
     @cached_property
     def expressions(self) -> Expressions[P]:
@@ -79,7 +79,8 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         found: Rows = self.expressions.numbers[runs]
         return found
 
-    def _texts(self, name: str, numbers: Rows) -> list[str]:
+    def texts(self, name: str, numbers: Rows) -> list[str]:
+        """Return one text of each of some formulas."""
         found = np.empty(len(numbers), dtype=object)
         for part, places, rows in self.by_part(self.live[numbers]):
             found[places] = read_texts(part, name, rows)
