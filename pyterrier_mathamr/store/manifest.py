@@ -181,9 +181,10 @@ def _part(entry: Mapping[str, Any], kind: Kind) -> PartMeta:
         for name, (size, digest) in entry["files"].items()
     }
     marks = entry["deleted"]
-    deleted = marks and Marks(
-        _matched(_MARKS, marks["name"]), check_number(marks["count"]), _matched(_SHA256, marks["sha256"])
-    )
+    deleted = None
+    if marks is not None:
+        name, count, digest = _matched(_MARKS, marks["name"]), check_number(marks["count"]), marks["sha256"]
+        deleted = Marks(name, count, _matched(_SHA256, digest))
     if not isinstance(entry["details"], dict):
         raise TypeError("details of a part")
     return PartMeta(_matched(_PART, entry["name"]), check_number(entry["count"]), files, entry["details"], deleted)

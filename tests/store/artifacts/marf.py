@@ -33,7 +33,7 @@ def read(path: Path) -> object:
     """All documents, and what searches find."""
     index = MaRFIndex(path)
     documents = [
-        (doc["docno"], [view.round(3).tolist() for view in doc["doc_views"]], doc["doc_formulas"], doc["doc_model"])
+        (doc["docno"], [view.round(3).tolist() for view in doc["doc_views"]], doc["doc_formulas"], doc.get("doc_model"))
         for doc in index.get_corpus_iter()
     ]
     queries = pd.DataFrame({"qid": ["1", "2"]}).assign(query_embs=[_rows("q1", 7), _rows("q2", 7)[:1]])

@@ -44,7 +44,7 @@ def read(path: Path) -> object:
     """All documents, and what every search finds."""
     index = MathAMRIndex(path)
     documents = [
-        (doc["docno"], doc["doc_embs"].round(5).tolist(), doc.get("formula_ids"), doc["doc_model"])
+        (doc["docno"], doc["doc_embs"].round(5).tolist(), doc.get("formula_ids"), doc.get("doc_model"))
         for doc in index.get_corpus_iter()
     ]
     queries = pd.DataFrame({"qid": ["1", "2"]}).assign(query_embs=[_rows("q1", 7), _rows("q2", 7)[:1]])
