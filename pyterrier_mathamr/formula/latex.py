@@ -29,7 +29,7 @@ from .tex.atoms import Atom
 from .tex.converter import repair, to_mathml
 from .tex.corrections import LineRules, rules
 from .tex.elements import row
-from .tex.source import prepare
+from .tex.source import definitions_used, prepare
 from .tree import FormulaPair, FormulaTree
 
 
@@ -164,7 +164,7 @@ def _operator_tree(atom: Atom, latex: str, chains: Chains, partial: bool) -> For
 
 def _read(latex: str, macros: str) -> tuple[etree._Element, bool, bool]:
     """Read a formula as Presentation MathML; tell whether part of it is a guess, and whether it may have tables."""
-    source, repaired = _presentation(macros + latex if macros else latex, latex)
+    source, repaired = _presentation(definitions_used(latex, macros) + latex if macros else latex, latex)
     return mathml.parse(source), repaired or "merror" in source, "mtable" in source or "mtd" in source
 
 

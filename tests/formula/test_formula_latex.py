@@ -13,6 +13,7 @@ from pyterrier_mathamr.formula import (
     slt_from_latex,
     trees_from_latex,
 )
+from pyterrier_mathamr.formula.tex.source import definitions_used
 
 BOTH = [
     (r"R^3", "[V!R,a[N!3]]", "[O!SUP,0[V!𝑅],1[N!3]]"),
@@ -171,3 +172,11 @@ def test_10000_levels_do_not_overflow(begin, end):
 def test_long_hostile_input_ends(unit):
     pair = trees_from_latex(unit * (20_000 // len(unit)))
     assert pair.slt is None or pair.slt.nodes
+
+
+def test_a_formula_is_converted_with_the_definitions_that_it_needs_and_no_others() -> None:
+    macros = definitions([r"\newcommand{\R}{\mathbb{R}}", r"\def\Rn{\R^n}", r"\def\R{\mathbb{Q}}", r"\def\other{x}"])
+    assert definitions_used(r"x \in \Rn", macros) == r"\def\R{\mathbb{Q}}\def\Rn{\R^n}"
+    assert definitions_used(r"x \in \Rnm", macros) == ""
+    assert definitions_used(r"\loop", r"\def\loop{\loop}") == r"\def\loop{\loop}"
+    assert slt_from_latex(r"x \in \Rn", macros=macros) == slt_from_latex(r"x \in \mathbb{Q}^n")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from .dialects import known_commands
 from .symbols import AST, IFF, NOT_MID
@@ -131,3 +132,32 @@ def definitions(formulas: Iterable[str]) -> str:
         Their ``\newcommand`` and ``\def``: the ``macros`` of the post's other formulas.
     """
     return "".join(match[0] for latex in formulas if _DEFINES.search(latex) for match in _DEFINITION.finditer(latex))
+
+
+_NAME = re.compile(r"\\[a-zA-Z]+")
+
+
+def definitions_used(latex: str, macros: str) -> str:
+    """Return the definitions that a formula needs, so that its conversion costs nothing for those of its whole post.
+
+    Args:
+        latex: the formula.
+        macros: see :func:`definitions`.
+
+    Returns:
+        Those of its commands, and of the commands in these; of a command that is defined twice the last.
+    """
+    known = _by_command(macros)
+    used, left = dict[str, str](), [latex]
+    while left:
+        for name in _NAME.findall(left.pop()):
+            if name in known and name not in used:
+                used[name] = known[name]
+                left.append(known[name])
+    return "".join(definition for name, definition in known.items() if name in used)
+
+
+@lru_cache(maxsize=16)
+def _by_command(macros: str) -> dict[str, str]:
+    """Tell definitions by the command that each defines."""
+    return {_NAME.findall(match[0])[1]: match[0] for match in _DEFINITION.finditer(macros)}
