@@ -259,7 +259,8 @@ def count_posts(source: Source) -> int | None:
         return len(source) if isinstance(source, Sized) else None
     path = Path(source)
     if path.is_dir():
-        return sum(map(len, _found(path)))
+        files, left_out = _found(path)
+        return len(files) + len(left_out)
     if not path.name.endswith(_LINES) or not path.is_file():
         return None
     try:
