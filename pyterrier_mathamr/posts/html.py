@@ -74,11 +74,16 @@ class HtmlFlattener:
 
     Args:
         mark_code: put `CODE_START` and `CODE_END` around code.
+
+    Attributes:
+        formulas: those so far.
+        unread: the text of MathML that cannot be read.
     """
 
     def __init__(self, mark_code: bool = False) -> None:
         self._mark_code = mark_code
         self.formulas: list[PostFormula] = []
+        self.unread: list[str] = []
         self._out: list[str] = []
         self._spans: list[_MathSpan | None] = []  # the open spans; None for one that holds no formula
         self._math: list[_MathSpan] = []  # those of them that do
@@ -92,7 +97,7 @@ class HtmlFlattener:
 
     def feed(self, fragment: str) -> None:
         """Add an HTML fragment as blocks of their own."""
-        fragment = with_latex(fragment)
+        fragment = with_latex(fragment, self.unread)
         at = position = 0
         comments_end = True  # False once no "-->" is left, so that each "<!--" does not look for it again
         while match := _TAG.search(fragment, position):

@@ -47,11 +47,13 @@ class MathPost:
         text: the blocks, one on each line; formula ``i`` is the word ``FORMULA_i``, in order.
         formulas: the formulas.
         unclosed: what follows each delimiter that opens a formula which nothing closes; such delimiters are text.
+        unread: the text of each formula in MathML that cannot be read; it is text as code is.
     """
 
     text: str
     formulas: tuple[PostFormula, ...]
     unclosed: tuple[str, ...] = field(default=(), compare=False)
+    unread: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from pyterrier_mathamr._common.errors import MathAMRError
@@ -14,7 +15,7 @@ from .math_spans import clean
 from .post import MathPost, assemble
 
 _LOOKS_LIKE_HTML = re.compile(
-    r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table)(?:\s[^<>]{0,500})?/?>"
+    r"</?(?:p|br|div|span|em|strong|li|ul|ol|code|pre|blockquote|h[1-6]|sub|sup|hr|table|math|[a-z]{1,9}:math)(?:\s[^<>]{0,500})?/?>"
     r"|</[abi]>|&(?:lt|gt|amp|quot|nbsp|#\d{1,6});",
     re.IGNORECASE,
 )
@@ -57,7 +58,8 @@ def _from_html(body: str, title: str, bare_formulas: bool) -> MathPost:
     reader = HtmlFlattener(mark_code=bare_formulas)
     reader.feed(title)
     reader.feed(body)
-    return assemble(reader.text, reader.formulas, bare_formulas)
+    post = assemble(reader.text, reader.formulas, bare_formulas)
+    return replace(post, unread=tuple(reader.unread)) if reader.unread else post
 
 
 def post_from_text(text: str, title: str = "", *, bare_formulas: bool = False) -> MathPost:

@@ -5,11 +5,13 @@
     <math …>…<annotation encoding="application/x-tex">x^2</annotation></math>   Wikipedia, KaTeX, pandoc, LaTeXML
     <math alttext="x^2" …>…</math>                                              LaTeXML
     <script type="math/tex; mode=display">x^2</script>                          MathJax 2, kramdown
+    <math …><msup><mi>x</mi><mn>2</mn></msup></math>                            MathJax 3, pandoc, Word, LibreOffice
         │
         ▼
     <span class="math-container">x^2</span>
 
-MathML without LaTeX stays as it is, and its symbols are read as text.
+MathML without LaTeX is written as LaTeX (`mathml_latex`); where that is not certain, it is text as code is, in which no
+formula is looked for. The copy that MathJax 3 shows beside its MathML is left out.
 """
 
 from __future__ import annotations
@@ -17,34 +19,60 @@ from __future__ import annotations
 import re
 from html import escape
 
-_START = re.compile(r"<(math|script)((?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}'){0,200})?)>", re.IGNORECASE)
-_ENDS = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("math", "script")}
+from .mathml_latex import latex_of_mathml, text_of_mathml
+
+_START = re.compile(
+    r"<((?:[a-z][\w.-]{0,20}:)?math|script)((?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}'){0,200})?)>",
+    re.IGNORECASE,
+)
+_ENDS = {
+    "math": re.compile(r"</(?:[a-z][\w.-]{0,20}:)?math\b", re.IGNORECASE),
+    "script": re.compile("</script", re.IGNORECASE),
+}
+_SHOWN = re.compile(r"<mjx-math\b(?:[^<]|<(?!/?mjx-math\b)){0,100000}</mjx-math>", re.IGNORECASE)
+_MATHJAX_TAG = re.compile(
+    r"</?mjx-[a-z0-9-]{1,30}(?:\s(?:[^<>\"']|\"[^\"]{0,2000}\"|'[^']{0,2000}'){0,200})?>", re.IGNORECASE
+)
 _ANNOTATION = re.compile(r"<annotation\s[^<>]{0,200}?\b(?:application/x-)?(?:la)?tex\b[^<>]{0,200}>", re.IGNORECASE)
-_ALT_TEXT = re.compile(r"""\balttext\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+_ALT_TEXT = re.compile(r"""\b(?:alttext|data-latex)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _CDATA = re.compile(r"\A\s*(?:%\s*)?<!\[CDATA\[\s*(.*?)\s*(?:%\s*)?\]\]>\s*\Z", re.DOTALL)
 _STYLE = re.compile(r"\A\s*\{\s*\\(?:display|text)style\b\s*(.*)\}\s*\Z", re.DOTALL)
 
 
-def with_latex(source: str) -> str:
+def with_latex(source: str, unread: list[str] | None = None) -> str:
     """Put LaTeX in the place of rendered formulas.
 
     Args:
         source: HTML.
+        unread: is given the text of each formula that is not certain.
     """
+    if "<mjx-" in source:
+        source = _MATHJAX_TAG.sub("", _SHOWN.sub("", source))
     out, at, position = list[str](), 0, 0
     unended = set[str]()  # elements without an end tag from here on, so that not each start looks for one
     while start := _START.search(source, position):
-        name, position = start[1].lower(), start.end()
+        name, position = start[1].lower().rpartition(":")[2], start.end()
         end = None if name in unended else _ENDS[name].search(source, position)
         if end is None:
             unended.add(name)
             continue
-        latex = _LATEX[name](source[position : end.start()], start[2])
         close = source.find(">", end.end())
-        position = close + 1 if close >= 0 else len(source)
+        close = close + 1 if close >= 0 else len(source)
+        latex = _LATEX[name](source[position : end.start()], start[2])
+        position = close
+        if not latex and name == "math":
+            latex = escape(latex_of_mathml(source[start.start() : close]), quote=False)
         if latex:
-            out += [source[at : start.start()], f'<span class="math-container">{latex}</span>']
-            at = position
+            written = f'<span class="math-container">{latex}</span>'
+        elif name == "math":
+            text = text_of_mathml(source[start.start() : close])
+            if text and unread is not None:
+                unread.append(text)
+            written = f"<code>{escape(text, quote=False)}</code>"
+        else:
+            continue
+        out += [source[at : start.start()], written]
+        at = position
     return "".join([*out, source[at:]])
 
 

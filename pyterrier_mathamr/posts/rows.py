@@ -64,7 +64,9 @@ def query_post(row: Row, *, bare_formulas: bool = False) -> MathPost:
 
 
 def tell_unclosed(name: str, post: MathPost) -> MathPost:
-    """Tell of the delimiters of a post that nothing closes, and return the post."""
+    """Tell of the delimiters of a post that nothing closes and of MathML that cannot be read; return the post."""
+    for where in post.unread:
+        tell(name, "the MathML of a formula cannot be read, and is text", where)
     for where in post.unclosed:
         found = _DELIMITER.match(where)
         tell(name, f"{found[0] if found else where[:1]} is never closed", where)

@@ -1,0 +1,705 @@
+r"""Presentation MathML as the LaTeX that means the same, or nothing.
+
+::
+
+    <msup><mi>r</mi><mn>2</mn></msup>       r^{2}
+    <mfrac linethickness="0">…              {n \atop k}, \binom{n}{k} between parentheses
+    <mover accent="true">… <mo>→</mo>       \vec{x}
+    <mo>(</mo><mtable>…<mo>)</mo>           \begin{pmatrix}…\end{pmatrix}
+    <semantics>…<annotation-xml>…           its first child
+
+Each element has one rule: a function from the element and what its children have become. An element, a style or a
+character that no rule knows makes the whole formula not written, so that none is read as another one.
+
+Tags are read as in HTML, with or without a prefix: there are no entities of a document type to expand, and no depth is
+too much. What is written is a tree of texts until all is done, so that no text is copied for each level around it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from html import unescape
+from typing import TypeAlias
+
+_TAG = re.compile(
+    r"""<(/?)(?:[a-zA-Z][\w.-]{0,30}:)?([a-zA-Z][a-zA-Z-]{0,20})((?:\s(?:[^<>"']|"[^"]{0,9999}"|'[^']{0,9999}'){0,500})?/?)>"""
+    r"|<!--"
+)
+_ATTRIBUTE = re.compile(r"""([a-zA-Z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>/]+))""")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)*|\.\d+)")
+_WORD = re.compile(r"[A-Za-z]+(?:[ \u2009\u00a0][A-Za-z]+)*")
+_COMMAND_END = re.compile(r"\\[a-zA-Z]+\Z")
+_LENGTH = re.compile(r"(-?)\s*\+?(\d*\.?\d+)\s*(em|ex|pt|px|mu|cm|mm|in|pc|rem)?")
+_EM = {
+    "em": 1.0,
+    "rem": 1.0,
+    "ex": 0.45,
+    "pt": 0.1,
+    "px": 1 / 16,
+    "mu": 1 / 18,
+    "cm": 2.8,
+    "mm": 0.28,
+    "in": 7.2,
+    "pc": 1.2,
+}
+
+_TOKENS = frozenset({"mi", "mn", "mo", "mtext", "ms"})
+_SKIPPED = frozenset({"annotation", "annotation-xml"})
+
+_LIMIT_WORDS = frozenset(["det", "gcd", "inf", "lim", "liminf", "limsup", "max", "min", "Pr", "sup"])
+_WORDS = _LIMIT_WORDS | {
+    "arccos", "arcsin", "arctan", "arg", "cos", "cosh", "cot", "coth", "csc", "deg", "dim", "exp", "hom", "ker", "lg",
+    "ln", "log", "sec", "sin", "sinh", "tan", "tanh",
+}  # fmt: skip
+_BIG = frozenset("∑∏∐⋀⋁⋂⋃⨀⨁⨂⨃⨄⨅⨆")
+_INTEGRALS = frozenset("∫∬∭⨌∮∯∰")
+_APPLY, _NEGATED = "\u2061", "\u0338"
+_ACCENT_ONLY = "\0"  # in the place of a symbol that has a meaning only above or below another
+_INVISIBLE = frozenset("\u200b\u2061\u2062\u2063\u2064")
+_PRIMES = {"′": 1, "'": 1, "″": 2, "‴": 3, "⁗": 4, "′′": 2, "''": 2, "′′′": 3, "'''": 3}
+_OPENING = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖", "∥": "∥", "⟨": "⟩", "⌊": "⌋", "⌈": "⌉"}
+_MATRICES = {"()": "pmatrix", "[]": "bmatrix", "{}": "Bmatrix", "||": "vmatrix", "‖‖": "Vmatrix", "∥∥": "Vmatrix"}
+_VARIANTS = {
+    "normal": r"\mathrm", "italic": r"\mathit", "bold": r"\mathbf", "bold-italic": r"\boldsymbol",
+    "double-struck": r"\mathbb", "script": r"\mathscr", "fraktur": r"\mathfrak", "sans-serif": r"\mathsf",
+    "monospace": r"\mathtt", "-tex-calligraphic": r"\mathcal", "-tex-mathit": r"\mathit",
+}  # fmt: skip
+_LETTERS = (  # of the names of characters, those with more words first
+    ("MATHEMATICAL DOUBLE-STRUCK ", r"\mathbb"), ("DOUBLE-STRUCK ", r"\mathbb"), ("MATHEMATICAL SCRIPT ", r"\mathscr"),
+    ("MATHEMATICAL FRAKTUR ", r"\mathfrak"), ("MATHEMATICAL BOLD ", r"\mathbf"),
+    ("MATHEMATICAL SANS-SERIF ", r"\mathsf"), ("MATHEMATICAL MONOSPACE ", r"\mathtt"), ("MATHEMATICAL ITALIC ", ""),
+)  # fmt: skip
+_OVER = {
+    **dict.fromkeys("¯‾―_ˉ\u0304\u0305", (r"\bar", r"\overline")), **dict.fromkeys("^ˆ\u0302", (r"\hat", r"\widehat")),
+    **dict.fromkeys("~˜\u0303", (r"\tilde", r"\widetilde")), **dict.fromkeys("→\u20d7", (r"\vec", r"\overrightarrow")),
+    **dict.fromkeys("˙\u0307.", (r"\dot", r"\dot")), **dict.fromkeys("¨\u0308", (r"\ddot", r"\ddot")),
+    **dict.fromkeys("ˇ\u030c", (r"\check", r"\check")), **dict.fromkeys("˘\u0306", (r"\breve", r"\breve")),
+    **dict.fromkeys("´\u0301", (r"\acute", r"\acute")), **dict.fromkeys("`\u0300", (r"\grave", r"\grave")),
+    **dict.fromkeys("˚\u030a", (r"\mathring", r"\mathring")), "\u20db": (r"\dddot", r"\dddot"),
+    **dict.fromkeys("←\u20d6", (r"\overleftarrow",) * 2), **dict.fromkeys("↔\u20e1", (r"\overleftrightarrow",) * 2),
+    "⏞": (r"\overbrace",) * 2, "⎴": (r"\overbracket",) * 2, "⏜": (r"\overparen",) * 2,
+}  # fmt: skip
+_UNDER = {
+    **dict.fromkeys("_¯‾―ˍ\u0331\u0332", r"\underline"),
+    "⏟": r"\underbrace", "⎵": r"\underbracket", "⏝": r"\underparen",
+}  # fmt: skip
+_NOTATIONS = {
+    "box": r"\boxed", "updiagonalstrike": r"\cancel", "downdiagonalstrike": r"\bcancel", "top": r"\overline",
+    "bottom": r"\underline", "radical": r"\sqrt",
+}  # fmt: skip
+
+_GREEK = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho varsigma sigma tau "
+    "upsilon varphi chi psi omega"
+)
+_GREEK_CAPITALS = "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+_NAMED = r"""
+ϵ \epsilon ϕ \phi ϑ \vartheta ϱ \varrho ϖ \varpi ℓ \ell ∞ \infty ∂ \partial ∇ \nabla ∅ \emptyset ∀ \forall ∃ \exists
+… \ldots ⋯ \cdots ⋮ \vdots ⋱ \ddots ∑ \sum ∏ \prod ∐ \coprod ∫ \int ∬ \iint ∭ \iiint ∮ \oint ⋃ \bigcup ⋂ \bigcap
+⨁ \bigoplus
+⨂ \bigotimes ⋁ \bigvee ⋀ \bigwedge − - ∗ \ast ± \pm ∓ \mp × \times ÷ \div ⋅ \cdot · \cdot ∘ \circ ≤ \leq ≥ \geq ≠ \neq
+≡ \equiv ≈ \approx ∼ \sim ≃ \simeq ≅ \cong ∝ \propto ∈ \in ∉ \notin ∋ \ni ⊂ \subset ⊆ \subseteq ⊃ \supset ⊇ \supseteq
+∪ \cup ∩ \cap ∖ \setminus ∧ \wedge ∨ \vee ¬ \neg ⊕ \oplus ⊗ \otimes → \to ← \leftarrow ↔ \leftrightarrow ⇒ \Rightarrow
+⇐ \Leftarrow ⇔ \Leftrightarrow ↦ \mapsto ⟨ \langle ⟩ \rangle 〈 \langle 〉 \rangle ⌊ \lfloor ⌋ \rfloor ⌈ \lceil ⌉ \rceil
+‖ \| ∥ \parallel ∣ \mid ⟂ \perp ∠ \angle ′ \prime ″ \prime\prime { \{ } \} % \% # \# $ \$ _ \_ \ \backslash ~ \sim
+ℜ \Re ℑ \Im ℵ \aleph ℏ \hbar ≪ \ll ≫ \gg ⊥ \bot † \dagger ⟶ \longrightarrow ⟹ \implies ⟺ \Longleftrightarrow
+∴ \therefore ∵ \because △ \triangle"""
+_SPECIAL = {
+    **{chr(0x3B1 + i): rf"\{name}" for i, name in enumerate(_GREEK.split()) if name != "omicron"},
+    **{letter: rf"\{name}" for letter, name in zip("ΓΔΘΛΞΠΣΥΦΨΩ", _GREEK_CAPITALS.split(), strict=True)},
+    **dict(zip(_NAMED.split()[::2], _NAMED.split()[1::2], strict=True)),
+    "&": r"\& ",  # with a blank: no named character begins here
+}
+_TYPED = {"->": r"\to", "<=": r"\leq", ">=": r"\geq", "!=": r"\neq", "...": r"\ldots"}
+_TEXT = {
+    "{": r"\{", "}": r"\}", "%": r"\%", "#": r"\#", "&": r"\& ", "_": r"\_", "\\": r"\textbackslash ", "\u00a0": " ",
+}  # fmt: skip
+
+Parts: TypeAlias = "list[str | Parts]"
+"""A text in pieces."""
+
+
+class _Unknown(Exception):  # noqa: N818 - no error for users: the formula is not written
+    """There is no LaTeX that certainly means the same."""
+
+
+class _Written:
+    """What an element has become.
+
+    ``text`` is that of a token (``kind`` ``mi``, ``mo``, …). ``single`` is whether scripts may follow without braces,
+    ``limits`` whether they stand below and above it, ``tall`` whether fences grow around it.
+    """
+
+    __slots__ = ("applied", "columns", "kind", "limits", "parts", "single", "stretchy", "tall", "text")
+
+    def __init__(
+        self, parts: Parts, kind: str = "", text: str = "", *, single: bool = False, tall: bool = False
+    ) -> None:
+        self.parts, self.kind, self.text, self.single, self.tall = parts, kind, text, single, tall
+        self.limits = False
+        self.stretchy = True
+        self.applied: Parts = []  # as a function of what follows
+        self.columns = 0  # of a table
+
+
+class _Element:
+    """An element whose end has not come."""
+
+    __slots__ = ("attributes", "children", "tag", "text", "variant")
+
+    def __init__(self, tag: str, attributes: dict[str, str], variant: str) -> None:
+        self.tag, self.attributes = tag, attributes
+        self.variant = attributes.get("mathvariant", variant)
+        self.children: list[_Written] = []
+        self.text: list[str] = []
+
+
+def latex_of_mathml(source: str) -> str:
+    """Write a formula as LaTeX.
+
+    Args:
+        source: one ``math`` element in HTML or XML; names may have a prefix.
+
+    Returns:
+        The LaTeX; empty where an element, a style or a character has no certain meaning, and for an empty formula.
+    """
+    try:
+        return _flat(_fold(source).parts)
+    except _Unknown:
+        return ""
+
+
+def text_of_mathml(source: str) -> str:
+    """Return the text of a formula without annotations, its tokens apart.
+
+    Args:
+        source: one ``math`` element.
+    """
+    pieces, at, hidden = list[str](), 0, ""
+    for tag in _TAG.finditer(source):
+        if not hidden:
+            pieces.append(source[at : tag.start()])
+        at = tag.end()
+        name = (tag[2] or "").lower()
+        if name in _SKIPPED and not tag[3].endswith("/"):
+            hidden = hidden or ("" if tag[1] else name)
+            if tag[1] and name == hidden:
+                hidden = ""
+    return " ".join(unescape(" ".join([*pieces, "" if hidden else source[at:]])).split())
+
+
+def _fold(source: str) -> _Written:
+    """Apply the rules to all elements, from the leaves up."""
+    stack: list[_Element] = []
+    at = position = 0
+    hidden = 0  # levels of annotations
+    while tag := _TAG.search(source, position):
+        if not hidden:
+            _add_text(stack, source[at : tag.start()])
+        at = position = tag.end()
+        if tag[0] == "<!--":
+            at = position = source.find("-->", position) + 3
+            if at < position or position < 3:
+                raise _Unknown
+            continue
+        name, closed = tag[2].lower(), tag[3].endswith("/")
+        if hidden or name in _SKIPPED:
+            hidden += 0 if closed else -1 if tag[1] else 1
+            continue
+        if not tag[1]:
+            attributes = {found[1].lower(): found[found.lastindex or 2] for found in _ATTRIBUTE.finditer(tag[3])}
+            stack.append(_Element(name, attributes, stack[-1].variant if stack else ""))
+        elif not stack or stack[-1].tag != name:
+            raise _Unknown
+        if tag[1] or closed:
+            element = stack.pop()
+            rule = _RULES.get(element.tag)
+            if rule is None:
+                raise _Unknown
+            written = rule(element)
+            if not stack:
+                return written
+            stack[-1].children.append(written)
+    raise _Unknown
+
+
+def _add_text(stack: list[_Element], text: str) -> None:
+    if stack and stack[-1].tag in _TOKENS:
+        stack[-1].text.append(unescape(text))
+    elif text.strip():
+        raise _Unknown
+
+
+def _flat(parts: Parts) -> str:
+    """Join the pieces, with a blank between a command and a letter."""
+    out: list[str] = []
+    stack = [iter(parts)]
+    while stack:
+        part = next(stack[-1], None)
+        if part is None:
+            stack.pop()
+        elif not isinstance(part, str):
+            stack.append(iter(part))
+        elif part:
+            if part == _ACCENT_ONLY:
+                raise _Unknown
+            if out and part[0].isalpha() and _COMMAND_END.search(out[-1]):
+                out.append(" ")
+            elif out and part[0].isdigit() and _joins(out):
+                out.append("{}")  # two numbers are not one
+            out.append(part)
+    return "".join(out).strip()
+
+
+def _joins(out: Sequence[str]) -> bool:
+    """Whether a digit would go on with a number before it."""
+    return out[-1][-1].isdigit() or (out[-1] == "." and len(out) > 1 and out[-2][-1].isdigit())
+
+
+def _characters(text: str) -> Parts:
+    """Write symbols that stand in a formula as they are, letters of one style together."""
+    parts: Parts = []
+    style = ""
+    for character in text:
+        if character in _INVISIBLE or character.isspace():
+            continue
+        category = unicodedata.category(character)
+        if character == _NEGATED and parts:
+            parts[-1:] = [r"\not", parts[-1]]
+            continue
+        if category[0] in "CM" or character in '^`"':
+            raise _Unknown
+        before, (style, letter) = style, _styled_letter(character)
+        if style and style == before:
+            parts[-1] = f"{str(parts[-1])[:-1]}{letter}}}"
+        else:
+            parts.append(f"{style}{{{letter}}}" if style else letter or _SPECIAL.get(character, character))
+    return parts
+
+
+def _styled_letter(character: str) -> tuple[str, str]:
+    """Return the command and the plain form of a letter of the mathematical alphabets; empty for any other."""
+    if character < "ℂ":
+        return "", ""
+    name = unicodedata.name(character, "")
+    plain = unicodedata.normalize("NFKC", character)
+    if len(plain) == 1 and plain.isascii() and plain.isalnum():
+        for beginning, command in _LETTERS:
+            rest = name.removeprefix(beginning)
+            if rest != name and rest.split()[0] in ("CAPITAL", "SMALL", "DIGIT"):
+                return command, plain
+    return "", ""
+
+
+def _text_of(element: _Element) -> str:
+    return "".join(element.text).strip(" \t\n\r")
+
+
+def _styled(text: str, variant: str) -> Parts:
+    """Write letters and digits in a style."""
+    if not variant:
+        return _characters(text)
+    if variant not in _VARIANTS:
+        raise _Unknown
+    if not text.isascii():  # they have one form only, or are letters of that style
+        return _characters(text)
+    if not text.replace(" ", "").isalnum():
+        return _characters(text)
+    return [f"{_VARIANTS[variant]}{{{text}}}"]
+
+
+def _identifier(element: _Element) -> _Written:
+    """``mi``: a letter, or a word."""
+    text = _text_of(element)
+    if len(text) == 1 and element.variant in ("", "italic") and text.isascii():
+        return _Written(_characters(text), "mi", text, single=True)
+    if element.variant in ("", "normal") and _WORD.fullmatch(text) and len(text) > 1:
+        return _word(text, "mi")
+    if len(text) > 1 and element.variant == "" and text.isascii() and text.isalnum():
+        return _Written([rf"\mathrm{{{text}}}"], "mi", text, single=True)
+    if len(text) > 1 and text.isalpha() and (plain := unicodedata.normalize("NFKC", text)).isascii():
+        if all(_styled_letter(character) == ("", letter) for character, letter in zip(text, plain, strict=False)):
+            return _Written([rf"\mathit{{{plain}}}"], "mi", text, single=True)
+    elif len(text) > 1 and text.isalpha() and element.variant in ("", "normal"):
+        return _Written([rf"\mathrm{{{text}}}"], "mi", text, single=True)
+    parts = _styled(text, element.variant)
+    if not parts:
+        return _empty()
+    written = _Written(parts, "mi", text, single=len(parts) == 1)
+    if element.variant == "normal" and text.isascii() and text.isalpha():
+        written.applied = [rf"\operatorname{{{text}}}"]
+    return written
+
+
+def _word(text: str, kind: str) -> _Written:
+    """Write a word: a function that LaTeX knows, or upright letters."""
+    joined = "".join(text.split())
+    if joined == "mod":
+        return _Written([r"\bmod "], kind, joined, single=True)
+    if joined in _WORDS:
+        written = _Written([rf"\{joined}"], kind, joined, single=True)
+        written.limits = joined in _LIMIT_WORDS
+        return written
+    written = _Written([r"\mathrm{" + r"\ ".join(text.split()) + "}"], "word", text, single=True)
+    written.applied = [r"\operatorname{" + r"\,".join(text.split()) + "}"]
+    return written
+
+
+def _number(element: _Element) -> _Written:
+    """``mn``: a number."""
+    text = _text_of(element)
+    if element.variant in ("", "normal") and _NUMBER.fullmatch(text):
+        return _Written([text], "mn", text, single=not text.startswith("-"))
+    if text.isascii() and text.isalnum():
+        return _Written(_styled(text, element.variant or "normal"), "mi", text, single=True)
+    if element.variant in ("", "normal") and text.isascii() and text.replace(",", "").isdigit():
+        return _Written([text.replace(",", "{,}")], "mn", text)
+    parts = _styled(text, element.variant)
+    return _Written(parts, "mi", text, single=len(parts) == 1) if parts else _empty()
+
+
+def _operator(element: _Element) -> _Written:
+    """``mo``: an operator, a fence or a word."""
+    text = _text_of(element)
+    if len(text) > 1 and _WORD.fullmatch(text):
+        return _word(text, "mo")
+    if text in _TYPED:
+        return _Written([_TYPED[text]], "mo", text, single=True)
+    if text in _OVER or text in _UNDER:
+        shown: Parts = [_ACCENT_ONLY] if unicodedata.category(text) in ("Mn", "Sk") else _characters(text)
+        return _Written(shown, "mo", text, single=True)
+    if text.isascii() and text.isalpha():
+        return _Written([rf"\mathrm{{{text}}}"], "mo", text, single=True)
+    written = _Written(_characters(text), "mo", text)
+    if text == "∥" and ("stretchy" in element.attributes or element.attributes.get("fence") == "true"):
+        written.parts = [r"\|"]
+    if text and all(character in _INVISIBLE for character in text):
+        written.kind = "apply" if text == _APPLY else ""
+        return written
+    written.single = len(written.parts) == 1
+    written.limits = text in _BIG
+    written.stretchy = element.attributes.get("stretchy") != "false"
+    return written
+
+
+def _text(element: _Element) -> _Written:
+    """``mtext``, ``ms``: words."""
+    text = "".join(element.text)
+    if any(character in "$^~" or unicodedata.category(character) in ("Cc", "Co", "Cs") for character in text.strip()):
+        raise _Unknown
+    if not text.strip():
+        return _Written([r"\ "], "space") if text else _empty()
+    written = "".join(_TEXT.get(character, character) for character in " ".join(text.split(" ")))
+    return _Written([rf"\text{{{written}}}"], "mtext", text, single=True)
+
+
+def _empty() -> _Written:
+    return _Written([], "")
+
+
+def _space(element: _Element) -> _Written:
+    """``mspace``: a blank of about its width."""
+    length = _LENGTH.fullmatch(element.attributes.get("width", "").strip())
+    width = float(length[2]) * _EM.get(length[3] or "em", 1.0) if length else 0.0
+    if length and length[1]:
+        return _Written([r"\!"], "space")
+    return _Written([r"\quad" if width >= 0.9 else r"\," if width else ""], "space") if width else _empty()
+
+
+def _row(children: Sequence[_Written]) -> _Written:
+    """Write symbols one after another."""
+    shown = [child for child in children if child.parts or child.kind == "apply"]
+    if len(shown) == 1 and shown[0].parts:
+        return shown[0]
+    parts: Parts = []
+    place = 0
+    while place < len(shown):
+        child = shown[place]
+        fenced = _fenced_construct(shown, place)
+        if fenced is not None:
+            construct, taken = fenced
+            if len(shown) == taken:
+                return construct
+            parts.append(construct.parts)
+            place += taken
+            continue
+        applied = place + 1 < len(shown) and shown[place + 1].kind == "apply"
+        parts.append(child.applied if applied and child.applied else child.parts)
+        place += 1
+    if len(shown) > 2 and shown[0].text == shown[-1].text == "∥":
+        parts[0] = parts[-1] = r"\|"
+    if shown and _grows(shown):
+        parts = [r"\left", parts[0], parts[1:-1], r"\right", parts[-1]]
+    return _Written(parts, tall=any(child.tall for child in shown))
+
+
+def _grows(shown: Sequence[_Written]) -> bool:
+    """Whether a row is a pair of fences that grow with what is between them."""
+    first, last = shown[0], shown[-1]
+    return (
+        len(shown) > 2
+        and first.kind == last.kind == "mo"
+        and first.stretchy
+        and last.stretchy
+        and _OPENING.get(first.text) == last.text
+        and any(child.tall for child in shown)
+        and all(child.text not in (first.text, last.text) or child.kind != "mo" for child in shown[1:-1])
+    )
+
+
+def _fenced_construct(row: Sequence[_Written], place: int) -> tuple[_Written, int] | None:
+    """Write a matrix, cases or a binomial with its fences; also tell how many symbols it takes."""
+    if row[place].kind != "mo" or place + 1 >= len(row) or row[place + 1].kind not in ("table", "atop"):
+        return None
+    inner = row[place + 1]
+    closing = row[place + 2] if place + 2 < len(row) else None
+    opening = row[place].text
+    if closing is not None and closing.kind == "mo" and _OPENING.get(opening) == closing.text:
+        if inner.kind == "atop":
+            if opening != "(":
+                return None
+            over, under = inner.parts[1], inner.parts[3]
+            return _Written([r"\binom{", over, "}{", under, "}"], single=True, tall=True), 3
+        if opening + closing.text in _MATRICES and inner.text == "matrix":
+            return _environment(_MATRICES[opening + closing.text], inner), 3
+        return None
+    if opening == "{" and closing is None and inner.kind == "table":
+        if inner.columns == 2:
+            return _environment("cases", inner), 2
+        return _Written([r"\left\{", inner.parts, r"\right."], single=True, tall=True), 2
+    return None
+
+
+def _environment(name: str, table: _Written) -> _Written:
+    return _Written([rf"\begin{{{name}}}", table.parts[1], rf"\end{{{name}}}"], single=True, tall=True)
+
+
+def _children(element: _Element, count: int) -> list[_Written]:
+    if len(element.children) != count:
+        raise _Unknown
+    return element.children
+
+
+def _braced(written: _Written) -> Parts:
+    return ["{", written.parts, "}"]
+
+
+def _base(written: _Written) -> Parts:
+    """Write what scripts follow: in braces unless it is one symbol."""
+    return written.parts if written.single else _braced(written)
+
+
+def _primes(written: _Written) -> int:
+    return _PRIMES.get(written.text, 0) if written.kind == "mo" else 0
+
+
+def _scripts(below: bool, above: bool) -> Callable[[_Element], _Written]:
+    """Make the rule of ``msub``, ``msup`` and ``msubsup``."""
+
+    def rule(element: _Element) -> _Written:
+        base, *scripts = _children(element, 1 + below + above)
+        attached: Parts = []
+        if below and scripts[0].parts:
+            attached += ["_", _braced(scripts[0])]
+        if above and scripts[-1].parts:
+            primes = _primes(scripts[-1])
+            attached += ["'" * primes] if primes and base.parts else ["^", _braced(scripts[-1])]
+        written = _Written([_base(base), attached], tall=base.tall)
+        written.applied = [base.applied, attached] if base.applied else []
+        return written
+
+    return rule
+
+
+def _limits(below: bool, above: bool) -> Callable[[_Element], _Written]:
+    """Make the rule of ``munder``, ``mover``, ``munderover``: accents, braces, limits, or what is below or above."""
+
+    def rule(element: _Element) -> _Written:
+        base, *scripts = _children(element, 1 + below + above)
+        under = scripts[0] if below else _empty()
+        over = scripts[-1] if above else _empty()
+        if base.kind != "mo":
+            if below and not above and under.kind == "mo" and under.text in _UNDER:
+                return _accented(_UNDER[under.text], base, limits=under.text in "⏟⎵⏝")
+            if above and not below and over.kind == "mo" and over.text in _OVER:
+                return _accented(_OVER[over.text][not base.single], base, limits=over.text in "⏞⎴⏜")
+        if base.limits or base.kind == "word" or base.text in _INTEGRALS:
+            parts: Parts = [
+                [r"\operatorname*", str(base.applied[0]).removeprefix(r"\operatorname")]
+                if base.kind == "word"
+                else base.parts
+            ]
+            if base.text in _INTEGRALS:
+                parts.append(r"\limits")
+            parts += ["_", _braced(under)] if under.parts else []
+            parts += ["^", _braced(over)] if over.parts else []
+            return _Written(parts, tall=base.text in _BIG or base.text in _INTEGRALS)
+        written: Parts = base.parts
+        if over.parts:
+            written = [r"\overset", _braced(over), "{", written, "}"]
+        if under.parts:
+            written = [r"\underset", _braced(under), "{", written, "}"]
+        return _Written(written, single=True, tall=True)
+
+    return rule
+
+
+def _accented(command: str, base: _Written, *, limits: bool) -> _Written:
+    written = _Written([command, _braced(base)], single=True, tall=base.tall or limits)
+    written.limits = limits
+    return written
+
+
+def _fraction(element: _Element) -> _Written:
+    """``mfrac``: a fraction; without a line one number above another."""
+    over, under = _children(element, 2)
+    thickness = element.attributes.get("linethickness", "1")
+    if re.fullmatch(r"0(?:\.0*)?\s*[a-z%]*", thickness.strip()):
+        return _Written(["{", over.parts, r"\atop ", under.parts, "}"], "atop", single=True, tall=True)
+    return _Written([r"\frac", _braced(over), _braced(under)], single=True, tall=True)
+
+
+def _square_root(element: _Element) -> _Written:
+    return _Written([r"\sqrt", _braced(_row(element.children))], single=True, tall=True)
+
+
+def _root(element: _Element) -> _Written:
+    """``mroot``: a root with its degree."""
+    inner, degree = _children(element, 2)
+    return _Written([r"\sqrt[{", degree.parts, "}]", _braced(inner)], single=True, tall=True)
+
+
+def _multiscripts(element: _Element) -> _Written:
+    """``mmultiscripts``: scripts before and after; those of one corner are one row."""
+    if not element.children:
+        raise _Unknown
+    base, *scripts = element.children
+    marks = [i for i, script in enumerate(scripts) if script.kind == "prescripts"]
+    mark = marks[0] if marks else len(scripts)
+    after, before = scripts[:mark], scripts[mark + 1 :]
+    if len(marks) > 1 or len(after) % 2 or len(before) % 2:
+        raise _Unknown
+    parts: Parts = []
+    for each, place in ((before, "{}"), (after, "")):
+        corners = [("_", _row(each[::2])), ("^", _row(each[1::2]))]
+        if not place:
+            parts.append(_base(base))
+        elif any(corner.parts for _, corner in corners):
+            parts.append(place)
+        for sign, corner in corners:
+            parts += [sign, _braced(corner)] if corner.parts else []
+    return _Written(parts)
+
+
+def _fenced(element: _Element) -> _Written:
+    """``mfenced``: fences and separators of the attributes."""
+    separators = unescape(element.attributes.get("separators", ",")).split()
+    separators = list("".join(separators))
+    inner: list[_Written] = []
+    for i, child in enumerate(element.children):
+        if i and separators:
+            inner.append(_symbol(separators[min(i - 1, len(separators) - 1)]))
+        inner.append(child)
+    ends = [
+        unescape(element.attributes.get(name, default)).strip() for name, default in (("open", "("), ("close", ")"))
+    ]
+    return _row([_symbol(ends[0]), *inner, _symbol(ends[1])])
+
+
+def _symbol(text: str) -> _Written:
+    return _Written(_characters(text), "mo", text, single=True)
+
+
+def _enclosed(element: _Element) -> _Written:
+    """``menclose``: a box, a strike or a line."""
+    notation = element.attributes.get("notation", "longdiv").strip()
+    if notation not in _NOTATIONS:
+        raise _Unknown
+    inner = _row(element.children)
+    return _Written([_NOTATIONS[notation], _braced(inner)], single=True, tall=inner.tall)
+
+
+def _table(element: _Element) -> _Written:
+    """``mtable``: a matrix, an array where columns are aligned, or lines."""
+    rows = element.children
+    if any(row.kind != "mtr" for row in rows):
+        raise _Unknown
+    body: Parts = []
+    for i, row in enumerate(rows):
+        body += [r" \\ ", row.parts] if i else [row.parts]
+    columns = max((row.columns for row in rows), default=0)
+    aligned = [side for row in rows for side in row.text.split()]
+    name, given = "matrix", ""
+    if element.attributes.get("displaystyle") == "true":
+        name = "aligned"
+    elif set(aligned) - {"c"} or set(element.attributes.get("columnalign", "center").split()) - {"center"}:
+        sides = element.attributes.get("columnalign", "").split() or [
+            {"l": "left", "r": "right"}.get(side, "center") for side in max((row.text.split() for row in rows), key=len)
+        ]
+        sides += sides[-1:] * (columns - len(sides))
+        name, given = "array", "{" + "".join(side[0] for side in sides[:columns] if side[0] in "lcr") + "}"
+    parts: Parts = [rf"\begin{{{name}}}{given}", body, rf"\end{{{name}}}"]
+    written = _Written(parts, "table", "matrix", single=True, tall=True)
+    written.columns = columns
+    return written
+
+
+def _table_row(element: _Element) -> _Written:
+    """``mtr``: cells, with blanks so that no ``&`` begins a named character; without the number of ``mlabeledtr``."""
+    cells = element.children[element.tag == "mlabeledtr" :]
+    if any(cell.kind != "mtd" for cell in cells):
+        raise _Unknown
+    parts: Parts = []
+    for i, cell in enumerate(cells):
+        parts += [" & ", cell.parts] if i else [cell.parts]
+    row = _Written(parts, "mtr", " ".join(cell.text for cell in cells))
+    row.columns = len(cells)
+    return row
+
+
+def _cell(element: _Element) -> _Written:
+    """``mtd``: a row of symbols."""
+    inner = _row(element.children)
+    side = element.attributes.get("columnalign", "center")[:1]
+    parts: Parts = ["{}", inner.parts] if _begins_with(inner, "[") else inner.parts
+    return _Written(parts, "mtd", side if side in ("l", "r") else "c")
+
+
+def _begins_with(written: _Written, sign: str) -> bool:
+    parts: str | Parts = written.parts
+    while not isinstance(parts, str):
+        if not parts:
+            return False
+        parts = parts[0]
+    return parts.startswith((sign, "*"))
+
+
+def _phantom(element: _Element) -> _Written:
+    return _Written([r"\phantom", _braced(_row(element.children))], "space") if element.children else _empty()
+
+
+def _first(element: _Element) -> _Written:
+    """``semantics``, ``maction``: what is shown."""
+    return element.children[0] if element.children else _empty()
+
+
+def _content(element: _Element) -> _Written:
+    return _row(element.children)
+
+
+def _mark(element: _Element) -> _Written:
+    return _Written([], element.tag.removeprefix("m"))
+
+
+_RULES: dict[str, Callable[[_Element], _Written]] = {
+    "math": _content, "mrow": _content, "mstyle": _content, "mpadded": _content, "maction": _first, "semantics": _first,
+    "mi": _identifier, "mn": _number, "mo": _operator, "mtext": _text, "ms": _text, "mspace": _space,
+    "mphantom": _phantom, "msqrt": _square_root,
+    "mroot": _root, "mfrac": _fraction, "mfenced": _fenced, "menclose": _enclosed,
+    "msub": _scripts(True, False), "msup": _scripts(False, True), "msubsup": _scripts(True, True),
+    "munder": _limits(True, False), "mover": _limits(False, True), "munderover": _limits(True, True),
+    "mmultiscripts": _multiscripts, "mprescripts": _mark, "none": _mark,
+    "mtable": _table, "mtr": _table_row, "mlabeledtr": _table_row, "mtd": _cell,
+}  # fmt: skip
