@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from functools import lru_cache
 
 from pyterrier_mathamr._common.drawing.svg import Outlines
+from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
 
 from .rendering import formula_html
 
@@ -44,6 +45,14 @@ def _outlines(latex: str, size: int) -> Outlines | None:
     mathml = formula_html(latex) if len(latex) <= _LONGEST else ""
     if not mathml.startswith("<math") or _stretched_levels(mathml) > _DEEPEST:
         return None
+    try:
+        return _set(mathml, latex, size)
+    except OverLimitError:
+        return None
+
+
+def outlines_of(mathml: str, latex: str, size: int) -> Outlines | None:
+    """Typeset MathML; ``None`` where ``ziamath`` does not know it."""
     from ziamath.zmath import Math
 
     try:
@@ -57,6 +66,9 @@ def _outlines(latex: str, size: int) -> Outlines | None:
     # Italic letters lean out of their boxes, so there is a pixel on each side.
     inside = f'<g transform="translate({1 - box.xmin:.2f} 0)">{body}</g>'
     return Outlines(latex, box.xmax - box.xmin + 2, max(box.ymax, 0.0), max(-box.ymin, 0.0), inside, symbols)
+
+
+_set = Guarded(outlines_of, seconds=5.0)
 
 
 def _stretched_levels(mathml: str) -> int:
