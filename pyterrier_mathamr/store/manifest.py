@@ -22,6 +22,7 @@ Value = TypeVar("Value")
 
 _PART = re.compile(r"part-[0-9]{6,12}")
 _MARKS = re.compile(r"deleted-[0-9]{6,12}\.bin")
+_NUMBER = re.compile(r"[0-9]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -137,7 +138,11 @@ def read_manifest(path: Path, kind: Kind) -> Manifest:
     try:
         if not isinstance(content["details"], dict):
             raise TypeError("details")
-        return Manifest(content["details"], read_parts(content["parts"], kind), check_number(content["next"]))
+        parts, following = read_parts(content["parts"], kind), check_number(content["next"])
+        names = [*(part.name for part in parts), *(part.deleted.name for part in parts if part.deleted)]
+        if any(int(_NUMBER.findall(name)[0]) >= following for name in names):
+            raise ValueError(f"next is {following}, which is the number of a part")  # a writer would remove that part
+        return Manifest(content["details"], parts, following)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedError(path / META, f"a key is missing or wrong ({error!r:.200})") from error
 

@@ -47,6 +47,7 @@ def changed(path, change) -> None:
         lambda meta: meta.update(parts={"a": 1}),
         lambda meta: meta.update(parts=None),
         lambda meta: meta.update(next="many"),
+        lambda meta: meta.update(next=0),  # a writer would take the number of a part, and remove it
         lambda meta: meta.pop("details"),
     ],
 )
