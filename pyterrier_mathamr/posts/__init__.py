@@ -6,6 +6,7 @@
                                                                                      ▼
     row ──rows──▶ HTML ──html──▶ text with marks ──post, math_spans──▶ MathPost ──sentences──▶ sentences
                   text ─────────────────┘                                  unicode_math: typed x² and √2 as LaTeX
+                                                                           rendered_math, mathml_latex: MathML as LaTeX
 
     dictionaries, .jsonl, folders of Markdown, HTML, LaTeX and text ──documents──▶ Document
 """
