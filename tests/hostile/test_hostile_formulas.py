@@ -126,8 +126,8 @@ def test_a_formula_over_the_limit_is_refused_by_name_and_one_at_the_limit_is_rea
     assert slt_from_latex("x" * 30).nodes
     with pytest.raises(FormulaError, match="31 characters, more than the 30"):
         slt_from_latex("x" * 31)
-    with pytest.raises(FormulaError, match="more than"):  # the commands of its post count
-        slt_from_latex("x" * 20, macros=r"\newcommand{\a}{abc}")
+    with pytest.raises(FormulaError, match="more than"):  # the commands of its post that it uses count
+        slt_from_latex(r"\a" + "x" * 20, macros=r"\newcommand{\a}{abc}")
 
 
 def test_a_conversion_that_is_ended_is_a_named_error(monkeypatch):
