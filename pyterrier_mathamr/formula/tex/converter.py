@@ -91,7 +91,7 @@ _FENCE = re.compile(
       |\\(?:sqrt|x[a-z]+|\\(?=\s*\[[^\[\]]*\]))\s*\[|\\(?:begin|def|text\w*)\s*\{{[^{{}}]*\}}\s*\[?
       |(?P<open>[{_OPEN}]|\\\{{|\\l(?:paren|brack|brace|angle|floor|ceil|vert|Vert|group|moustache|lbracket|ang|Angle|Brace
         |langle|lparenthesis)(?![a-zA-Z])|\\(?:ulcorner|llcorner)(?![a-zA-Z]))
-      |(?P<pair>\\(?:bra|ket|braket|pod)(?![a-zA-Z]|\s*[\\{{a-zA-Z0-9]))|\\[^a-zA-Z]""",
+      |(?P<pair>\\(?:bra|ket|braket|pod)(?![a-zA-Z])(?P<bare>(?!\s*[\\{{a-zA-Z0-9]))?)|\\[^a-zA-Z]""",
     re.VERBOSE | re.DOTALL,
 )
 _SIZED = re.compile(r'<mo([^<>]*) minsize="2\.470em" maxsize="2\.470em">')
@@ -186,7 +186,7 @@ def sized(latex: str) -> str:
     def written(match: re.Match[str]) -> str:
         if match["mod"]:
             return r"\bmod "
-        if match["pair"]:
+        if match["bare"] is not None:
             raise FormulaError(f"{match[0]} has no argument", latex, match.start())
         return match["size"] or (size + match[0] if match["open"] else match[0])
 
