@@ -75,11 +75,12 @@ class Tools:
     def search_formula(self, latex: str, k: int, skip: int) -> str:
         """List formulas, the most similar first."""
         with self._alone():
-            found = self.engine.search_formula(latex, k=skip + k)[skip:]
+            engine = self.engine.snapshot()
+            found = engine.search_formula(latex, k=skip + k)[skip:]
             entries = []
             for rank, row in enumerate(found.to_dict("records"), start=skip + 1):
-                title, _ = self.engine.title_and_body(row["post_id"])
-                place = f"   in {row['post_id']}  {_line(self.engine.text_of(title))}".rstrip()
+                title, _ = engine.title_and_body(row["post_id"])
+                place = f"   in {row['post_id']}  {_line(engine.text_of(title))}".rstrip()
                 entries.append(
                     f"{rank}. {row['docno']}  (score {row['score']:.3f})\n   ${_line(row['latex'])}$\n{place}"
                 )
