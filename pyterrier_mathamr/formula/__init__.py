@@ -18,6 +18,7 @@ from .opt.names import RELATIONS
 from .slt.from_mathml import slt_from_mathml
 from .store.formula_store import FormulaStore
 from .store.tables import FormulaRow, read_formula_table
+from .tex.converter import one_text
 from .tex.source import definitions
 from .tree import FormulaPair, FormulaTree, unified_label
 
@@ -30,6 +31,7 @@ __all__ = [
     "FormulaTableError",
     "FormulaTree",
     "definitions",
+    "one_text",
     "opt_from_latex",
     "opt_from_mathml",
     "read_formula_table",

@@ -9,6 +9,7 @@ from lxml import etree
 
 from pyterrier_mathamr.formula import (
     FormulaError,
+    one_text,
     opt_from_latex,
     opt_from_mathml,
     slt_from_latex,
@@ -17,6 +18,7 @@ from pyterrier_mathamr.formula import (
 )
 from pyterrier_mathamr.formula.display.rendering import formula_html
 from pyterrier_mathamr.formula.tex import converter
+from pyterrier_mathamr.graph import GraphBuilder
 
 READERS = [slt_from_mathml, opt_from_mathml, slt_from_latex, opt_from_latex]
 WORDS = r"""
@@ -136,7 +138,7 @@ def test_a_conversion_that_is_ended_is_a_named_error(monkeypatch):
         raise converter.OverLimitError("it takes more than 1 s")
 
     monkeypatch.setattr(converter, "_elsewhere", over)
-    assert formula_html.__wrapped__("x(" * 20) == f'<code class="tex">{"x(" * 20}</code>'
+    assert formula_html("x(" * 20) == f'<code class="tex">{"x(" * 20}</code>'
     assert trees_from_latex("x(" * 20).slt is None
     with pytest.raises(FormulaError, match="cannot be converted: it takes more than 1 s"):
         slt_from_latex("x(" * 20)
@@ -154,10 +156,32 @@ TEX = r"""
     st.sampled_from([1, 1, 2, 20]),
 )
 def test_any_text_is_shown_as_safe_html(piece, times):
-    shown = formula_html.__wrapped__(piece * times)
+    shown = formula_html(piece * times)
     assert shown.encode().startswith((b"<math", b"<code"))
     parsed = etree.fromstring(shown, etree.XMLParser(huge_tree=True))
     assert not any(
         name.startswith("on") or name in ("href", "src", "style") for node in parsed.iter() for name in node.attrib
     )
     assert all(node.tag.startswith("m") or node.tag == "code" for node in parsed.iter())
+
+
+def test_after_a_few_formulas_of_a_text_that_took_too_long_no_other_of_it_is_tried(monkeypatch) -> None:
+    tried = []
+
+    def over(latex):
+        tried.append(latex)
+        raise converter.OverLimitError("it takes more than 1 s")
+
+    monkeypatch.setattr(converter, "_elsewhere", over)
+    hostile = [rf"\def\q#1{{#1#1}}\q{{(_{{{i}}}}}" for i in range(10)]
+    with one_text():
+        assert all(formula_html(latex).startswith("<code") for latex in hostile)
+        assert tried == hostile[:3]
+        assert formula_html("x+y").startswith("<math")
+    assert formula_html(hostile[9]).startswith("<code")
+    assert tried == [*hostile[:3], hostile[9]]  # what was not tried was not remembered
+    tried.clear()
+    text = " ".join(f"${latex}$" for latex in hostile)
+    graph = next(iter(GraphBuilder().transform_iter([{"docno": "d", "text": f"{text} and $x+y$"}])))["graph"]
+    assert graph.n_formulas == 11
+    assert len(tried) == 3

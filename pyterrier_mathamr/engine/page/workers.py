@@ -132,8 +132,14 @@ def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> 
         request: a method of :class:`~.answers.Answers`.
         args: its arguments.
     """
+    from pyterrier_mathamr.formula import one_text  # not for the process of the server
+
     try:
-        with gathered(), warnings.catch_warnings():  # what is wrong with a typed query is nothing for a server's log
+        with (
+            one_text(),
+            gathered(),
+            warnings.catch_warnings(),
+        ):  # what is wrong with a typed query is nothing for a server's log
             warnings.simplefilter("ignore", MathAMRWarning)
             return getattr(_answers(path, systems), request)(*args)
     except MathAMRError:

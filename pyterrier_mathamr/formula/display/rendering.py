@@ -15,7 +15,7 @@ from lxml import etree
 
 from pyterrier_mathamr.formula import FormulaError
 from pyterrier_mathamr.formula.mathml import NOT_XML
-from pyterrier_mathamr.formula.tex.converter import to_mathml
+from pyterrier_mathamr.formula.tex.converter import NotTriedError, to_mathml
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode, plain_text
 
 _DISPLAY = re.compile(r"\\begin\{|\\\\|\\(?:int|sum|prod|lim|frac|binom)(?![A-Za-z])")
@@ -25,7 +25,6 @@ _COLOR = re.compile(r"(?<![a-z-])color:\s*(#[0-9A-Fa-f]{3,8}|[a-z]+)")
 _LONGEST = 5_000
 
 
-@lru_cache(maxsize=4096)
 def formula_html(latex: str, *, display: bool = False) -> str:
     """Render a formula as MathML, without style attributes, which a strict content security policy refuses.
 
@@ -36,6 +35,18 @@ def formula_html(latex: str, *, display: bool = False) -> str:
     Returns:
         ``<math>``, or the LaTeX as ``<code>`` where it cannot be converted.
     """
+    try:
+        return _formula_html(latex, display)
+    except NotTriedError:  # here; it is not remembered
+        return _as_code(latex)
+
+
+def _as_code(latex: str) -> str:
+    return f'<code class="tex">{escape(NOT_XML.sub(" ", latex))}</code>'
+
+
+@lru_cache(maxsize=4096)
+def _formula_html(latex: str, display: bool) -> str:
     import math_core
 
     latex = NOT_XML.sub(" ", latex)
@@ -44,8 +55,10 @@ def formula_html(latex: str, *, display: bool = False) -> str:
             raise FormulaError("the formula is too long to be shown", latex)
         source = _NUMBERED.sub(r"\\\1{\2*}", latex_of_unicode(latex))
         root = etree.fromstring(to_mathml(source).encode())
+    except NotTriedError:
+        raise
     except (FormulaError, math_core.LatexError, etree.XMLSyntaxError):
-        return f'<code class="tex">{escape(latex)}</code>'
+        return _as_code(latex)
     for node in root.iter():
         style = str(node.attrib.pop("style", ""))
         if (aligned := _ALIGNED.search(style)) is not None:

@@ -4,7 +4,7 @@ r"""LaTeX to MathML with ``math-core``, safely for any text, and the repair of L
 
     short, shallow, without definitions ──────────▶ in this thread, some microseconds
     any other one up to LONGEST characters ───────▶ in a child that ends after a second
-    longer, or not done by then ──────────────────▶ FormulaError
+    longer, or not done by then ──────────────────▶ FormulaError; after three of one text no other is tried there
 
 ``math-core`` is native code that nothing interrupts. It takes time 2ⁿ for n fences that nothing closes, so that many
 fences are written as ones of a fixed size, which it does not pair; a definition may expand to as many fences or a
@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import math_core
 
@@ -98,6 +101,27 @@ _SIZED = re.compile(r'<mo([^<>]*) minsize="2\.470em" maxsize="2\.470em">')
 _STRETCHY = ' stretchy="true" symmetric="true"'
 
 
+_PATIENCE = 3  # formulas of one text that may take too long
+_OVER: ContextVar[list[str] | None] = ContextVar("formulas of a text that took too long", default=None)
+
+
+class NotTriedError(FormulaError):
+    """Other formulas of its text took too long, so it was not converted; elsewhere it may be."""
+
+
+@contextmanager
+def one_text() -> Iterator[None]:
+    """Convert the formulas of one text, such as a post or a query, within: a few may take too long, not thousands."""
+    if _OVER.get() is not None:
+        yield
+        return
+    token = _OVER.set([])
+    try:
+        yield
+    finally:
+        _OVER.reset(token)
+
+
 class _Local(threading.local):
     """One converter for each thread, since a converter serves one call at a time."""
 
@@ -116,6 +140,7 @@ def to_mathml(latex: str) -> str:
     Raises:
         math_core.LatexError: ``math-core`` does not accept the LaTeX.
         FormulaError: it is longer than `LONGEST`, or its conversion takes too much time or memory.
+        NotTriedError: that of others did, see `one_text`.
     """
     if len(latex) > LONGEST:
         raise FormulaError(f"{len(latex):,} characters, more than the {LONGEST:,} that are converted", latex)
@@ -124,9 +149,14 @@ def to_mathml(latex: str) -> str:
     levels = latex.count("{") + latex.count("\\")
     if not many and not defines and levels <= _SHALLOW and len(latex) <= _SHORT:
         return _convert(latex)
+    over_limit = _OVER.get()
+    if over_limit is not None and len(over_limit) >= _PATIENCE:
+        raise NotTriedError(f"it is not converted, since {_PATIENCE} others of its text took too long", latex)
     try:
         written, error = _elsewhere(sized(latex) if many else latex)
     except OverLimitError as over:
+        if over_limit is not None:
+            over_limit.append(latex)
         raise FormulaError(f"it cannot be converted: {over.reason}", latex) from over
     if error:
         raise math_core.LatexError(error)

@@ -17,6 +17,7 @@ from pyterrier_mathamr.formula import (
     FormulaPair,
     FormulaStore,
     definitions,
+    one_text,
     tell_unknown_commands,
     trees_of_posts,
 )
@@ -98,7 +99,8 @@ def _graph(
 ) -> MathAMRGraph:
     """Attach the formulas of one post."""
     macros = definitions(formula.latex for formula in post.formulas)
-    trees = [_trees(name, formula, formulas, official, macros) for formula in post.formulas]
+    with one_text():
+        trees = [_trees(name, formula, formulas, official, macros) for formula in post.formulas]
     try:
         whole = attach_formulas(amr, trees, formulas)
     except Exception as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 
 from pyterrier_mathamr._common.types import FormulaId
-from pyterrier_mathamr.formula import FormulaPair, FormulaStore, trees_of_posts
+from pyterrier_mathamr.formula import FormulaPair, FormulaStore, one_text, trees_of_posts
 from pyterrier_mathamr.posts import PostFormula
 
 
@@ -26,7 +28,11 @@ def formula_trees(
     ids = sorted({formula.id for formula in formulas if formula.id})
     official = store.get_many(ids) if store is not None else {}
     of_posts = [""] * len(formulas) if macros is None else macros
-    return [_completed(formula, official, defined) for formula, defined in zip(formulas, of_posts, strict=True)]
+    found: list[FormulaPair] = []
+    for defined, of_post in groupby(zip(formulas, of_posts, strict=True), key=itemgetter(1)):
+        with one_text():
+            found += [_completed(formula, official, defined) for formula, _ in of_post]
+    return found
 
 
 def _completed(formula: PostFormula, official: Mapping[FormulaId, FormulaPair], macros: str) -> FormulaPair:
