@@ -209,7 +209,7 @@ def _parser() -> MarkdownIt:
 
 
 def rendered(texts: list[str]) -> tuple[list[str], bool]:
-    """Render Markdown, with the marks of formulas in code as those of code; tell whether nothing was too deep."""
+    """Render Markdown, and report whether nothing was nested too deeply; formulas in code get marks of their own."""
     parser, out, deepest = _parser(), [], 0
     for text in texts:
         tokens = parser.parse(text)

@@ -126,7 +126,7 @@ class _Unknown(Exception):  # noqa: N818 - no error for users: the formula is no
 
 
 class _Written:
-    """What an element has become.
+    """The LaTeX of an element.
 
     ``text`` is that of a token (``kind`` ``mi``, ``mo``, …). ``single`` is whether scripts may follow without braces,
     ``limits`` whether they stand below and above it, ``tall`` whether fences grow around it.

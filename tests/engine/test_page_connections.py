@@ -35,7 +35,7 @@ def port(engine) -> Iterator[int]:
         patch.setattr(connections, "SECONDS_TO_ASK", 0.6)
         patch.setattr(connections, "MOST", 30)
         config = uvicorn.Config(make_app(Answers(engine)), log_level="critical", **connections.limits())
-        server = connections.Server(config)
+        server = connections.PageServer(config)
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listener],))

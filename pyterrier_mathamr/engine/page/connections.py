@@ -81,7 +81,7 @@ def most_connections() -> int:
     return MOST if files == resource.RLIM_INFINITY else max(_FEWEST, min(MOST, (files - _RESERVED) // 2))
 
 
-class Server(uvicorn.Server):
+class PageServer(uvicorn.Server):
     """A server in which a burst of connections waits in the kernel, and few are accepted in one round of the loop.
 
     A connection whose request has been sent is read in the round after, before as many others as are allowed have come.

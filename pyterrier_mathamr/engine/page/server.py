@@ -251,7 +251,7 @@ def serve_page(
         StoreError: there is no engine, or it cannot be opened.
     """
     uvicorn = require("uvicorn", "serve")
-    from .connections import SECONDS_TO_END, Server, limits
+    from .connections import SECONDS_TO_END, PageServer, limits
 
     if not (path / META).is_file():
         _refuse(path)
@@ -264,7 +264,7 @@ def serve_page(
             "log_level": "error", "server_header": False, "h11_max_incomplete_event_size": _LONGEST_HEADERS,
             "timeout_graceful_shutdown": 2 * SECONDS_TO_END, **limits(),
         }  # fmt: skip
-        server = Server(uvicorn.Config(app, **options), answers.close)
+        server = PageServer(uvicorn.Config(app, **options), answers.close)
         faults: list[MathAMRError] = []
 
         def warm_up() -> None:

@@ -138,14 +138,14 @@ _NAME = re.compile(r"\\[a-zA-Z]+")
 
 
 def definitions_used(latex: str, macros: str) -> str:
-    """Return the definitions that a formula needs, so that its conversion costs nothing for those of its whole post.
+    """Return only the definitions that a formula uses: those of its whole post would be converted with each formula.
 
     Args:
         latex: the formula.
         macros: see :func:`definitions`.
 
     Returns:
-        Those of its commands, and of the commands in these; of a command that is defined twice the last.
+        The definitions of its commands, and of the commands that these use; where one is defined twice, the last.
     """
     known = _by_command(macros)
     used, left = dict[str, str](), [latex]

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import GraphTensors, VirtualKind
 
 
-class Piece(NamedTuple):
+class GraphPiece(NamedTuple):
     """A part of a graph.
 
     Attributes:
@@ -34,10 +34,10 @@ class Piece(NamedTuple):
     rows: npt.NDArray[np.int64]
 
 
-def pieces_of(graph: GraphTensors, most: int) -> list[Piece]:
+def pieces_of(graph: GraphTensors, most: int) -> list[GraphPiece]:
     """Cut a graph into pieces of about ``most`` nodes; one that is not larger is the only piece."""
     if len(graph.nodes) <= most:
-        return [Piece(graph, np.arange(len(graph.virtual)))]
+        return [GraphPiece(graph, np.arange(len(graph.virtual)))]
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -58,7 +58,7 @@ def pieces_of(graph: GraphTensors, most: int) -> list[Piece]:
     return [_piece(graph, trunk | (piece == number)) for number in range(len(runs)) if (piece == number).any()]
 
 
-def _piece(graph: GraphTensors, kept: npt.NDArray[np.bool_]) -> Piece:
+def _piece(graph: GraphTensors, kept: npt.NDArray[np.bool_]) -> GraphPiece:
     """Keep some nodes, and the edges between them."""
     place = (np.cumsum(kept) - 1).astype(np.int32)
     inside = kept[graph.edges].all(axis=0)
@@ -71,10 +71,12 @@ def _piece(graph: GraphTensors, kept: npt.NDArray[np.bool_]) -> Piece:
         kinds=graph.kinds[rows],
         features=None if graph.features is None else graph.features[rows],
     )
-    return Piece(cut, rows)
+    return GraphPiece(cut, rows)
 
 
-def joined(pieces: Sequence[Piece], encoded: Sequence[npt.NDArray[np.float32]], rows: int) -> npt.NDArray[np.float32]:
+def joined(
+    pieces: Sequence[GraphPiece], encoded: Sequence[npt.NDArray[np.float32]], rows: int
+) -> npt.NDArray[np.float32]:
     """Put the rows of pieces together: float32 ``[rows, d]``; the document's is the normalised sum of theirs."""
     if len(pieces) == 1:
         return encoded[0]
