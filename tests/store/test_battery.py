@@ -9,15 +9,15 @@ import pytest
 from artifact_modules import NAMES
 
 BATTERY = Path(__file__).with_name("battery")
-BOUNDS = ["--random-kills", "1", "--flips", "30", "--appends", "20", "--open-files", "100"]
-STEPS = {"engine": "90"}
-"""An engine is six artifacts, each of which is tried by itself."""
+BOUNDS = ["--random-kills", "1", "--flips", "30", "--appends", "20"]
+ONE, SIX = ["--step", "9", "--open-files", "100"], ["--step", "200", "--flips", "22", "--open-files", "256"]
+"""For one artifact, and for an engine, which is six, each of them tried by itself."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_lost_silently_wrong_or_without_a_name(name: str) -> None:
     ran = subprocess.run(
-        [sys.executable, str(BATTERY), name, "--step", STEPS.get(name, "9"), *BOUNDS],
+        [sys.executable, str(BATTERY), name, *BOUNDS, *(SIX if name == "engine" else ONE)],
         capture_output=True, text=True, check=False, timeout=1200,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
