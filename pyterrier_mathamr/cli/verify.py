@@ -151,6 +151,7 @@ def _kinds() -> list[Kind]:
 
 def _described(path: Path) -> str:
     """Describe what is at the path, and its size."""
+    from pyterrier_mathamr.index import ShardedIndex
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
@@ -165,8 +166,12 @@ def _described(path: Path) -> str:
     if path.is_file():
         return f"cache, {len(Cache(path)):,} values"
     if (path / META).exists():
-        if (whole := _compound(path)) is not None:
-            return f"{_type_of(path)}, {', '.join(whole.counts())}"
+        whole = _compound(path)
+        if isinstance(whole, ShardedIndex):
+            sizes = [len(part) for part in whole.parts()]
+            return f"{_type_of(path)}, {sum(sizes):,} rows in {len(sizes)} parts"
+        if whole is not None:
+            return f"{_type_of(path)}, {len(whole):,} rows"
         return f"{_type_of(path)}, {read_manifest(path, _kind_of(path)).count:,} rows"
     if (path / IN_OUT).exists():
         return f"In+Out model {InOut.from_pretrained(path).identity[:12]}"
