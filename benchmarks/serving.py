@@ -78,6 +78,7 @@ HOSTILE = {
     "many words": " ".join(f"w{i}" for i in range(700)),
     "common words": ("the sum of a series is the limit of a function " * 90)[:LONGEST],
     "short sentences": "a. " * 1_300,
+    "a long word": "abcdefgh" * 500,
     "letters of mathematics": "".join(chr(0x1D400 + i % 1_000) for i in range(LONGEST)),
     "combining marks": "a" + "\u0301" * (LONGEST - 1),
     "bare formulas": "x^2+1=0 " * 500,

@@ -38,6 +38,7 @@ from pyterrier_mathamr.store import (
     StoreError,
     check_member,
     detail,
+    is_identity,
     member_faults,
     move,
     replace_file,
@@ -54,7 +55,6 @@ ENGINE = Compound("search_engine", 2, rebuild="mathamr build POSTS -o {path} --o
 _PREFIX = "generation-"
 _GENERATION = re.compile(r"generation-([0-9]{1,12})")
 _OURS = re.compile(rf"\.?{_GENERATION.pattern}")  # with a dot: one that is being copied or removed
-_IDENTITY = re.compile(r"[0-9a-f]{64}")
 _CHANGE = "change.json"
 
 
@@ -139,7 +139,9 @@ class EngineRecord:
         if not _GENERATION.fullmatch(generation):
             raise DamagedError(path / META, f"its generation is {generation!r:.80}, not one such as {_PREFIX}1")
         indexes = detail(details, "indexes", dict, path)
-        if list(indexes) != list(Indexes._fields) or not all(map(_is_identity, indexes.items())):
+        if list(indexes) != list(Indexes._fields) or not all(
+            is_identity(identity) or (identity is None and name in _OPTIONAL) for name, identity in indexes.items()
+        ):
             raise DamagedError(path / META, f"its indexes are not {', '.join(Indexes._fields)} with a checksum of each")
         options = EngineOptions(
             detail(details, "model", str, path),
@@ -171,13 +173,6 @@ class EngineRecord:
                 yield from member_faults(index, identity, path, verbose=verbose)
             elif index.path.exists():
                 yield _unnamed(index, path)
-
-
-def _is_identity(entry: tuple[str, object]) -> bool:
-    name, identity = entry
-    if identity is None:
-        return name in _OPTIONAL
-    return isinstance(identity, str) and _IDENTITY.fullmatch(identity) is not None
 
 
 def _unnamed(index: StoredArtifact, whole: Path) -> DamagedError:

@@ -572,7 +572,7 @@ def _root(element: _Element) -> _Written:
 
 
 def _multiscripts(element: _Element) -> _Written:
-    """``mmultiscripts``: scripts before and after; those of one corner are one row."""
+    """``mmultiscripts``: scripts before and after the base; the scripts of one corner are joined."""
     if not element.children:
         raise _Unknown
     base, *scripts = element.children

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .cache import Cache as Cache
     from .compound import Compound as Compound
     from .compound import check_member as check_member
+    from .compound import is_identity as is_identity
     from .compound import member_faults as member_faults
     from .errors import DamagedCacheError as DamagedCacheError
     from .errors import DamagedError as DamagedError

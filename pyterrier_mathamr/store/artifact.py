@@ -103,8 +103,9 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
         Raises:
             StoreError: see :meth:`snapshot`.
         """
-        self._pinned, self._snapshot = True, None
-        return self.snapshot()
+        snapshot = self.snapshot()
+        self._pinned = True
+        return snapshot
 
     def open_snapshot(self) -> Snapshot:
         """Open the artifact; subclasses return snapshots that know more."""

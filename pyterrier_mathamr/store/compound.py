@@ -11,6 +11,7 @@ A member that is missing, was changed, or is another artifact of the same kind i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from .errors import DamagedError, NotBuiltError, StoreError
 from .files import parse_json, replace_file
 from .kind import META, PACKAGE
 from .manifest import check_kind, read_signed, signed
+
+_IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,11 @@ class Compound:
         """Write the manifest, durably and in one step."""
         about = {"type": self.type, "format": self.format, "package_hint": PACKAGE, "format_version": self.version}
         replace_file(path / META, signed({**about, "count": count, "details": details}))
+
+
+def is_identity(value: object) -> bool:
+    """Whether a value of a manifest can be the identity of a member."""
+    return isinstance(value, str) and _IDENTITY.fullmatch(value) is not None
 
 
 def check_member(artifact: StoredArtifact, identity: str, whole: Path) -> None:

@@ -1,6 +1,8 @@
 """Questions made to occupy the server: each is answered or ended, and others are answered meanwhile."""
 
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -12,28 +14,10 @@ from starlette.testclient import TestClient
 from pyterrier_mathamr.engine.page import SeparateAnswers, make_app, server, workers
 from tests.engine.conftest import QUERY, get
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))  # scripts, not a part of the package
+from serving import HOSTILE
+
 LONGEST = server.LONGEST_QUERY
-FAMILIES = {
-    "dollars": "$" * LONGEST,
-    "parentheses": f"${'(' * 40}$",
-    "many parentheses": f"${'(' * (LONGEST - 2)}$",
-    "fences": "$" + r"\left(" * 600 + "$",
-    "nested exponents": f"${'x^{' * 990}{'}' * 990}$",
-    "nested fractions": "$" + r"\frac{1}{" * 350 + "}" * 350 + "$",
-    "open fractions": "$" + r"\frac{" * 660 + "$",
-    "brackets": f"${'[' * (LONGEST - 2)}$",
-    "angle brackets": "$" + r"\langle " * 490 + "$",
-    "matrices": "$" + r"\begin{matrix}" * 130 + r"\end{matrix}" * 130 + "$",
-    "definitions": "$" + r"\def\a{\a\a}" + r"\a" * 1_900 + "$",
-    "many formulas": " ".join(f"$a_{{{i}}}$" for i in range(400)),
-    "short formulas": "$a$ " * 1_000,
-    "many words": " ".join(f"w{i}" for i in range(700)),
-    "short sentences": "a. " * 1_300,
-    "a long word": "abcdefgh" * 500,
-    "letters of mathematics": "".join(chr(0x1D400 + i % 1_000) for i in range(LONGEST)),
-    "combining marks": "a" + "\u0301" * (LONGEST - 1),
-    "bare formulas": "x^2+1=0 " * 500,
-}
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +30,14 @@ def client(engine):
     answers.close()
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_question_is_answered_or_ended_and_leaves_the_server_as_it_was(client, name) -> None:
-    assert len(FAMILIES[name]) <= LONGEST
+    assert len(HOSTILE[name]) <= LONGEST
     for path, others in (
         ("preview", {}), ("preview", {"mode": "formulas"}), ("search", {}), ("search", {"mode": "formulas"}),
         ("explain", {"docno": "basel"}), ("post", {"docno": "basel"}),
     ):  # fmt: skip
-        answer = client.get(f"/api/{path}", params={"q": FAMILIES[name], **others})
+        answer = client.get(f"/api/{path}", params={"q": HOSTILE[name], **others})
         assert answer.status_code in (200, 503), (path, answer.text)
         assert answer.status_code == 200 or len(answer.json()["error"].splitlines()) == 1
     assert get(client, "/api/search", q=QUERY)["systems"][0]["results"][0]["docno"] == "basel"

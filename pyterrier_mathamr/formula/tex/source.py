@@ -138,7 +138,7 @@ _NAME = re.compile(r"\\[a-zA-Z]+")
 
 
 def definitions_used(latex: str, macros: str) -> str:
-    """Return only the definitions that a formula uses: those of its whole post would be converted with each formula.
+    """Return the definitions that a formula uses, so that it is not converted with all those of its post.
 
     Args:
         latex: the formula.

@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pyterrier_mathamr.store import META, Compound, DamagedError
+from pyterrier_mathamr.store import META, Compound, DamagedError, is_identity
 
 PARTS = Compound("sharded_index", 1, rebuild="mathamr index GRAPHS MODEL -o {path} --parts N")
 PART = re.compile(r"part-[0-9]{6,12}")
-_IDENTITY = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ def read_parts(path: Path) -> list[PartRecord]:
     try:
         parts = [PartRecord(**entry) for entry in details["parts"]]
         if not parts or not all(
-            PART.fullmatch(part.name) and _IDENTITY.fullmatch(part.identity) and part.documents >= 0 for part in parts
+            PART.fullmatch(part.name) and is_identity(part.identity) and part.documents >= 0 for part in parts
         ):
             raise ValueError("no part, or one of an impossible name, identity or size")
     except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Flipped bits, truncated and removed files, and those of another artifact of the same kind."""
+"""Flipped bits, and files that are truncated, removed or exchanged with those of another artifact."""
 
 from __future__ import annotations
 
