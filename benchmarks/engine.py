@@ -27,8 +27,8 @@ from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights
 from pyterrier_mathamr.experiments import KNOWN_ITEM_MEASURES
 from pyterrier_mathamr.experiments.measuring.topics import judged_topics
 from pyterrier_mathamr.formula import trees_from_latex
+from pyterrier_mathamr.fusion.blend import grouped
 from pyterrier_mathamr.posts import plain_text, post_from_html
-from pyterrier_mathamr.systems.fusion.blend import grouped
 
 PARTS = ["words", "graph", "formula"]
 SHARES = [step / 10 for step in range(11)]

@@ -9,7 +9,7 @@ import sys
 import pyterrier as pt
 
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr.systems import LinearBlend
+from pyterrier_mathamr.fusion import LinearBlend
 
 arqmath = pt.get_dataset("irds:arqmath/sample/task1")
 topics, qrels = arqmath.get_topics("text"), arqmath.get_qrels()

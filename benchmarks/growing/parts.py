@@ -113,7 +113,7 @@ def _posts(place: Place) -> Iterator[dict[str, Any]]:
 
 
 def _bm25(place: Place) -> int:
-    from pyterrier_mathamr.systems import BM25Index
+    from pyterrier_mathamr.sparse import BM25Index
 
     index = BM25Index(place.folder / "bm25")
     if not index.built():
@@ -122,7 +122,7 @@ def _bm25(place: Place) -> int:
 
 
 def _bm25_queries(place: Place) -> list[Query]:
-    from pyterrier_mathamr.systems import BM25Index
+    from pyterrier_mathamr.sparse import BM25Index
 
     topics = islice(place.collection.topics(2022), QUERIES)
     search = BM25Index(place.folder / "bm25").retriever(num_results=1000)
@@ -131,7 +131,7 @@ def _bm25_queries(place: Place) -> list[Query]:
 
 
 def _tangent(place: Place) -> int:
-    from pyterrier_mathamr.systems import TangentIndex
+    from pyterrier_mathamr.sparse import TangentIndex
 
     index = TangentIndex(place.folder / "tangent")
     if not index.built():
@@ -140,7 +140,7 @@ def _tangent(place: Place) -> int:
 
 
 def _tangent_queries(place: Place) -> list[Query]:
-    from pyterrier_mathamr.systems import TangentIndex
+    from pyterrier_mathamr.sparse import TangentIndex
 
     topics = islice(place.collection.topics(2022, task=2), QUERIES)
     search = TangentIndex(place.folder / "tangent").retriever(num_results=1000)

@@ -71,17 +71,7 @@ PARSERS: Mapping[str, Callable[..., AmrParser]] = {
 
 
 def get_parser(name_or_parser: str | AmrParser, **options: Any) -> AmrParser:
-    """Return the parser of a name, or the parser itself.
-
-    Args:
-        name_or_parser: ``"dependency"``, the embedded parser; ``"transition"`` or ``"amrlib"``, the neural ones in
-            other interpreters; or any object with the methods of `AmrParser`.
-        options: of the named parser, such as ``python`` and ``model``. Without options the same object is returned
-            for a name each time, so that its workers are reused.
-
-    Raises:
-        ConfigError: no parser has this name, the object is no parser, or an option has an invalid value.
-    """
+    """Return the parser of a name, or the parser itself."""
     if isinstance(name_or_parser, str) and name_or_parser in PARSERS:
         return PARSERS[name_or_parser](**options) if options else _shared(name_or_parser)
     if isinstance(name_or_parser, str) or not isinstance(name_or_parser, AmrParser):

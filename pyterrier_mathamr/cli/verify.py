@@ -44,6 +44,7 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.model.joined.files import is_joined, joined_faults
     from pyterrier_mathamr.model.saving.files import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
+    from pyterrier_mathamr.store.saved import is_saved, saved_faults
     from pyterrier_mathamr.systems import InOut
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
     from pyterrier_mathamr.systems.answers.colbert.files import colbert_faults
@@ -51,7 +52,6 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     from pyterrier_mathamr.systems.answers.marf.files import marf_faults
     from pyterrier_mathamr.systems.answers.two_step.networks import DESCRIPTION as TWO_STEP
     from pyterrier_mathamr.systems.answers.two_step.networks import two_step_faults
-    from pyterrier_mathamr.systems.saved import is_saved, saved_faults
 
     if is_saved(path):
         yield from saved_faults(path)
@@ -132,15 +132,14 @@ def _kinds() -> list[Kind]:
     from pyterrier_mathamr.graph import GraphStore, TensorStore
     from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
     from pyterrier_mathamr.model.training.checkpoint import Checkpoint
+    from pyterrier_mathamr.sparse import BM25Index, TangentIndex
     from pyterrier_mathamr.systems import (
         ApproachZeroIndex,
-        BM25Index,
         FormulaTrees,
         GraphTermsIndex,
         InOutIndex,
         MaRFIndex,
         TangentCFT,
-        TangentIndex,
         ThreadStore,
     )
 
@@ -155,11 +154,11 @@ def _described(path: Path) -> str:
     from pyterrier_mathamr.model import MathAMR
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
     from pyterrier_mathamr.store import META, Cache, read_manifest
+    from pyterrier_mathamr.store.saved import described, is_saved
     from pyterrier_mathamr.systems import ColBERT, InOut, MaRF
     from pyterrier_mathamr.systems.answers.colbert.files import DESCRIPTION as COLBERT
     from pyterrier_mathamr.systems.answers.marf.files import DESCRIPTION as MARF
     from pyterrier_mathamr.systems.answers.two_step.networks import DESCRIPTION as TWO_STEP
-    from pyterrier_mathamr.systems.saved import described, is_saved
 
     if is_saved(path):
         return described(path)

@@ -13,17 +13,6 @@
     formula_ids                                     one id for each formula of all posts
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from pyterrier_mathamr._common.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from pyterrier_mathamr.explain import Explanation as Explanation
-
-    from .ranking import BlendedRetriever as BlendedRetriever
-    from .reader import EngineSnapshot as EngineSnapshot
-    from .search_engine import SearchEngine as SearchEngine
-
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -26,6 +26,7 @@ from typing import NamedTuple, Self
 
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
+from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 from pyterrier_mathamr.store import (
     META,
     Compound,
@@ -47,7 +48,6 @@ from pyterrier_mathamr.store import (
     sync_folder,
     writing,
 )
-from pyterrier_mathamr.systems import BM25Index, TangentIndex
 
 from .posts import PostStore
 

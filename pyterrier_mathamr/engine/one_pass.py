@@ -25,7 +25,7 @@ from pyterrier_mathamr.graph import GraphBuilder, MathAMRGraph
 from pyterrier_mathamr.graph.building.parallel import Built, begun_store
 from pyterrier_mathamr.graph.store.records import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.systems.formulas.expressions.reading import Read as ReadFormulas
+from pyterrier_mathamr.sparse.expressions.reading import Read as ReadFormulas
 
 from .generations import Indexes
 from .posts import Records

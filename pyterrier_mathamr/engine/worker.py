@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from pyterrier_mathamr._common.feedback.problems import Overheard, overheard
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.graph.building.parallel import Batch, Built
+from pyterrier_mathamr.sparse.bm25.indexer import ReadTokens
+from pyterrier_mathamr.sparse.expressions.reading import Read as ReadFormulas
+from pyterrier_mathamr.sparse.expressions.reading import ReadPosts, Unread
 from pyterrier_mathamr.store import row_fingerprint
-from pyterrier_mathamr.systems.bm25.indexer import ReadTokens
-from pyterrier_mathamr.systems.formulas.expressions.reading import Read as ReadFormulas
-from pyterrier_mathamr.systems.formulas.expressions.reading import ReadPosts, Unread
 
 
 def prepare() -> None:

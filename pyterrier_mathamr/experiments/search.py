@@ -11,10 +11,11 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.fusion import ZScoreFusion, fuse_rankings
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import BM25Index, ZScoreFusion, fuse_rankings
+from pyterrier_mathamr.sparse import BM25Index
 
 from .measuring import Way, fitted_weight, run_systems
 from .measuring.topics import TopicSet

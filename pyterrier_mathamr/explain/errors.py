@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr.explanation.errors import ExplainError
+from .asking_errors import ExplainError
 
 
 class ChartError(ExplainError):

@@ -23,7 +23,7 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.signatures import ConstructorSignature, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
-from pyterrier_mathamr.explanation import Explanation, QueryRow
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import UnknownIdError
 
 from .building.entries import Entry, Layout, stored_formula_ids

@@ -22,8 +22,8 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
-from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
-from pyterrier_mathamr.explanation.alignment import explain_maxsim
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .encoder.in_batches import Embeddings

@@ -11,22 +11,6 @@ class SystemsError(MathAMRError):
     """The base of the errors of this room (the plain name is one of Python's own)."""
 
 
-class BlendNotFittedError(SystemsError):
-    """A blend has no weights yet."""
-
-    template = "the blend has no weights."
-    advice = "Call .fit(ranking, qrels), give weights=, or read them with LinearBlend.load()."
-
-
-class BlendFileError(SystemsError):
-    """A file holds no blend of these scorers."""
-
-    path: Path
-    reason: str
-    template = "{path}: {reason}."
-    advice = "Give the file that LinearBlend.save() wrote, and the same scorers."
-
-
 class NothingJudgedError(SystemsError):
     """Weights cannot be fitted."""
 
@@ -60,22 +44,6 @@ class NoModelError(SystemsError):
     path: Path
     template = "{path}: the index was opened without the model that encodes formulas."
     advice = "Give it: InOutIndex(path, model)."
-
-
-class RankerNotFittedError(SystemsError):
-    """A learned ranker has no weights yet."""
-
-    template = "the ranker has no weights."
-    advice = "Call .fit() or .fit_judged(), give weights=, or read it with .load()."
-
-
-class RankerFileError(SystemsError):
-    """A file holds no ranker."""
-
-    path: Path
-    reason: str
-    template = "{path}: {reason}."
-    advice = "Give the file that .save() of the same class wrote."
 
 
 class CheckpointFormError(SystemsError):

@@ -6,8 +6,8 @@ from folder_bytes import folder_bytes
 from pyterrier_mathamr import Processes, RayCluster
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.store import build as store_build
-from pyterrier_mathamr.systems import TangentIndex
-from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.sparse import TangentIndex
+from pyterrier_mathamr.sparse import index as sparse
 
 pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
 

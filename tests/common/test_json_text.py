@@ -7,11 +7,11 @@ import pytest
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr._common.json_text import parse_json
 from pyterrier_mathamr.experiments.sources import read_training_pairs
+from pyterrier_mathamr.fusion import BlendFileError, LinearBlend
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.graph.errors import GraphMetadataError
 from pyterrier_mathamr.graph.store.records import graph_of
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.systems import BlendFileError, LinearBlend
 
 WHY = "too deeply|digits|Expecting|no record"
 BAD = ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "nonsense", ""]

@@ -24,7 +24,7 @@ from pyterrier_mathamr.posts import (
     text_from_latex,
     title_of_markdown,
 )
-from pyterrier_mathamr.systems import TokenOptions, post_tokens
+from pyterrier_mathamr.sparse import TokenOptions, post_tokens
 
 SMALL = 60  # repetitions
 PLAIN = TokenOptions(stem=False)  # the stemmer is native

@@ -21,7 +21,21 @@ import pyterrier_mathamr as mathamr
 
 PACKAGE = Path(mathamr.__file__).parent
 SAMPLE = PACKAGE / "data" / "sample"
-ROOMS = ("posts", "formula", "amr", "graph", "model", "index", "arqmath", "systems", "experiments", "explain", "engine")
+ROOMS = (
+    "posts",
+    "formula",
+    "amr",
+    "graph",
+    "explain",
+    "model",
+    "index",
+    "sparse",
+    "fusion",
+    "arqmath",
+    "systems",
+    "experiments",
+    "engine",
+)
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
 
 

@@ -13,20 +13,16 @@ from tiny_colbert import tiny_colbert
 
 import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.explain import AskedError, Explanation, explain_score
+from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import (
-    ConvexFusion,
     CosineScorer,
-    Ensemble,
     FormulaFeatures,
     FormulaTrees,
-    LinearBlend,
-    ModifiedRRF,
     PairwiseRanker,
     StructuralSearch,
     TangentCFT,
     TangentS,
-    ZScoreFusion,
 )
 
 Lab = SimpleNamespace

@@ -4,6 +4,7 @@ Drawings (``.. schematic::``) are not part of it: the site runs each by itself, 
 """
 
 import ast
+import inspect
 import re
 import textwrap
 from collections.abc import Iterator
@@ -82,7 +83,8 @@ def test_a_drawing_needs_no_more_than_pyterrier_and_no_built_index(
 def test_the_api_page_names_the_whole_public_face() -> None:
     page = (PAGES / "api.rst").read_text(encoding="utf-8")
     documented = set(re.findall(r"auto\w+:: pyterrier_mathamr\.(\w+)$", page, re.M))
-    assert set(mathamr.__all__) - {"__version__"} <= documented
+    rooms = {name for name in mathamr.__all__ if inspect.ismodule(getattr(mathamr, name))}
+    assert set(mathamr.__all__) - rooms - {"__version__"} <= documented
 
 
 @pytest.mark.parametrize(("formula", "result"), SUM.findall((PAGES / "full-release.rst").read_text(encoding="utf-8")))

@@ -22,11 +22,10 @@ import pyterrier_mathamr as mathamr
 from pyterrier_mathamr.amr import AmrlibParser
 from pyterrier_mathamr.arqmath import VisualIdDeduplication
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.fusion import ConvexFusion, Ensemble, LinearBlend, ModifiedRRF, ZScoreFusion
 from pyterrier_mathamr.systems import (
     ApproachZeroIndex,
-    ConvexFusion,
     CosineScorer,
-    Ensemble,
     ExtractAnswer,
     FormulaAnswers,
     FormulaFeatures,
@@ -34,19 +33,16 @@ from pyterrier_mathamr.systems import (
     GraphTermsIndex,
     InOut,
     InOutIndex,
-    LinearBlend,
     LinkedPosts,
     MaRF,
     MaRFIndex,
     MathSEScore,
-    ModifiedRRF,
     StructuralSearch,
     TangentAnswers,
     TangentCFT,
     ThreadStore,
     TimesQQ,
     TwoStepFeatures,
-    ZScoreFusion,
 )
 
 Lab = SimpleNamespace
@@ -276,7 +272,10 @@ def test_03_a_transformer_s_repr_rebuilds_its_equal(lab: Lab, name: str) -> None
     transformer, _ = make(lab, name)
     rooms = (
         mathamr,
-        *(getattr(mathamr, room) for room in ("arqmath", "formula", "graph", "index", "model", "systems")),
+        *(
+            getattr(mathamr, room)
+            for room in ("arqmath", "formula", "fusion", "graph", "index", "model", "sparse", "systems")
+        ),
     )
     names = {public: getattr(room, public) for room in rooms for public in room.__all__}
     again = eval(repr(transformer), {**names, type(transformer).__name__: type(transformer)})

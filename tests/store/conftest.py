@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from artifact_modules import load
 
-from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.sparse import index as sparse
 
 SIZES = sparse.PART_BYTES, sparse.BATCH
 

@@ -8,7 +8,7 @@ import pytest
 from pyterrier_mathamr._common.feedback.counts import counted, size_of
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-from pyterrier_mathamr.systems import BM25Index, TangentIndex
+from pyterrier_mathamr.sparse import BM25Index, TangentIndex
 
 POSTS = [{"docno": "a", "text": "We have $x^2=1$ and $x^2=1$."}, {"docno": "b", "text": "So $y$."}]
 VECTORS = [

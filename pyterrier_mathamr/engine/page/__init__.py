@@ -8,17 +8,6 @@
             ◀──static──── static   one page, no framework, one font
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from pyterrier_mathamr._common.lazy import lazy_names
-
-if TYPE_CHECKING:
-    from .answers import Answers as Answers
-    from .server import make_app as make_app
-    from .server import serve_page as serve_page
-    from .workers import SYSTEMS as SYSTEMS
-    from .workers import SeparateAnswers as SeparateAnswers
-
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -14,7 +14,7 @@ import pandas as pd
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.engine.reader import EngineSnapshot
 from pyterrier_mathamr.engine.snippets import Matcher, Piece, best_piece, color_of, marked_html, marked_post
-from pyterrier_mathamr.explanation import Explanation, explain_score
+from pyterrier_mathamr.explain import Explanation, explain_score
 from pyterrier_mathamr.formula.display.rendering import formula_span
 from pyterrier_mathamr.posts import MathPost, post_from_html
 

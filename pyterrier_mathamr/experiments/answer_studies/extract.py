@@ -20,8 +20,9 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import read_answers, write_answers
 from pyterrier_mathamr.experiments.measuring import PairedTest, paired_test
+from pyterrier_mathamr.fusion import ConvexFusion
 from pyterrier_mathamr.model import TextEncoder
-from pyterrier_mathamr.systems import ColBERT, ConvexFusion, CosineScorer, ExtractAnswer
+from pyterrier_mathamr.systems import ColBERT, CosineScorer, ExtractAnswer
 from pyterrier_mathamr.systems.answers.extract.extract_answer import Posts
 from pyterrier_mathamr.systems.answers.extract.snippets import Start
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyterrier as pt
 
-from pyterrier_mathamr.systems import ConvexFusion
+from pyterrier_mathamr.fusion import ConvexFusion
 
 from .colbert import COLBERT_ROW, loaded_colbert
 from .definition import AnswerRow, AnswerStudy

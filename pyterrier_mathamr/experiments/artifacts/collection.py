@@ -26,8 +26,8 @@ from pyterrier_mathamr.experiments.stages import Stages, write_atomically
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.model import MathAMRConfig, TextEncoder
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 from pyterrier_mathamr.store import writer_lock
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
 
 from .formula_indexes import TANGENT, FormulaIndexes
 from .jobs import build_graphs, complete_store

@@ -13,17 +13,9 @@ from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments.sources import read_documents
 from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.store import StoredArtifact
-from pyterrier_mathamr.systems import (
-    ApproachZeroIndex,
-    FastTextOptions,
-    FormulaTrees,
-    InOut,
-    InOutIndex,
-    PairOptions,
-    TangentCFT,
-    TangentIndex,
-)
+from pyterrier_mathamr.systems import ApproachZeroIndex, FastTextOptions, FormulaTrees, InOut, InOutIndex, TangentCFT
 
 TANGENT = "Tangent"
 IN_OUT_MODEL = "in-out-mini"

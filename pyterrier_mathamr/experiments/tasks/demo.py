@@ -13,7 +13,7 @@ from pyterrier_mathamr.experiments.search import search_systems
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import BM25Index
+from pyterrier_mathamr.sparse import BM25Index
 
 DEMO_DATASET = "arqmath:sample/task1"
 DEMO_CANDIDATES = 100

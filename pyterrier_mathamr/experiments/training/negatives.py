@@ -24,7 +24,7 @@ from pyterrier_mathamr.experiments.sources import read_documents
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import BM25Index
+from pyterrier_mathamr.sparse import BM25Index
 
 Miner = Literal["bm25", "model", "tags"]
 MINERS: tuple[Miner, ...] = ("bm25", "model", "tags")

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr.explanation.alignment import Embeddings, virtual_nodes
-from pyterrier_mathamr.explanation.errors import AlignmentError
+from pyterrier_mathamr.explain.alignment import Embeddings, virtual_nodes
+from pyterrier_mathamr.explain.asking_errors import AlignmentError
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost
 

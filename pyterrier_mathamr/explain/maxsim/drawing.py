@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.drawing.palette import Palette, Theme, palette
 from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
-from pyterrier_mathamr.explanation.alignment import Embeddings
-from pyterrier_mathamr.explanation.colors import HUES
+from pyterrier_mathamr.explain.alignment import Embeddings
+from pyterrier_mathamr.explain.colors import HUES
 from pyterrier_mathamr.formula.display.paragraphs import Badge
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.posts import MathPost

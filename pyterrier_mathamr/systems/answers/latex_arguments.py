@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pyterrier_mathamr.systems.bm25.lexer import NUMBER
+from pyterrier_mathamr.sparse.bm25.lexer import NUMBER
 
 OPEN, CLOSE = "{", "}"
 """Tokens of the two ends of an argument."""

@@ -19,8 +19,8 @@ from typing import Literal
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.formula.tex.converter import repair
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
-from pyterrier_mathamr.systems.bm25.lexer import TEXT, lex_latex
-from pyterrier_mathamr.systems.bm25.symbols import SYMBOL_NAMES
+from pyterrier_mathamr.sparse.bm25.lexer import TEXT, lex_latex
+from pyterrier_mathamr.sparse.bm25.symbols import SYMBOL_NAMES
 
 from .latex_arguments import CLOSE, OPEN, with_arguments
 

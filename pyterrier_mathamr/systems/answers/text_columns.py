@@ -12,7 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr.explanation import Asked, AskedError, QueryRow, read_asked
+from pyterrier_mathamr.explain import Asked, AskedError, QueryRow, read_asked
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
 
 QUERY_COLUMNS: tuple[tuple[str, ...], ...] = (("query",), ("title", "body"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pyterrier_mathamr.explanation import Asked, Explanation, Part
+from pyterrier_mathamr.explain import Asked, Explanation, Part
 from pyterrier_mathamr.graph import MathAMRGraph
 
 from .terms import GraphField, GraphTerms, terms_of_graph

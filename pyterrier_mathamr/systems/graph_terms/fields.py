@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of, one_of
-from pyterrier_mathamr.systems.bm25.weighting import Weighting
-from pyterrier_mathamr.systems.sparse.postings import Postings
+from pyterrier_mathamr.sparse.bm25.weighting import Weighting
+from pyterrier_mathamr.sparse.postings import Postings
 
 from .terms import FIELDS, GraphField, GraphTerms
 

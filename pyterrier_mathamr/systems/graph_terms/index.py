@@ -13,12 +13,12 @@ from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
+from pyterrier_mathamr.sparse.bm25.weighting import PostingWeights, Weighting
+from pyterrier_mathamr.sparse.documents import live_sources, postings_of
+from pyterrier_mathamr.sparse.index import UNBOUNDED, SparseIndex
+from pyterrier_mathamr.sparse.postings import Postings, postings_fields
+from pyterrier_mathamr.sparse.ranking import Remembered
 from pyterrier_mathamr.store import Array, Content, Field, Kind, LiveIds, Part, Snapshot
-from pyterrier_mathamr.systems.bm25.weighting import PostingWeights, Weighting
-from pyterrier_mathamr.systems.sparse.documents import live_sources, postings_of
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED, SparseIndex
-from pyterrier_mathamr.systems.sparse.postings import Postings, postings_fields
-from pyterrier_mathamr.systems.sparse.ranking import Remembered
 
 from .indexer import GraphTermsIndexer
 from .retriever import GraphTermsRetriever

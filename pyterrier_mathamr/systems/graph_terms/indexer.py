@@ -10,10 +10,10 @@ import pandas as pd
 from pyterrier_mathamr._common.frames import MissingValueError, is_missing
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.sparse.documents import CountedDocuments
+from pyterrier_mathamr.sparse.index import SparseIndexer
+from pyterrier_mathamr.sparse.postings import PostingsBuilder
 from pyterrier_mathamr.store import Array, Mode, row_fingerprint
-from pyterrier_mathamr.systems.sparse.documents import CountedDocuments
-from pyterrier_mathamr.systems.sparse.index import SparseIndexer
-from pyterrier_mathamr.systems.sparse.postings import PostingsBuilder
 
 from .terms import FIELDS, GraphField, terms_of_graph
 

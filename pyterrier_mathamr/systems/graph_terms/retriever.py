@@ -12,8 +12,8 @@ import pandas as pd
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import MissingValueError, first_values, ranking_frame
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr.explanation import Explanation, QueryRow
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first
+from pyterrier_mathamr.explain import Explanation, QueryRow
+from pyterrier_mathamr.sparse.ranking import SparseRetriever, best_first
 
 from .fields import OPTIONS, field_weights, sought_terms
 from .terms import FIELDS, GraphField, terms_of_graph

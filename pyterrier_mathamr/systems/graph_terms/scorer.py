@@ -13,9 +13,9 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import MissingValueError, empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.sparse.documents import contributions, numbers_of
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.sparse.documents import contributions, numbers_of
 
 from .explanation import explain_terms
 from .fields import OPTIONS, field_weights, sought_terms

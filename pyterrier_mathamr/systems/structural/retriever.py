@@ -16,14 +16,14 @@ from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr._common.transformers import Leaf
 from pyterrier_mathamr._common.types import DocNo
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import MathPost, PostFormula
-from pyterrier_mathamr.systems.bm25 import BM25Index, BM25Retriever
+from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Retriever
+from pyterrier_mathamr.sparse.expressions import formula_trees
+from pyterrier_mathamr.sparse.ranking import SparseRetriever, best_first
+from pyterrier_mathamr.sparse.reading import warn_of_queries
 from pyterrier_mathamr.systems.formulas.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
-from pyterrier_mathamr.systems.formulas.expressions import formula_trees
-from pyterrier_mathamr.systems.sparse.ranking import SparseRetriever, best_first
-from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 _LEAST_NODES = 3
 

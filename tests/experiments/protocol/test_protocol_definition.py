@@ -19,7 +19,7 @@ from pyterrier_mathamr.experiments.protocol import (
 )
 from pyterrier_mathamr.experiments.protocol.definition import JUDGED
 from pyterrier_mathamr.experiments.protocol.systems.fused import MOST, weight_grid
-from pyterrier_mathamr.systems import fuse_rankings
+from pyterrier_mathamr.fusion import fuse_rankings
 
 QIDS = [f"{year} A.{number}" for year in (2020, 2022) for number in range(1, 6)]
 QUESTIONS = Questions(JUDGED, pd.DataFrame({"qid": QIDS, "query": "x", "title": "", "body": ""}))

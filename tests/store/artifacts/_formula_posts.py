@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.sparse import index as sparse
 
 PART = 2
 LATEX = ("x^2+1", "a+b", r"\frac{x}{y}", "x^2")

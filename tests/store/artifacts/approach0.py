@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.systems import ApproachZeroIndex
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "approach0"
 PART = 2

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from pyterrier_mathamr.systems import BM25Index
-from pyterrier_mathamr.systems.sparse import index as sparse
+from pyterrier_mathamr.sparse import BM25Index
+from pyterrier_mathamr.sparse import index as sparse
 
 NAME = "bm25"
 PART = 2

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.systems import TangentCFT
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "cft"
 PART = 2

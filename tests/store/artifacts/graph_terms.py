@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 
 from pyterrier_mathamr.graph import MathAMRGraph
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.systems import GraphTermsIndex
 from pyterrier_mathamr.systems.graph_terms import FIELDS
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "graph-terms"
 PART = 2

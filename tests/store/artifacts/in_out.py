@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyterrier_mathamr.formula import FormulaTree
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.systems import InOutIndex
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 NAME = "in_out"
 PART = 2

@@ -6,7 +6,7 @@ from typing import Any
 import _formula_posts
 import pandas as pd
 
-from pyterrier_mathamr.systems import TangentIndex
+from pyterrier_mathamr.sparse import TangentIndex
 
 NAME = "tangent"
 PART = _formula_posts.PART

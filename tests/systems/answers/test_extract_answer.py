@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.arqmath import read_answers, task3_scores, write_answers
-from pyterrier_mathamr.explanation import AskedError
+from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import post_from_html, post_from_text
 from pyterrier_mathamr.systems import CosineScorer, ExtractAnswer, ThreadStore, longest_prefix, snippets_of

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
-from pyterrier_mathamr.systems import NothingJudgedError, RankerFileError, RankerNotFittedError, RankingSVM
+from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.systems import NothingJudgedError, RankingSVM
 
 RELEVANT, OTHER = (1.0, 0.0), (0.0, 1.0)
 PRINTED = (0.52, 2.42, 0.0, 0.0, 0.0, 0.05)

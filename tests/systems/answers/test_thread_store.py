@@ -11,8 +11,9 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection, Post
+from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
-from pyterrier_mathamr.systems import BM25Index, ThreadPost, ThreadPostError, ThreadStore, with_question
+from pyterrier_mathamr.systems import ThreadPost, ThreadPostError, ThreadStore, with_question
 from pyterrier_mathamr.systems.answers.threads import indexer
 
 

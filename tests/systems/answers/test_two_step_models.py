@@ -13,11 +13,12 @@ from tiny_models import tiny_bert
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
 from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.store import signed
-from pyterrier_mathamr.systems import FitOptions, ModifiedRRF, QASim, QQSim
+from pyterrier_mathamr.systems import FitOptions, QASim, QQSim
 from pyterrier_mathamr.systems.answers.two_step import networks
 from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
 from pyterrier_mathamr.systems.answers.two_step.qasim.losses import Example, split_folds

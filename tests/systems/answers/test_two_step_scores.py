@@ -9,17 +9,17 @@ import pytest
 from threads_of_answers import POSTS, questions, thread_store
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr.explanation import AskedError
+from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.fusion import ModifiedRRF
+from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.systems import (
     FormulaAnswers,
     InOut,
     InOutIndex,
     LinkedPosts,
     MathSEScore,
-    ModifiedRRF,
     RankingSVM,
     TangentAnswers,
-    TangentIndex,
     ThreadStore,
     TimesQQ,
     TwoStepFeatures,

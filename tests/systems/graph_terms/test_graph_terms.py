@@ -13,10 +13,10 @@ from pyterrier_mathamr import GraphBuilder
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import MissingValueError
 from pyterrier_mathamr.graph import EMPTY_AMR, MathAMRGraph
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import DuplicateIdError, ExistsError, UnfinishedJobError, UnknownIdError
 from pyterrier_mathamr.systems import GraphTermsIndex, terms_of_graph
 from pyterrier_mathamr.systems.graph_terms import FIELDS
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 TEXTS = {
     "d2": r"The harmonic series $\sum \frac{1}{n}$ diverges.",

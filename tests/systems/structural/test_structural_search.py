@@ -8,8 +8,9 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.sparse import BM25Index, TokenOptions
 from pyterrier_mathamr.store import UnknownIdError
-from pyterrier_mathamr.systems import ApproachZeroIndex, BM25Index, StructuralSearch, TokenOptions
+from pyterrier_mathamr.systems import ApproachZeroIndex, StructuralSearch
 
 POSTS = {
     "q1": r"How do I integrate $\int_0^1 x^2\,dx$ and $y$?",

@@ -8,7 +8,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
-from pyterrier_mathamr.systems import BM25Index, StructuralSearch, TokenOptions
+from pyterrier_mathamr.sparse import BM25Index, TokenOptions
+from pyterrier_mathamr.systems import StructuralSearch
 
 STRUCTURAL = "Structural search"
 WORDS = TokenOptions(stem="porter", bigrams=False, formulas=False)

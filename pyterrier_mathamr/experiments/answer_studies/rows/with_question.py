@@ -11,7 +11,7 @@ from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerPart
 from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 
 from .common import text_model
 

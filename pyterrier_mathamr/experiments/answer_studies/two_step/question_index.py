@@ -11,8 +11,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
+from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems import ModifiedRRF
 from pyterrier_mathamr.systems.answers.two_step import QQSim
 from pyterrier_mathamr.systems.answers.two_step.texts import Form, View
 

@@ -14,7 +14,8 @@ import pyterrier as pt
 
 from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
-from pyterrier_mathamr.systems import BM25Index, ModifiedRRF
+from pyterrier_mathamr.fusion import ModifiedRRF
+from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.systems.answers.two_step import QQSim
 from pyterrier_mathamr.systems.answers.two_step.texts import Form, View
 

@@ -12,17 +12,9 @@ import pyterrier as pt
 from pyterrier_mathamr.experiments.answer_studies.definition import AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.experiments.answer_studies.rows.common import BM25_ROW, SINGLE_ROW
-from pyterrier_mathamr.systems import (
-    PLAIN_TOKENS,
-    BM25Index,
-    ConvexFusion,
-    MathSEScore,
-    ModifiedRRF,
-    RankingSVM,
-    TangentAnswers,
-    TimesQQ,
-    TwoStepFeatures,
-)
+from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
+from pyterrier_mathamr.systems import MathSEScore, RankingSVM, TangentAnswers, TimesQQ, TwoStepFeatures
 from pyterrier_mathamr.systems.answers.two_step.texts import Form
 
 from .material import answer_texts, linearised, topic_frame

@@ -18,10 +18,11 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr.fusion import ZScoreFusion
 from pyterrier_mathamr.graph import GraphBuilder
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index, ZScoreFusion
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 
 Build = Callable[[Iterable[dict[str, str]], Path], pt.Transformer]
 """From documents (``docno``, ``text``, and ``title`` where there is one) and an empty folder to a pipeline."""

@@ -27,7 +27,7 @@ from pyterrier_mathamr.experiments.stages import Stages
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import STRONG_TOKENS, BM25Index
+from pyterrier_mathamr.sparse import STRONG_TOKENS, BM25Index
 
 ASKED = "queries"
 EQUAL = Fused((SHIPPED, COLBERT), weights=(0.5, 0.5))

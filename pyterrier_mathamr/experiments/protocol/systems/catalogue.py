@@ -20,7 +20,7 @@ from pyterrier_mathamr.experiments.protocol.material import Material
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, FUSION, TASK1
 from pyterrier_mathamr.experiments.tasks.answer_systems import ALL, ANSWER_SYSTEMS
 from pyterrier_mathamr.experiments.tasks.preparing import Prepared
-from pyterrier_mathamr.systems import fuse_rankings
+from pyterrier_mathamr.fusion import fuse_rankings
 
 from .ensembles import ensembles
 from .fused import Fused

@@ -15,7 +15,7 @@ from pyterrier_mathamr.experiments.answer_studies.rows.with_question import QUES
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM, TANGENT
 from pyterrier_mathamr.experiments.protocol.definition import Fitted, Learned, Questions, Training
 from pyterrier_mathamr.experiments.search import BM25, COLBERT
-from pyterrier_mathamr.systems.fusion import fit_fusion_weights, ranked, standard_scores
+from pyterrier_mathamr.fusion import fit_fusion_weights, ranked, standard_scores
 
 from .fused import DEPTH
 

@@ -11,7 +11,7 @@ from math import comb
 import pandas as pd
 
 from pyterrier_mathamr.experiments.protocol.definition import Choice, Fitted, Questions, Training
-from pyterrier_mathamr.systems.fusion import ranked, standard_scores
+from pyterrier_mathamr.fusion import ranked, standard_scores
 
 STEPS = (20, 10, 5, 4, 3, 2, 1)
 MOST = 70

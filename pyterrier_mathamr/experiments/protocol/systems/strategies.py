@@ -15,7 +15,7 @@ from pyterrier_mathamr.experiments.protocol.definition import Choice, Fitted
 from pyterrier_mathamr.experiments.search import BM25, DOC_VN, SCORER, SINGLE, TASK1, Search, Strategy
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.model import MathAMR
-from pyterrier_mathamr.systems import BM25Index
+from pyterrier_mathamr.sparse import BM25Index
 
 from .fused import DEPTH
 

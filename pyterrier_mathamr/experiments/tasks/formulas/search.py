@@ -11,8 +11,7 @@ from pyterrier_mathamr._common.errors import BrokenExtraError, MissingExtraError
 from pyterrier_mathamr.experiments.measuring import Missing, Way, random_floor, run_systems
 from pyterrier_mathamr.experiments.search import DISTINCT_FORMULAS
 from pyterrier_mathamr.experiments.tasks.found import FoundTopics, joined
-from pyterrier_mathamr.systems import ZScoreFusion, fit_fusion_weights
-from pyterrier_mathamr.systems.fusion import ranked, standard_scores
+from pyterrier_mathamr.fusion import ZScoreFusion, fit_fusion_weights, ranked, standard_scores
 
 from .parts import FormulaParts, FormulaSystem, Weights
 from .systems import FUSED, FUSIONS, MAKERS

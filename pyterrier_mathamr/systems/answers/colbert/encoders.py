@@ -19,8 +19,9 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, Reading
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, Reading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
+from pyterrier_mathamr.sparse.reading import document_post, query_post
 from pyterrier_mathamr.systems.answers.text_columns import (
     check_documents,
     check_queries,
@@ -29,7 +30,6 @@ from pyterrier_mathamr.systems.answers.text_columns import (
     of_documents,
     read_texts,
 )
-from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import Embeddings, Precision, TextRows
 

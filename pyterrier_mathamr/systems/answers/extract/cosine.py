@@ -10,7 +10,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
 from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, check_texts, text_row

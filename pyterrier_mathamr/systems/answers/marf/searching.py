@@ -12,7 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr.explanation import Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.index.protocols import ExactScores, Numbers, Scores
 from pyterrier_mathamr.index.search.exact import QUERY_ROWS
 from pyterrier_mathamr.index.search.maxsim import float32_error, scan

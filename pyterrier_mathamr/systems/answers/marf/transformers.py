@@ -20,10 +20,11 @@ from pyterrier_mathamr._common.frames import (
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transformer
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
-from pyterrier_mathamr.explanation import Reading as ShownReading
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import MathPost
+from pyterrier_mathamr.sparse.reading import document_post, query_post
 from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
 from pyterrier_mathamr.systems.answers.text_columns import (
     check_documents,
@@ -33,7 +34,6 @@ from pyterrier_mathamr.systems.answers.text_columns import (
     of_documents,
     read_texts,
 )
-from pyterrier_mathamr.systems.sparse.reading import document_post, query_post
 
 from .encoding import View
 

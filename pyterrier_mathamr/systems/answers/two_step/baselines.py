@@ -11,7 +11,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
 
 RESULT = ("docno", "score", "rank")

@@ -12,13 +12,13 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
-from pyterrier_mathamr.explanation import AskedError, Explanation, QueryRow, read_asked
+from pyterrier_mathamr.explain import AskedError, Explanation, QueryRow, read_asked
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.posts import PostFormula, post_from_any
 from pyterrier_mathamr.posts.rows import is_blank, text_of
+from pyterrier_mathamr.sparse.expressions import FormulaRetriever, formula_trees
+from pyterrier_mathamr.sparse.reading import warn_of_queries
 from pyterrier_mathamr.systems.answers.threads import ThreadStore
-from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever, formula_trees
-from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
 
 from .baselines import RESULT, ranking
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pyterrier_mathamr._common.parameters import FRACTION, Rule
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.systems.formulas.expressions import asked_formula, formula_trees, query_trees
-from pyterrier_mathamr.systems.sparse.reading import warn_of_queries
+from pyterrier_mathamr.sparse.expressions import asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.sparse.reading import warn_of_queries
 
 from .paths import FormulaPaths, formula_paths, path_names
 from .query import path_query

@@ -8,9 +8,9 @@ from typing import ClassVar, cast
 import numpy as np
 
 from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
+from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.formulas.expressions import ExpressionIndex, ExpressionSnapshot
-from pyterrier_mathamr.systems.sparse.index import SparseIndex
 
 from .indexer import ApproachZeroIndexer
 from .payload import APPROACH0, PathLists

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from pyterrier_mathamr.formula import FormulaStore
+from pyterrier_mathamr.sparse.expressions import ExpressionIndexer
 from pyterrier_mathamr.store import Mode
-from pyterrier_mathamr.systems.formulas.expressions import ExpressionIndexer
 
 from .payload import PathListsBuilder
 

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.sparse.expressions import expression_fields, merging
+from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.texts import read_texts, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows
-from pyterrier_mathamr.systems.formulas.expressions import expression_fields, merging
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
-from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
 
 from .paths import FormulaPaths, formula_paths
 from .sectors import Sectors, combined, packed

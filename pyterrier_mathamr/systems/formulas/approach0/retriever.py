@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from pyterrier_mathamr._common.parameters import Rule
-from pyterrier_mathamr.explanation import Explanation, QueryRow
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever
-from pyterrier_mathamr.systems.sparse.ranking import Found
+from pyterrier_mathamr.sparse.expressions import FormulaRetriever
+from pyterrier_mathamr.sparse.ranking import Found
 
 from .explanation import CONSTANTS, asked_paths, explain_paths
 from .paths import FormulaPaths

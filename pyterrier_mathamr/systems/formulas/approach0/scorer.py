@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explanation import Explanation, QueryRow
+from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.formula import FormulaStore
 
 from .explanation import CONSTANTS, asked_paths, explain_paths

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from pyterrier_mathamr._common.feedback.counts import counted
 from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
+from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NoEncoderError
-from pyterrier_mathamr.systems.formulas.expressions import ExpressionIndex, ExpressionSnapshot
-from pyterrier_mathamr.systems.sparse.index import SparseIndex
 
 from .encoder import KEPT, FormulaEncoder, cosines, quantized
 from .indexer import TangentCFTIndexer

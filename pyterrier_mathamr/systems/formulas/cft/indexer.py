@@ -11,10 +11,10 @@ import pandas as pd
 from pyterrier_mathamr._common.feedback.problems import told_once
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.sparse.expressions import ExpressionIndexer
+from pyterrier_mathamr.sparse.expressions.joining import Formulas, content_of
 from pyterrier_mathamr.store import Job, Mode, map_arrays, move, write_arrays
 from pyterrier_mathamr.systems.errors import NothingToTrainError
-from pyterrier_mathamr.systems.formulas.expressions import ExpressionIndexer
-from pyterrier_mathamr.systems.formulas.expressions.joining import Formulas, content_of
 from pyterrier_mathamr.systems.formulas.trees import FormulaTrees
 from pyterrier_mathamr.systems.formulas.trees.payload import TreePairs
 

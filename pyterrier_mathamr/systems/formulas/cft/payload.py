@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair
+from pyterrier_mathamr.sparse.expressions import expression_fields, merging
+from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.texts import text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows
-from pyterrier_mathamr.systems.formulas.expressions import expression_fields, merging
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
-from pyterrier_mathamr.systems.sparse.texts import text_fields
 
 from .encoder import KEPT, FormulaEncoder, Kept, Quantized, quantized, squares
 from .words import REPRESENTATIONS, Representation
@@ -72,7 +72,7 @@ class FormulaVectors:
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; see :class:`~pyterrier_mathamr.systems.formulas.expressions.Payload`."""
+        """Combine several; see :class:`~pyterrier_mathamr.sparse.expressions.Payload`."""
         width = pieces[0].rows["slt"].shape[1] if pieces else 0
         rows = {name: np.zeros((size, width), dtype=np.int8) for name in KEPT}
         lengths = np.zeros((size, len(KEPT)), dtype=np.int32)

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.fusion import reciprocal_ranks
+from pyterrier_mathamr.sparse.expressions import FormulaRetriever, asked_formula, formula_trees
+from pyterrier_mathamr.sparse.ranking import best_first
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever, asked_formula, formula_trees
-from pyterrier_mathamr.systems.fusion import reciprocal_ranks
-from pyterrier_mathamr.systems.sparse.ranking import best_first
 
 from .encoder import KEPT, Kept, cosines, quantized
 from .words import REPRESENTATIONS

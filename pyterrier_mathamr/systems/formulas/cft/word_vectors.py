@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from pyterrier_mathamr.sparse.texts import Arrays, read_texts, text_arrays
 from pyterrier_mathamr.store import Array, DamagedError
-from pyterrier_mathamr.systems.sparse.texts import Arrays, read_texts, text_arrays
 
 from .words import UNKNOWN, Characters, Word
 

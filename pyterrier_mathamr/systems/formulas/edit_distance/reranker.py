@@ -14,11 +14,11 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.systems.formulas.expressions import asked_formula, formula_trees, query_trees
-from pyterrier_mathamr.systems.fusion import reciprocal_ranks
+from pyterrier_mathamr.fusion import reciprocal_ranks
+from pyterrier_mathamr.sparse.expressions import asked_formula, formula_trees, query_trees
 
 from .distance import UNIT_COSTS, EditCosts, tree_edit_distances
 

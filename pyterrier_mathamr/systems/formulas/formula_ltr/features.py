@@ -15,7 +15,7 @@ from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
-from pyterrier_mathamr.systems.formulas.expressions import query_trees
+from pyterrier_mathamr.sparse.expressions import query_trees
 from pyterrier_mathamr.systems.formulas.trees import FormulaTrees
 
 from .comparisons import COSINES, NAMES, Comparison, Costs, Matching

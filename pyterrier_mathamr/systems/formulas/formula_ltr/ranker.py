@@ -14,9 +14,10 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.fitting.listwise import fit_listwise
 from pyterrier_mathamr._common.parameters import ByParameters, Rule, between, list_of, one_of
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.systems.errors import NothingJudgedError, RankerFileError, RankerNotFittedError
-from pyterrier_mathamr.systems.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.fusion.errors import RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, finite, read_saved, reason_of, write_saved
+from pyterrier_mathamr.systems.errors import NothingJudgedError
 
 from .pairwise import Graded, Loss, fit_pairwise, ordered_share
 

@@ -11,6 +11,9 @@ The model is that of ``model/in_out``.
 
 from __future__ import annotations
 
+from pyterrier_mathamr.model.in_out import InOut as InOut
+from pyterrier_mathamr.model.in_out import InOutOptions as InOutOptions
+
 from .combining import Combine as Combine
 from .combining import Scale as Scale
 from .index import InOutIndex as InOutIndex

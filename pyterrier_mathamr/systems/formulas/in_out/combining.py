@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from pyterrier_mathamr.systems.fusion.reciprocal_rank import RRF_K
+from pyterrier_mathamr.fusion.reciprocal_rank import RRF_K
 
 from .node_rows import Scores
 

@@ -13,10 +13,10 @@ from pyterrier_mathamr._common.signatures import method
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.index.errors import check_model
+from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
+from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.store import Mode, detail
 from pyterrier_mathamr.systems.errors import NoModelError
-from pyterrier_mathamr.systems.formulas.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
-from pyterrier_mathamr.systems.sparse.index import SparseIndex
 
 from .payload import IN_OUT, NodeEncoder, NodeVectors, NodeVectorsBuilder
 from .retriever import InOutRetriever

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr.sparse.expressions import combined_runs
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.formulas.expressions import combined_runs
 
 Grid = npt.NDArray[np.int16]
 """Vectors on the grid: int16 ``[r, d]``."""
@@ -74,7 +74,7 @@ class NodeRows:
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int) -> Self:
-        """Combine several; see :class:`~pyterrier_mathamr.systems.formulas.expressions.Payload`."""
+        """Combine several; see :class:`~pyterrier_mathamr.sparse.expressions.Payload`."""
         filled = [piece.rows for piece in pieces if len(piece.rows)]
         if not filled:
             return cls.none(size)

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
+from pyterrier_mathamr.sparse.expressions import expression_fields, merging
+from pyterrier_mathamr.sparse.index import UNBOUNDED
 from pyterrier_mathamr.store import Array, Field, Kind, Part, Rows
-from pyterrier_mathamr.systems.formulas.expressions import expression_fields, merging
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
 
 from .node_rows import NodeRows
 
@@ -72,7 +72,7 @@ class NodeVectors:
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several; see :class:`~pyterrier_mathamr.systems.formulas.expressions.Payload`."""
+        """Combine several; see :class:`~pyterrier_mathamr.sparse.expressions.Payload`."""
         kinds = ([getattr(piece, kind) for piece in pieces] for kind in get_args(Packed))
         return cls(*(NodeRows.combined(of_kind, numbers, size) for of_kind in kinds))
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pyterrier_mathamr._common.parameters import Rule, one_of
-from pyterrier_mathamr.explanation import Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed
-from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever, asked_formula, formula_trees
+from pyterrier_mathamr.sparse.expressions import FormulaRetriever, asked_formula, formula_trees
 
 from .combining import Combine, Scale, combined, parts
 from .node_rows import Grid, Scores, on_grid

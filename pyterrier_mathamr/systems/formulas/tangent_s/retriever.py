@@ -13,14 +13,15 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule
 from pyterrier_mathamr._common.transformers import Leaf
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
+from pyterrier_mathamr.formula.packed_trees import Packed
+from pyterrier_mathamr.sparse.expressions import FormulaRetriever, asked_formula, formula_trees, query_trees
+from pyterrier_mathamr.sparse.ranking import best_first
+from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError
-from pyterrier_mathamr.systems.formulas.expressions import FormulaRetriever, asked_formula, formula_trees, query_trees
-from pyterrier_mathamr.systems.formulas.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
-from pyterrier_mathamr.systems.formulas.trees import FormulaTrees, Packed, TreesSnapshot
-from pyterrier_mathamr.systems.sparse.ranking import best_first
+from pyterrier_mathamr.systems.formulas.trees import FormulaTrees, TreesSnapshot
 
 from .alignment import align
 from .counts import Labels

@@ -18,10 +18,10 @@ import numpy as np
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.sparse.expressions import combined_runs, expression_fields, merging
+from pyterrier_mathamr.sparse.index import UNBOUNDED
+from pyterrier_mathamr.sparse.texts import read_texts, text_arrays, text_fields
 from pyterrier_mathamr.store import Array, DamagedError, Field, Kind, Part, Rows, ranges
-from pyterrier_mathamr.systems.formulas.expressions import combined_runs, expression_fields, merging
-from pyterrier_mathamr.systems.sparse.index import UNBOUNDED
-from pyterrier_mathamr.systems.sparse.texts import read_texts, text_arrays, text_fields
 
 _NODE_BYTES = 100  # of memory for a node of a tree that is not packed yet
 

@@ -10,13 +10,13 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
+from pyterrier_mathamr.sparse import TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import (
     EditCosts,
     FormulaFeatures,
     FormulaTrees,
     PairwiseRanker,
-    TangentIndex,
     alignment_scores,
     tree_edit_distance,
 )

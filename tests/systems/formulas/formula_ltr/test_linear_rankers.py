@@ -10,14 +10,9 @@ import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.fitting.listwise import NothingToFitError, fit_listwise
-from pyterrier_mathamr.explanation import AskedError
-from pyterrier_mathamr.systems import (
-    ListwiseRanker,
-    NothingJudgedError,
-    PairwiseRanker,
-    RankerFileError,
-    RankerNotFittedError,
-)
+from pyterrier_mathamr.explain import AskedError
+from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
+from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker
 from pyterrier_mathamr.systems.formulas.formula_ltr import pairwise
 
 SIZES = [12, 1, 30, 7]

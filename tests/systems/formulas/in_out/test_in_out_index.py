@@ -12,10 +12,10 @@ from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, Mat
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.index import ModelMismatchError
+from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.store import META, FormatError, UnknownIdError
 from pyterrier_mathamr.systems import InOutIndex
 from pyterrier_mathamr.systems.errors import NoModelError
-from pyterrier_mathamr.systems.sparse import index as sparse
 
 MODEL = HashedNodes()
 LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x+x+y", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1"]

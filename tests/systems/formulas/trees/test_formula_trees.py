@@ -52,7 +52,7 @@ def test_trees_are_appended_deleted_merged_and_compacted(tmp_path: Path) -> None
 
 
 def test_an_interrupted_build_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyterrier_mathamr.systems.sparse import index as sparse
+    from pyterrier_mathamr.sparse import index as sparse
 
     monkeypatch.setattr(sparse, "PART_BYTES", 1)
     monkeypatch.setattr(sparse, "BATCH", 1)

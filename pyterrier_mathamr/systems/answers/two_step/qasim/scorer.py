@@ -12,7 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, first_values, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import Transformer
-from pyterrier_mathamr.explanation import AskedError, Explanation, Part, QueryRow, read_asked
+from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, read_asked
 
 if TYPE_CHECKING:
     from .model import QASim

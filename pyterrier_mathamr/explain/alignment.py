@@ -1,0 +1,234 @@
+"""Which virtual nodes of a post contribute to its score: the best match of each of the query's.
+
+MaxSim, S(Q, D) = Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc (MathAMR+, eq. 3.4), has a part for each node of the query::
+
+    query                     document                   similarity   weight   contribution
+    FORMULA_0  ∫ x ln x  ───▶ FORMULA_2  ∫ x ln x dx        0.98        1.0        0.98
+    sentence 1           ───▶ sentence 3                    0.71        0.5        0.36
+    document             ───▶ document                      0.80      1.0 + a      …
+
+Where the query's document vector is nearest to the document's, both terms are one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyterrier_mathamr.posts import MathPost, placeholder, plain_text
+
+from .asking_errors import AlignmentError
+from .explanation import Explanation, Part, Reading
+
+if TYPE_CHECKING:
+    from pyterrier_mathamr.graph import MathAMRGraph
+
+Embeddings = npt.NDArray[np.float32]
+
+
+class Nodes(NamedTuple):
+    """The virtual nodes of a text, in the order of its vectors: what each is, the id of a formula, and its text.
+
+    Where a thing is not known, the kind is ``formula or sentence``, and ids and texts are empty.
+    """
+
+    kinds: list[str]
+    formula_ids: list[str]
+    texts: list[str]
+
+    @classmethod
+    def of(cls, rows: int, formula_ids: Sequence[str] | None = None, graph: MathAMRGraph | None = None) -> Nodes:
+        """Name the nodes of a text.
+
+        Args:
+            rows: the number of its vectors.
+            formula_ids: of the first ones, where known; none where a model has no vectors of formulas.
+            graph: its graph, where known.
+
+        Raises:
+            AlignmentError: the number of rows does not fit the graph.
+        """
+        if graph is not None:
+            has_formulas = formula_ids is None or bool(len(formula_ids))
+            nodes = virtual_nodes(graph, rows, formulas=has_formulas)
+            kinds, texts = nodes["kind"].tolist(), nodes["label"].tolist()
+            if (reading := Reading.of_graph(graph)) is not None:
+                written = [graph.text if kind == "document" else text for kind, text in zip(kinds, texts, strict=True)]
+                texts = [
+                    text if kind == "formula" else plain_text(replace(reading.post, text=text))
+                    for kind, text in zip(kinds, written, strict=True)
+                ]
+            formula_ids = formula_ids if formula_ids is not None else graph.formula_ids
+        else:
+            named = min(len(formula_ids), rows - 1) if formula_ids is not None else 0
+            other = "sentence" if formula_ids is not None else "formula or sentence"
+            kinds, texts = ["formula"] * named + [other] * (rows - 1 - named) + ["document"], [""] * rows
+        ids = [] if formula_ids is None else [str(name) for name in formula_ids[: kinds.count("formula")]]
+        return cls(kinds, ids + [""] * (rows - len(ids)), texts)
+
+
+class Side(NamedTuple):
+    """Vectors of a query or of a document that are compared.
+
+    Attributes:
+        vectors: float ``[p, d]``.
+        rows: int ``[p]``, the node of each.
+        nodes: all virtual nodes of the text.
+    """
+
+    vectors: npt.NDArray[Any]
+    rows: Sequence[int]
+    nodes: Nodes
+
+
+def maxsim_parts(
+    system: str,
+    query: Side,
+    document: Side,
+    weights: npt.NDArray[np.float64] | None = None,
+    document_weight: float | None = None,
+) -> list[Part]:
+    """Split MaxSim into its terms.
+
+    Args:
+        system: the name of the system in the parts.
+        query: at least one vector.
+        document: at least one vector.
+        weights: w, float64 ``[p]``; 1 by default.
+        document_weight: a, the weight of the product of the two last vectors.
+
+    Returns:
+        A part for each vector of the query, and one more for the product of the document vectors where it is weighted
+        and the query's is nearest to another vector.
+    """
+    similarities = query.vectors.astype(np.float64) @ document.vectors.astype(np.float64).T
+    count, last = len(query.vectors), len(document.vectors) - 1
+    factors = [1.0] * count if weights is None else weights.tolist()
+    terms = list(zip(range(count), similarities.argmax(axis=1).tolist(), factors, strict=True))
+    if document_weight:
+        row, met, weight = terms[-1]
+        both = [(row, met, weight + document_weight)]
+        terms[-1:] = both if met == last else [terms[-1], (row, last, document_weight)]
+    return [_part(system, query, document, similarities, *term) for term in terms]
+
+
+def explain_maxsim(
+    query_graph: MathAMRGraph,
+    query_embs: Embeddings,
+    doc_graph: MathAMRGraph,
+    doc_embs: Embeddings,
+    *,
+    query_formula_ids: Sequence[str] | None = None,
+    formula_ids: Sequence[str] | None = None,
+    query_weights: npt.ArrayLike | None = None,
+    query_document_weight: float | None = None,
+    system: str = "MathAMR+",
+) -> Explanation:
+    """Explain MaxSim of a query and a document by their graphs and vectors (MathAMR+, eq. 3.4).
+
+    Args:
+        query_graph: graph of the query.
+        query_embs: float32 ``[q, d]``, unit rows: formulas, sentences, document.
+        doc_graph: graph of the document.
+        doc_embs: float32 ``[n, d]``, the same of the document.
+        query_formula_ids: the formulas that have rows, by default those of the graph; none for a model without them.
+        formula_ids: the same of the document.
+        query_weights: float ``[q]``, the weight of each row of the query; 1 by default.
+        query_document_weight: the weight of the product of the two document vectors, added to MaxSim.
+        system: the name of the system in the parts.
+
+    Returns:
+        The explanation; its score is that of ``model.text_scorer()`` and of an index for the same vectors and weights.
+
+    Raises:
+        AlignmentError: rows are not those of their graph, the widths differ, or the document has no row.
+
+    Example::
+
+        query, document = graph_store.get_many(graph_store.ids()[:2])
+        vectors = model.encode([query, document])
+        print(explain.explain_maxsim(query, vectors[0], document, vectors[1]))
+    """
+    if not len(doc_embs) or query_embs.shape[1:] != doc_embs.shape[1:]:
+        raise AlignmentError(doc_graph.id, f"its vectors {doc_embs.shape} do not fit the query's {query_embs.shape}")
+    weights = None if query_weights is None else np.asarray(query_weights, dtype=np.float64)
+    if weights is not None and weights.shape != (len(query_embs),):
+        raise AlignmentError(query_graph.id, f"weights of shape {weights.shape} for {len(query_embs)} rows")
+    readings = Reading.of_graph(query_graph), Reading.of_graph(doc_graph)
+    if not len(query_embs):
+        return Explanation.of(doc_graph.id, [], *readings)
+    asked = Side(query_embs, range(len(query_embs)), Nodes.of(len(query_embs), query_formula_ids, query_graph))
+    found = Side(doc_embs, range(len(doc_embs)), Nodes.of(len(doc_embs), formula_ids, doc_graph))
+    return Explanation.of(doc_graph.id, maxsim_parts(system, asked, found, weights, query_document_weight), *readings)
+
+
+def virtual_nodes(
+    graph: MathAMRGraph, rows: int, post: MathPost | None = None, *, formulas: bool = True
+) -> pd.DataFrame:
+    """Name the virtual nodes of a graph in the order of its vectors.
+
+    Args:
+        graph: of a post.
+        rows: the number of vectors of the post: its formulas and sentences, with or without the document.
+        post: the text and LaTeX; by default those in the graph. Without texts formulas are named by placeholder and id,
+            sentences by number.
+        formulas: whether formulas have vectors.
+
+    Returns:
+        ``row``, ``kind`` (``formula``, ``sentence`` or ``document``), ``label``.
+
+    Raises:
+        AlignmentError: the number of rows does not fit the graph.
+    """
+    first, sentences = graph.n_formulas if formulas else 0, graph.n_sentences
+    if rows not in (first + sentences, first + sentences + 1):
+        raise AlignmentError(graph.id, f"{rows} vectors for {first} formulas, {sentences} sentences and the document")
+    labels = [("formula", _formula_label(graph, number, post)) for number in range(first)]
+    labels += [("sentence", text) for text in _sentence_labels(graph, sentences, post)]
+    labels += [("document", graph.id or "document")] * (rows - len(labels))
+    rows_named = [(row, kind, label) for row, (kind, label) in enumerate(labels)]
+    table: pd.DataFrame = pd.DataFrame(rows_named, columns=["row", "kind", "label"])
+    return table
+
+
+def _part(
+    system: str, query: Side, document: Side, similarities: npt.NDArray[np.float64], row: int, met: int, weight: float
+) -> Part:
+    """Make the part of one vector of a query and the one that it met."""
+    asked, found, similarity = query.rows[row], document.rows[met], float(similarities[row, met])
+    return Part(
+        system,
+        query.nodes.kinds[asked],
+        query.nodes.texts[asked],
+        document.nodes.kinds[found],
+        document.nodes.texts[found],
+        similarity,
+        weight,
+        weight * similarity,
+        asked,
+        found,
+        query.nodes.formula_ids[asked],
+        document.nodes.formula_ids[found],
+    )
+
+
+def _formula_label(graph: MathAMRGraph, number: int, post: MathPost | None) -> str:
+    if post is not None and number < len(post.formulas):
+        return post.formulas[number].latex
+    if number < len(graph.latex) and graph.latex[number]:
+        return graph.latex[number]
+    formula_id = graph.formula_ids[number]
+    return f"{placeholder(number)} ({formula_id})" if formula_id else placeholder(number)
+
+
+def _sentence_labels(graph: MathAMRGraph, sentences: int, post: MathPost | None) -> list[str]:
+    """Return the sentences of the text if the parser kept their number, else numbers."""
+    texts = graph.sentence_texts if post is None else post.sentences
+    if len(texts) == sentences:
+        return list(texts)
+    return [f"sentence {number}" for number in range(1, sentences + 1)]

@@ -1,0 +1,13 @@
+from .bm25 import PLAIN_TOKENS as PLAIN_TOKENS
+from .bm25 import STRONG_TOKENS as STRONG_TOKENS
+from .bm25 import BM25Index as BM25Index
+from .bm25 import BM25Indexer as BM25Indexer
+from .bm25 import BM25Retriever as BM25Retriever
+from .bm25 import TokenOptions as TokenOptions
+from .bm25 import formula_tokens as formula_tokens
+from .bm25 import post_tokens as post_tokens
+from .bm25 import word_tokens as word_tokens
+from .tangent import PairOptions as PairOptions
+from .tangent import TangentIndex as TangentIndex
+from .tangent import TangentIndexer as TangentIndexer
+from .tangent import TangentRetriever as TangentRetriever

@@ -1,0 +1,140 @@
+"""Small JSON files of what was learned: weights of blends, ensembles and rankers, descriptions of models.
+
+::
+
+    {"format": 2, "type": "LinearBlend", "weights": [0.5, 1.0], "scorers": ["…"], "checksum": <of all of these>}
+
+Format 1 is that of earlier releases, without ``type`` and ``checksum``; it is read as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr._common.json_text import parse_json
+
+from . import DamagedError, read_signed, replace_file, signed, writing
+
+T = TypeVar("T")
+
+FORMAT = 2
+_EARLIER = 1
+_LARGEST = 1 << 26  # bytes
+
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError)
+"""What reading such a file, and making an object of its content, may raise."""
+
+
+def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
+    """Write a file, in one step: a reader sees the old one or the new one.
+
+    Args:
+        path: of the file.
+        kind: the class whose ``load`` reads it.
+        content: plain JSON values.
+
+    Raises:
+        WriteError: it cannot be written; the old file is unchanged.
+    """
+    with writing(Path(path)):
+        replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
+
+
+def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
+    """Read a file that :func:`write_saved` or an earlier release wrote.
+
+    Args:
+        path: of the file.
+        kind: the class that reads it; ``None`` for any.
+
+    Returns:
+        The content, without the keys ``type`` and ``checksum``.
+
+    Raises:
+        ValueError: it is another file, or of a format that this release does not read.
+        DamagedError: it was changed. OSError: it cannot be read.
+    """
+    path = Path(path)
+    if path.stat().st_size > _LARGEST:
+        raise ValueError(f"it has {path.stat().st_size:,} bytes")
+    content: dict[str, Any] = parse_json(path.read_bytes())
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    version = content.get("format")
+    if type(version) is not int or version not in (_EARLIER, FORMAT):
+        raise ValueError(f"format {version!r:.80}, but this release reads {_EARLIER} and {FORMAT}")
+    if version == FORMAT:
+        content = read_signed(path)
+        if (found := content.pop("type", None)) != kind and kind is not None:
+            raise ValueError(f"its type is {found!r:.80}")
+    elif "checksum" in content:
+        raise DamagedError(path, "it has a checksum, which its format does not have")
+    return content
+
+
+def field(content: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    """Return one of the values of a file.
+
+    Raises:
+        ValueError: it is missing or of another type.
+    """
+    if name not in content:
+        raise ValueError(f"its {name} is missing")
+    value = content[name]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"its {name} is {value!r:.80}")
+    return value
+
+
+def finite(value: object, name: str) -> float:
+    """Return a number of a file.
+
+    Raises:
+        ValueError: it is no finite number.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+        raise ValueError(f"its {name} is {value!r:.80}, no finite number")
+    return float(value)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what is wrong with a file, without its path."""
+    return error.reason if isinstance(error, DamagedError) else str(error)
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a file seems to be one of these: it begins as a JSON object."""
+    try:
+        with path.open("rb") as file:
+            return file.read(64).lstrip()[:1] == b"{"
+    except OSError:
+        return False
+
+
+def saved_faults(path: Path) -> Iterator[MathAMRError]:
+    """Compare a file with its checksum, and yield what is wrong."""
+    try:
+        described(path)
+    except UNREADABLE as error:
+        yield error if isinstance(error, DamagedError) else DamagedError(path, reason_of(error))
+
+
+def described(path: Path) -> str:
+    """Say what a file is.
+
+    Raises:
+        ValueError, DamagedError, OSError: see :func:`read_saved`.
+    """
+    content = read_saved(path)
+    if content["format"] == FORMAT:
+        kind: object = parse_json(path.read_bytes())["type"]
+        return f"{kind!s:.80}"
+    known = {**content, "coverage": "Ensemble", "scorers": "LinearBlend"}  # a ranker or model names its class itself
+    kind = next((known[key] for key in ("ranker", "model", "coverage", "scorers") if key in content), None)
+    if kind is None:
+        raise ValueError("it is no file of weights")
+    return f"{kind!s:.80} of an earlier release, without a checksum"

@@ -1,0 +1,149 @@
+"""Files of learned weights: a checksum, one step, earlier releases, and errors that name what is wrong."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyterrier as pt
+import pytest
+from click.testing import CliRunner
+
+from pyterrier_mathamr._common.errors import MathAMRError
+from pyterrier_mathamr.cli import main
+from pyterrier_mathamr.fusion import Ensemble, LinearBlend
+from pyterrier_mathamr.fusion.errors import BlendFileError, RankerFileError
+from pyterrier_mathamr.store import WriteError, signed
+from pyterrier_mathamr.systems import ListwiseRanker, PairwiseRanker
+
+SYSTEM = pt.Transformer.from_df(pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [1.0], "rank": [0]}))
+
+
+class Saved(NamedTuple):
+    """What is saved, its own error, how it is loaded, and what an earlier release wrote of the same."""
+
+    thing: Any
+    error: type[MathAMRError]
+    load: Callable[[Path], Any]
+    earlier: dict[str, Any]
+
+
+KINDS = {
+    "blend": Saved(
+        LinearBlend((SYSTEM,), weights=(0.25, 3.0)),
+        BlendFileError,
+        lambda path: LinearBlend.load(path, (SYSTEM,)),
+        {"format": 1, "weights": [0.25, 3.0], "scorers": ["SYSTEM"]},
+    ),
+    "ensemble": Saved(
+        Ensemble(SYSTEM, SYSTEM, names=["words", "graph"], weight=[0.5, 2.0]),
+        RankerFileError,
+        lambda path: Ensemble.load(path, {"words": SYSTEM, "graph": SYSTEM}),
+        {"format": 1, "weights": {"words": 0.5, "graph": 2.0}, "coverage": {}},
+    ),
+    "ranker": Saved(
+        PairwiseRanker(0.5, names=["a", "b"], weights=[1.0, -2.0]),
+        RankerFileError,
+        PairwiseRanker.load,
+        {"format": 1, "ranker": "PairwiseRanker", "c": 0.5, "loss": "squared-hinge", "names": ["a", "b"],
+         "weights": [1.0, -2.0]},
+    ),
+    "listwise": Saved(
+        ListwiseRanker(weights=[1.0, 2.0]),
+        RankerFileError,
+        ListwiseRanker.load,
+        {"format": 1, "ranker": "ListwiseRanker", "ridge": 1e-4, "relevant": 1, "names": None, "weights": [1.0, 2.0]},
+    ),
+}  # fmt: skip
+
+ODD_VALUES = [None, -1, 10**400, float("nan"), [], [None], {}, {"a": []}, "", "../../outside", True, [True], [10**400]]
+
+
+@pytest.fixture(params=KINDS)
+def saved(request: pytest.FixtureRequest) -> Saved:
+    return KINDS[request.param]
+
+
+def learned(thing: Any) -> object:
+    return thing.weight if isinstance(thing, Ensemble) else thing.weights
+
+
+def verify(path: Path) -> str:
+    return CliRunner().invoke(main, ["verify", str(path)]).output
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    """Yield the bytes with one changed, each in turn, and cut short."""
+    for place in range(len(data)):
+        yield data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    yield from (data[:end] for end in range(0, len(data), 7))
+
+
+def test_what_is_saved_is_read_again_and_verified(saved: Saved, tmp_path: Path) -> None:
+    file = tmp_path / "it.json"
+    file.write_text("an older file")
+    saved.thing.save(file)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["it.json"]
+    assert learned(saved.load(file)) == learned(saved.thing)
+    assert verify(file) == f"ok   {file}: {type(saved.thing).__name__}\n"
+
+
+def test_each_changed_byte_is_a_named_error_and_a_fault(saved: Saved, tmp_path: Path) -> None:
+    file = tmp_path / "it.json"
+    saved.thing.save(file)
+    for number, data in enumerate(damaged(file.read_bytes())):
+        file.write_bytes(data)
+        with pytest.raises(saved.error, match=r"it\.json"):
+            saved.load(file)
+        if number % 50 == 0:
+            assert verify(file).startswith("BAD  "), data
+
+
+def test_a_file_of_an_earlier_release_is_read_and_said_to_have_no_checksum(saved: Saved, tmp_path: Path) -> None:
+    file = tmp_path / "it.json"
+    file.write_text(json.dumps(saved.earlier))
+    assert learned(saved.load(file)) == learned(saved.thing)
+    name = type(saved.thing).__name__
+    assert verify(file) == f"ok   {file}: {name} of an earlier release, without a checksum\n"
+    file.write_text(json.dumps({"format": 1, "something": "else"}))
+    assert verify(file).startswith("BAD  ")
+
+
+def test_a_field_that_is_missing_or_mistyped_is_a_named_error(saved: Saved, tmp_path: Path) -> None:
+    file = tmp_path / "it.json"
+    saved.thing.save(file)
+    whole = json.loads(file.read_bytes())
+    del whole["checksum"]
+    for name in whole:
+        file.write_bytes(signed({key: value for key, value in whole.items() if key != name}))
+        if name in ("weights", "type", "format", "coverage"):
+            with pytest.raises(saved.error, match=name):
+                saved.load(file)
+        for value in ODD_VALUES:
+            for changed in (signed({**whole, name: value}), json.dumps({**saved.earlier, name: value}).encode()):
+                file.write_bytes(changed)
+                with suppress(saved.error):  # and nothing else; some values are right, such as no weights of no parts
+                    saved.load(file)
+
+
+def test_a_failed_write_leaves_the_old_file(saved: Saved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "it.json"
+    saved.thing.save(file)
+    before = file.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyterrier_mathamr.store.files.sync_file", full)
+    with pytest.raises(WriteError, match="No space left"):
+        saved.thing.save(file)
+    assert file.read_bytes() == before
+
+
+def test_a_file_of_another_class_is_refused(tmp_path: Path) -> None:
+    KINDS["ranker"].thing.save(tmp_path / "it.json")
+    for name in ("blend", "ensemble", "listwise"):
+        with pytest.raises(KINDS[name].error, match="'PairwiseRanker'"):
+            KINDS[name].load(tmp_path / "it.json")

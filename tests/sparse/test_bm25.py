@@ -1,0 +1,365 @@
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
+from pyterrier_mathamr.posts import post_from_any
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, post_tokens
+from pyterrier_mathamr.sparse.bm25.tokens import formula_tokens
+from pyterrier_mathamr.store import DuplicateIdError, ExistsError
+
+DOCUMENTS = [
+    {"docno": "d2", "text": r"The harmonic series $\sum \frac{1}{n}$ diverges."},
+    {"docno": "d10", "text": r"A geometric series $\sum r^n$ converges when $|r| < 1$."},
+    {"docno": "d1", "text": "Every bounded sequence has a convergent subsequence."},
+    {"docno": "d0", "text": "Every bounded sequence has a convergent subsequence."},
+    {"docno": "d9", "text": ""},
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> BM25Index:
+    return BM25Index(tmp_path / "index.bm25").index(DOCUMENTS)
+
+
+def queries(*texts: str) -> pd.DataFrame:
+    return pd.DataFrame({"qid": [str(number) for number in range(1, len(texts) + 1)], "query": list(texts)})
+
+
+def test_finds_by_words_and_by_formulas(index: BM25Index) -> None:
+    results = index.retriever()(queries("bounded subsequences", r"What is $\sum r^{n}$?"))
+    assert results[results.qid == "1"].docno.tolist() == ["d0", "d1"]
+    assert results[results.qid == "2"].docno.tolist() == ["d10", "d2"]
+    assert results[results.qid == "2"]["rank"].tolist() == [0, 1]
+
+
+def test_equal_scores_are_in_order_of_docno_also_at_the_cutoff(index: BM25Index) -> None:
+    assert index.retriever(1)(queries("bounded")).docno.tolist() == ["d0"]
+
+
+def test_documents_without_a_common_token_and_queries_without_a_known_one_give_no_row(index: BM25Index) -> None:
+    results = index.retriever()(queries("harmonic", "zygote"))
+    assert results[["qid", "docno"]].to_numpy().tolist() == [["1", "d2"]]
+
+
+def test_blank_queries_find_nothing_and_are_named_in_one_warning(index: BM25Index) -> None:
+    topics = pd.DataFrame({"qid": list("abcde"), "query": ["", " \n", None, float("nan"), "harmonic"]})
+    with pytest.warns(
+        MathAMRWarning, match="^4 query.ies. find nothing, since they are blank: 'a', 'b', 'c', 'd'"
+    ) as caught:
+        results = index.retriever()(topics)
+    assert results[["qid", "docno"]].to_numpy().tolist() == [["e", "d2"]]
+    assert len(caught) == 1
+    with pytest.warns(MathAMRWarning):
+        nothing = index.retriever()(topics[:4])
+    assert nothing.dtypes.to_dict() == results.dtypes.to_dict() | {"query": nothing["query"].dtype}
+
+
+def test_a_query_in_several_rows_is_searched_once_with_its_first_values(index: BM25Index) -> None:
+    topics = pd.DataFrame(
+        {"qid": ["1", "2", "1"], "query": [None, "bounded", "harmonic"], "lang": ["en", "de", None], "rank": [7, 8, 9]}
+    )
+    results = index.retriever()(topics)
+    assert results[["qid", "query", "lang", "docno", "rank"]].to_numpy().tolist() == [
+        ["1", "harmonic", "en", "d2", 0],
+        ["2", "bounded", "de", "d0", 0],
+        ["2", "bounded", "de", "d1", 1],
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_cutoff_is_the_top_of_the_ranking_compiled_or_not(index: BM25Index, count: int) -> None:
+    topics = queries("bounded", "series")
+    whole = index.retriever()(topics)
+    wanted = whole[whole["rank"] < count].reset_index(drop=True)
+    pd.testing.assert_frame_equal((index.retriever() % count)(topics), wanted)
+    pd.testing.assert_frame_equal((index.retriever() % count).compile()(topics), wanted)
+
+
+def test_no_rows_give_no_rows(index: BM25Index, tmp_path: Path) -> None:
+    for system in (index, index.retriever()):
+        assert system([]) == []
+        assert list(system.transform_iter(iter([]))) == []
+        empty = system(queries().assign(lang=""))
+        assert list(empty.columns) == ["qid", "query", "lang", "docno", "score", "rank"]
+        assert empty[["docno", "score", "rank"]].dtypes.equals(
+            index(queries("series"))[["docno", "score", "rank"]].dtypes
+        )
+
+
+def test_a_frame_is_indexed_as_its_dictionaries(index: BM25Index, tmp_path: Path) -> None:
+    other = BM25Index(tmp_path / "other").index(pd.DataFrame(DOCUMENTS))
+    assert list(other.get_corpus_iter()) == list(index.get_corpus_iter())
+    assert other(queries("series", "bounded")).equals(index(queries("series", "bounded")))
+
+
+def test_more_results_are_wanted_than_there_are_documents(index: BM25Index) -> None:
+    assert len(index.retriever(5000)(queries("series"))) == 2
+
+
+@pytest.mark.parametrize(("k1", "b"), [(2.0, 1.0), (0.9, 0.4), (0.0, 0.0)])
+def test_scores_are_those_of_bm25s_own_index(index: BM25Index, k1: float, b: float) -> None:
+    tokens = [post_tokens(post_from_any(document["text"])) for document in DOCUMENTS]
+    judge = bm25s.BM25(method="lucene", k1=k1, b=b)
+    judge.index(tokens, show_progress=False)
+    query = "the series sum and the series of bounded sequences"
+    wanted = judge.get_scores(post_tokens(post_from_any(query)))
+    results = index.retriever(k1=k1, b=b, query_weights="linear")(queries(query))
+    scores = dict(zip(results.docno, results.score, strict=True))
+    for document, score in zip(DOCUMENTS, wanted, strict=True):
+        assert scores.get(document["docno"], 0.0) == pytest.approx(score, rel=1e-5)
+
+
+def test_a_repeated_query_token_counts_by_its_logarithm(index: BM25Index) -> None:
+    once = index.retriever()(queries("harmonic")).score[0]
+    thrice = index.retriever()(queries("harmonic $x$ harmonic $x$ harmonic")).score[0]
+    assert thrice == pytest.approx(once * (1 + np.log(3)), rel=1e-5)
+
+
+def test_title_and_body_are_the_query_where_they_are_present(index: BM25Index) -> None:
+    frame = queries("harmonic", "harmonic").assign(title=["Bounded", None], body=["<p>sequence</p>", None])
+    results = index.retriever()(frame)
+    assert results[results.qid == "1"].docno.tolist() == ["d0", "d1"]
+    assert results[results.qid == "2"].docno.tolist() == ["d2"]
+    assert {"title", "body", "query"} <= set(results.columns)
+
+
+def test_the_texts_of_a_ranking_s_documents_are_no_query(index: BM25Index) -> None:
+    ranking = queries("harmonic", "geometric").merge(pd.DataFrame({"docno": ["d1", "d2", "d10"]}), how="cross")
+    texts = {document["docno"]: document["text"] for document in DOCUMENTS}
+    loaded = ranking.assign(body=ranking["docno"].map(texts), title="Bounded")
+    plain, scored = index.scorer()(ranking), index.scorer()(loaded)
+    assert scored[["qid", "docno", "score", "rank"]].equals(plain[["qid", "docno", "score", "rank"]])
+    assert scored["body"].tolist() == [texts[docno] for docno in scored["docno"]]
+    first = scored[scored["qid"] == "1"]
+    assert index.scorer().explain(first).score == pytest.approx(first["score"][0])
+    of_topics = ranking.assign(title="Every", body="sequence")
+    assert index.scorer()(of_topics).groupby("docno")["score"].max().gt(0).to_dict() == {"d1": 1, "d10": 0, "d2": 0}
+
+
+def test_a_document_may_be_html_with_a_title(tmp_path: Path) -> None:
+    html = 'Let <span class="math-container" id="7">x^2</span> be'
+    index = BM25Index(tmp_path / "i").index([{"docno": "1", "html": html, "text": "other", "title": "Parabola"}])
+    assert len(index.retriever()(queries("parabola", "$x^2$", "other"))) == 2
+
+
+def test_the_plain_form_knows_neither_pairs_nor_stems(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").indexer(tokens=PLAIN_TOKENS).index(DOCUMENTS)
+    assert sorted(index.postings().terms)[:3] == ["a", "bounded", "convergent"]
+    assert BM25Index(tmp_path / "i").token_options() == PLAIN_TOKENS
+
+
+def test_an_empty_frame_gives_an_empty_frame_with_all_columns_without_an_index(tmp_path: Path) -> None:
+    retriever = BM25Index(tmp_path / "none").retriever()
+    assert retriever(queries().iloc[:0]).columns.tolist() == ["qid", "query", "docno", "score", "rank"]
+    assert pt.inspect.transformer_inputs(retriever) == [["qid", "query"], ["qid", "title", "body"]]
+
+
+def test_a_ranking_is_refused(index: BM25Index) -> None:
+    with pytest.raises(pt.validate.InputValidationError):
+        index.retriever()(queries("series").assign(docno="d1"))
+
+
+def test_cutoffs_fuse_and_a_looser_one_changes_nothing(index: BM25Index) -> None:
+    assert (index.retriever(10) % 2).compile() == index.retriever(2)
+    assert (index.retriever(2) % 10).compile() == index.retriever(2)
+    assert (index.retriever(10) % 1)(queries("bounded")).equals(index.retriever(1)(queries("bounded")))
+
+
+def test_equality_hash_repr_and_pickling(index: BM25Index) -> None:
+    retriever = index.retriever(3)
+    retriever(queries("series"))
+    again = pickle.loads(pickle.dumps(retriever))
+    assert again == retriever
+    assert hash(again) == hash(retriever)
+    assert retriever != index.retriever(4)
+    assert again(queries("series")).equals(retriever(queries("series")))
+    assert eval(repr(retriever), {"BM25Index": BM25Index, "BM25Retriever": type(retriever)}) == retriever
+    assert len(pickle.dumps(index)) < 1000
+
+
+def test_the_artifact_loads_by_its_path(index: BM25Index) -> None:
+    loaded = pt.Artifact.load(str(index.path))
+    assert loaded == index
+    assert len(loaded) == 5
+    assert [row["docno"] for row in loaded.get_corpus_iter()] == ["d2", "d10", "d1", "d0", "d9"]
+    assert json.loads((index.path / "pt_meta.json").read_text())["package_hint"] == "pyterrier-mathamr"
+
+
+def test_same_documents_same_bytes(index: BM25Index, tmp_path: Path) -> None:
+    other = BM25Index(tmp_path / "other").index(iter(DOCUMENTS))
+    files = sorted(path.relative_to(index.path) for path in index.path.rglob("*") if path.is_file())
+    assert len(files) == 3
+    assert all((index.path / file).read_bytes() == (other.path / file).read_bytes() for file in files)
+
+
+def test_a_build_that_fails_leaves_the_index_that_was_there(index: BM25Index) -> None:
+    def broken() -> Iterator[dict[str, Any]]:
+        yield DOCUMENTS[0]
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError):
+        index.indexer("overwrite").index(broken())
+    with pytest.raises(DuplicateIdError, match="'d2'"):
+        index.indexer("overwrite").index([DOCUMENTS[0], DOCUMENTS[0]])
+    assert len(BM25Index(index.path).retriever()(queries("series"))) == 2
+    assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
+
+
+def test_overwrite_replaces_and_create_refuses(index: BM25Index) -> None:
+    with pytest.raises(ExistsError, match="overwrite"):
+        index.index(DOCUMENTS)
+    index.indexer("overwrite").index(DOCUMENTS[:1])
+    assert len(index) == 1
+    assert [path.name for path in index.path.parent.iterdir()] == ["index.bm25"]
+    with pytest.raises(ConfigError, match="append"):
+        index.indexer("prepend")  # type: ignore[arg-type]
+
+
+def test_an_index_of_no_documents_finds_nothing(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index([])
+    assert len(index) == 0
+    assert index.retriever()(queries("series")).empty
+
+
+def test_a_document_without_the_needed_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(pt.validate.InputValidationError):
+        BM25Index(tmp_path / "i").index([{"docno": "1", "graph": None}])
+    assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_results", 0),
+        ("num_results", 3.5),
+        ("k1", -1.0),
+        ("k1", "2"),
+        ("b", 1.5),
+        ("b", float("nan")),
+        ("query_weights", "sqrt"),
+    ],
+)
+def test_options_out_of_range_are_refused_when_given_and_when_set(index: BM25Index, name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        index.retriever(**{name: value})
+    with pytest.raises(ConfigError, match=name):
+        index.retriever().set_parameter(name, value)
+
+
+def test_a_grid_of_options_is_scanned_and_checked(index: BM25Index) -> None:
+    retriever = index.retriever()
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [1]})
+    table = pt.GridScan(retriever, {retriever: {"b": [0.0, 1.0]}}, queries("harmonic"), qrels, ["map"])
+    assert len(table) == 2
+    with pytest.raises(ConfigError, match=r"b=2\.0"):
+        pt.GridScan(retriever, {retriever: {"b": [2.0]}}, queries("harmonic"), qrels, ["map"])
+
+
+def test_missing_text_counts_as_empty(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index([{"docno": "1", "text": None}, {"docno": "2", "text": float("nan")}])
+    assert len(index) == 2
+    assert index.retriever()(pd.DataFrame({"qid": ["1"], "query": ["None nan"]})).empty
+
+
+def test_an_unreadable_post_warns_and_counts_as_empty(tmp_path: Path) -> None:
+    with pytest.warns(MathAMRWarning, match="'bad'"):
+        index = BM25Index(tmp_path / "i").index([{"docno": "bad", "text": 5}])
+    assert len(index) == 1
+
+
+def test_an_experiment_runs_without_java(index: BM25Index) -> None:
+    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d2"], "label": [3]})
+    table = pt.Experiment([index.retriever(), index.retriever(1)], queries("harmonic series"), qrels, ["map"])
+    assert table["map"].tolist() == [1.0, 1.0]
+    assert not pt.java.started()
+
+
+def test_the_indexer_says_what_documents_bring() -> None:
+    wanted = [["docno", "html"], ["docno", "body"], ["docno", "text"], ["docno", "markdown"]]
+    assert pt.inspect.indexer_inputs(BM25Index.example().indexer()) == wanted
+
+
+def test_an_index_reads_its_queries_as_its_posts(tmp_path: Path) -> None:
+    posts = [{"docno": "a", "text": "so x^2 + y^2 = 1"}, {"docno": "b", "text": "so x and y"}]
+    index = BM25Index(tmp_path / "i").indexer(bare_formulas=True).index(posts)
+    assert index.snapshot().read_query({"qid": "1", "query": "x^2"}).formulas != ()
+    assert index(queries("y^2 + x^2")).docno.tolist() == ["a"]
+    assert index.scorer()(queries("y^2 + x^2").merge(pd.DataFrame({"docno": ["a", "b"]}), how="cross")).score[0] > 0
+    with pytest.raises(ConfigError, match="bare_formulas"):
+        BM25Index.merge(tmp_path / "m", BM25Index(tmp_path / "j").index(posts), index)
+
+
+def test_unicode_in_formulas_gives_the_tokens_of_its_latex() -> None:
+    assert formula_tokens("√2 + x² ≤ ½") == formula_tokens(r"\sqrt{2} + x^{2} \le \frac{1}{2}")
+
+
+def test_the_index_called_directly_searches(index: BM25Index) -> None:
+    assert index(queries("bounded")).equals(index.retriever()(queries("bounded")))
+
+
+TestBM25Retriever = pt.testing.transformer_test_class(lambda: BM25Index.example().retriever())
+TestBM25Index = pt.testing.transformer_test_class(BM25Index.example)
+
+
+def test_bm25_plus_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
+    fillers = [{"docno": f"x{i}", "text": "filler filler filler filler"} for i in range(990)]
+    rare = [{"docno": f"y{i}", "text": "rare filler filler filler"} for i in range(8)]
+    twice = [{"docno": "twice", "text": "rare rare filler filler"}]
+    long = [{"docno": "long", "text": "rare" + 7 * " filler"}]
+    index = BM25Index(tmp_path / "p").indexer(tokens=PLAIN_TOKENS).index([*fillers, *rare, *twice, *long])
+    plus = index.retriever(k1=2.0, b=0.75, delta=1.0)
+    found = plus(queries("rare")).set_index("docno")["score"]
+    assert found["twice"] == pytest.approx(11.51542, rel=2e-3)  # the mean length is 4.004, not 4
+    assert found["long"] == pytest.approx(7.67695, rel=2e-3)
+    assert plus.explain(queries("rare"), "long").score == pytest.approx(found["long"])
+    scored = index.scorer(k1=2.0, b=0.75, delta=1.0)(plus(queries("rare")))
+    assert scored["score"].tolist() == pytest.approx(plus(queries("rare"))["score"].tolist())
+    assert found.max() < plus.scorer().greatest_score(post_from_any("rare"))
+    with pytest.raises(ConfigError, match="delta"):
+        index.retriever(delta=-1)
+
+
+def test_tf_idf_gives_the_values_worked_by_hand(tmp_path: Path) -> None:
+    fillers = [{"docno": f"x{i}", "text": "filler filler filler filler"} for i in range(990)]
+    rare = [{"docno": f"y{i}", "text": "rare filler filler"} for i in range(8)]  # so that the mean length is 4
+    rare[0]["text"] += " filler" * 4
+    twice = [{"docno": "twice", "text": "rare rare filler filler"}]
+    long = [{"docno": "long", "text": "rare" + 7 * " filler"}]
+    index = BM25Index(tmp_path / "p").indexer(tokens=PLAIN_TOKENS).index([*fillers, *rare, *twice, *long])
+    assert index.postings().lengths.mean() == 4
+    tf_idf = index.retriever(weighting="tf-idf")
+    found = tf_idf(queries("rare"))
+    by_docno = found.set_index("docno")["score"]
+    assert by_docno["twice"] == pytest.approx(4.99366, abs=1e-5)
+    assert by_docno["long"] == pytest.approx(2.57737, abs=1e-5)
+    assert tf_idf.explain(queries("rare"), "long").score == pytest.approx(2.57737, abs=1e-5)
+    assert tf_idf.scorer()(found)["score"].tolist() == found["score"].tolist()
+    assert by_docno.max() < tf_idf.scorer().greatest_score(post_from_any("rare")) < 1.2 * np.log2(101) + 1e-6
+    assert tf_idf(queries("rare rare"))["score"].tolist() == pytest.approx((2 * found["score"]).tolist())
+
+
+def test_one_index_serves_several_weightings_in_any_order(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "i").index(DOCUMENTS)
+    alone = BM25Index(tmp_path / "i").retriever()(queries("series"))
+    tf_idf = index.retriever(weighting="tf-idf")(queries("series"))
+    assert index.retriever()(queries("series")).equals(alone)
+    assert index.retriever(k1=1.2, b=0.75)(queries("series"))["score"].tolist() != tf_idf["score"].tolist()
+    assert index.retriever(weighting="tf-idf")(queries("series")).equals(tf_idf)
+    assert index.retriever(k1=2.0, b=1.0, query_weights="log")(queries("series")).equals(alone)
+
+
+@pytest.mark.parametrize("make", ["retriever", "scorer"])
+def test_tf_idf_has_no_delta(index: BM25Index, make: str) -> None:
+    with pytest.raises(ConfigError, match="delta"):
+        getattr(index, make)(weighting="tf-idf", delta=1.0)
+    with pytest.raises(ConfigError, match="weighting"):
+        getattr(index, make)(weighting="bm26")

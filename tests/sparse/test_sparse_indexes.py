@@ -1,0 +1,385 @@
+"""What BM25 and Tangent have alike: whatever was done to an index, it ranks as one that is built anew."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index, PairOptions, TangentIndex
+from pyterrier_mathamr.sparse import index as sparse
+from pyterrier_mathamr.sparse.texts import text_arrays
+from pyterrier_mathamr.store import (
+    DamagedError,
+    DuplicateIdError,
+    ExistsError,
+    FormatError,
+    NotBuiltError,
+    OtherArtifactError,
+    UnfinishedJobError,
+    UnknownIdError,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+LATEX = ["x^2+1", "x^2", r"\frac{a}{b}", "y", "a+b", r"\sqrt{x}"]
+WORDS = ["bounded", "series", "matrix", "élan", "series series", "x"]
+KINDS = (BM25Index, TangentIndex)
+
+
+def document(name: str, content: int) -> dict[str, str]:
+    """A document whose words and single formula, of the same id, depend on its content."""
+    latex, words = LATEX[content % len(LATEX)], f"{WORDS[content % 5]} {WORDS[content % 3]}"
+    return {"docno": name, "html": f'{words} <span class="math-container" id="{name}">{latex}</span>'}
+
+
+def documents(*names: str, seed: int = 0) -> list[dict[str, str]]:
+    return [document(name, sum(name.encode("utf-8", "surrogatepass")) * (seed + 1)) for name in names]
+
+
+def search(index: BM25Index | TangentIndex) -> pd.DataFrame:
+    """Rank by queries that share something with most documents, with cutoffs that fall into ties."""
+    if isinstance(index, BM25Index):
+        queries = pd.DataFrame({"qid": ["1", "2"], "query": ["bounded series matrix $x^2$", "élan series"]})
+    else:
+        queries = pd.DataFrame({"qid": ["1", "2"], "latex": ["x^2+y", "a+b"]})
+    return pd.concat([index.retriever(count)(queries) for count in (2, 1000)], ignore_index=True)
+
+
+def assert_alike(index: Any, anew: Any) -> None:
+    pd.testing.assert_frame_equal(search(index), search(anew), check_exact=True)
+    assert len(index) == len(anew)
+
+
+def arrays(index: Any) -> list[bytes]:
+    return [(index.path / part.meta.name / "arrays.safetensors").read_bytes() for part in index.snapshot().parts]
+
+
+names = st.sampled_from(["a", "b", "c", "d10", "d9", "é", "n\0", "\ud800", "007", ""])
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(st.tuples(names, st.integers(0, 20)), unique_by=lambda row: row[0])),
+        st.tuples(st.just("delete"), st.lists(names, unique=True)),
+        st.tuples(st.just("compact"), st.none()),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=30)
+@given(steps=steps)
+def test_after_any_changes_it_ranks_as_one_built_anew(kind: Any, steps: list[tuple[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        index, there = kind(Path(folder) / "index").index([]), dict[str, dict[str, str]]()
+        for step, given_rows in steps:
+            if step == "append":  # a formula has an id in HTML, which cannot have all characters
+                possible = [row for row in given_rows if kind is BM25Index or row[0].isalnum()]
+                new = {name: document(name, content) for name, content in possible if name not in there}
+                index.indexer("append").index(new.values())
+                there |= new
+            elif step == "delete":
+                gone = [name for name in given_rows if name in there]
+                index.delete(gone)
+                there = {name: row for name, row in there.items() if name not in gone}
+            else:
+                index.compact()
+        anew = kind(Path(folder) / "anew").index(there.values())
+        assert_alike(index, anew)
+        assert sorted(row["docno"] for row in index.get_corpus_iter()) == sorted(there)
+        index.compact()
+        assert arrays(index) == arrays(anew)
+        assert_alike(index, anew)
+        index.verify()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_merged_indexes_rank_as_one_built_of_all_documents(kind: Any, tmp_path: Path) -> None:
+    parts = [documents("a", "b", "c"), documents("d", "é"), documents("x", "f", seed=3)]
+    indexes = [kind(tmp_path / str(number)).index(part) for number, part in enumerate(parts)]
+    indexes[1].delete(["d"])
+    indexes[2].delete(["f"])
+    indexes[2].indexer("append").index(documents("d", seed=5))
+    merged = kind.merge(tmp_path / "merged", *indexes)
+    anew = kind(tmp_path / "anew").index(
+        documents("a", "b", "c", "é") + documents("x", seed=3) + documents("d", seed=5)
+    )
+    assert_alike(merged, anew)
+    assert arrays(merged) == arrays(anew)
+    assert arrays(kind.merge(tmp_path / "copy", anew)) == arrays(anew)
+    with pytest.raises(ExistsError):
+        kind.merge(tmp_path / "merged", *indexes)
+
+
+def test_a_document_that_two_merged_indexes_have_is_refused_and_of_a_formula_the_first_place_counts(
+    tmp_path: Path,
+) -> None:
+    for kind in KINDS:
+        one = kind(tmp_path / f"{kind.__name__}1").index([{**document("a", 0), "docno": "1"}])
+        two = kind(tmp_path / f"{kind.__name__}2").index([{**document("a", 2), "docno": "1"}, document("b", 1)])
+        if kind is BM25Index:
+            with pytest.raises(DuplicateIdError, match="'1'"):
+                kind.merge(tmp_path / "no", one, two)
+        else:
+            merged = kind.merge(tmp_path / "yes", one, two)
+            assert {row["docno"] for row in merged.get_corpus_iter()} == {"a", "b"}
+            assert merged.search(LATEX[0]).score[0] == 1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_indexes_of_the_same_kind_and_options_are_merged_or_added_to(kind: Any, tmp_path: Path) -> None:
+    option = {BM25Index: {"tokens": PLAIN_TOKENS}, TangentIndex: {"pairs": PairOptions(window=1)}}[kind]
+    usual, other = kind(tmp_path / "usual").index(documents("a")), kind(tmp_path / "other")
+    other.indexer(**option).index(documents("b"))
+    said = {BM25Index: "'stem': True.*'stem': False", TangentIndex: "'window': 2.*'window': 1"}[kind]
+    with pytest.raises(ConfigError, match=said):
+        other.indexer("append").index(documents("c"))
+    with pytest.raises(ConfigError, match=said):
+        kind.merge(tmp_path / "merged", usual, other)
+    with pytest.raises(ConfigError, match="at least one"):
+        kind.merge(tmp_path / "merged", usual, next(type_ for type_ in KINDS if type_ is not kind)(tmp_path / "x"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "usual"]
+    assert len(other) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_deleting_what_is_not_there_deletes_nothing(kind: Any, tmp_path: Path) -> None:
+    index = kind(tmp_path / "index").index(documents("a", "b"))
+    with pytest.raises(UnknownIdError, match="'c'"):
+        index.delete(["a", "c"])
+    assert len(index) == 2
+    index.delete(["a", "b"])
+    assert len(index) == 0
+    assert search(index).empty
+
+
+def test_a_document_that_is_there_is_not_added_again_unless_it_was_deleted(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "index").index(documents("a", "b"))
+    with pytest.raises(DuplicateIdError, match="'b'"):
+        index.indexer("append").index(documents("c", "b"))
+    assert len(index) == 2
+    index.delete(["b"])
+    index.indexer("append").index(documents("c", "b"))
+    assert [row["docno"] for row in index.get_corpus_iter()] == ["a", "c", "b"]
+
+
+def test_of_a_formula_that_is_added_again_the_first_place_counts_unless_it_was_deleted(tmp_path: Path) -> None:
+    index = TangentIndex(tmp_path / "index").index([document("a", 0)])
+    again = [{**document("a", 2), "docno": "later"}, document("b", 1)]
+    index.indexer("append").index(again)
+    assert {row["docno"]: row["post_id"] for row in index.get_corpus_iter()} == {"a": "a", "b": "b"}
+    index.delete(["a"])
+    index.indexer("append").index(again)
+    assert {row["docno"]: row["post_id"] for row in index.get_corpus_iter()} == {"a": "later", "b": "b"}
+    assert index.search(LATEX[2]).docno[0] == "a"
+
+
+ODD = ["", "n\0", "n", "\ud800", "\udfff\0", "é", "007", "7", "a b", "x" * 20_000, "\U0001f600", "￿"]
+
+
+def test_ids_come_back_as_they_went_in_and_ties_are_in_their_order(tmp_path: Path) -> None:
+    index = BM25Index(tmp_path / "bm25").index({"docno": name, "text": "bounded"} for name in ODD)
+    assert [row["docno"] for row in index.get_corpus_iter()] == ODD
+    assert index.search("bounded").docno.tolist() == sorted(ODD)
+    assert index.retriever(3).search("bounded").docno.tolist() == sorted(ODD)[:3]
+    size = sum(file.stat().st_size for file in (tmp_path / "bm25").rglob("*") if file.is_file())
+    assert 20_000 < size < 50_000
+
+
+def test_formula_ids_post_ids_and_visual_ids_come_back_as_they_went_in(tmp_path: Path) -> None:
+    ids = ["é", "007", "7", "x" * 300, "\U0001f600"]
+    rows = list(zip(ids, ODD, reversed(ODD), strict=False))  # of formula, post and visual id
+    posts = [{"docno": post, "html": f'<span class="math-container" id="{name}">y</span>'} for name, post, _ in rows]
+    visual = {name: visual_id for name, _, visual_id in rows}
+    index = TangentIndex(tmp_path / "tangent").indexer(visual_ids=visual).index(posts)
+    for _ in range(2):
+        found = index.search("y")[["docno", "post_id", "visual_id"]]
+        assert found.to_numpy().tolist()[: len(rows)] == [list(row) for row in sorted(rows)]
+        assert {tuple(row.values()) for row in index.get_corpus_iter()} >= set(rows)
+        index.indexer("append").index(documents("new"))
+
+
+class StoppedError(Exception):
+    """What interrupts a stream."""
+
+
+def until(stop: int, stream: list[dict[str, str]]) -> Iterator[dict[str, str]]:
+    yield from stream[:stop]
+    raise StoppedError
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a part after every second document."""
+    monkeypatch.setattr(sparse, "PART_BYTES", 1)
+    monkeypatch.setattr(sparse, "BATCH", 2)
+
+
+STREAM = documents(*(f"d{number}" for number in range(11)))
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+@pytest.mark.parametrize("stop", [0, 1, 4, 7, 11])
+def test_an_interrupted_build_goes_on_and_gives_the_same(
+    kind: Any, mode: str, stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepared(name: str) -> Any:
+        index = kind(tmp_path / name)
+        return index.index(documents("old")) if mode != "create" else index
+
+    index, undisturbed = prepared("index"), prepared("undisturbed")
+    with pytest.raises(StoppedError):
+        index.indexer(mode, resume=True).index(until(stop, STREAM))
+    assert index.built() == (mode != "create")
+    kept, read = index.unfinished(), counted_reads(monkeypatch)
+    assert kept == stop - stop % 2
+    index.indexer(mode, resume=True).index(iter(STREAM))
+    assert len(read) == len(STREAM) - kept
+    undisturbed.indexer(mode).index(STREAM)
+    assert_alike(index, undisturbed)
+    index.compact()
+    undisturbed.compact()
+    assert arrays(index) == arrays(undisturbed)
+    assert index.unfinished() == 0
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The docnos of the documents that are taken apart from now on."""
+    from pyterrier_mathamr.sparse.bm25 import indexer as bm25_indexer
+    from pyterrier_mathamr.sparse.expressions import reading as expression_reading
+
+    read: list[str] = []
+    for module in (bm25_indexer, expression_reading):
+        whole = module.document_post
+
+        def reading(row: Any, *, whole: Callable[..., Any] = whole, **options: Any) -> Any:
+            read.append(row["docno"])
+            return whole(row, **options)
+
+        monkeypatch.setattr(module, "document_post", reading)
+    return read
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_build_takes_no_other_documents_or_options(kind: Any, tmp_path: Path) -> None:
+    index = kind(tmp_path / "index")
+    with pytest.raises(StoppedError):
+        index.indexer(resume=True).index(until(6, STREAM))
+    changed = [*STREAM[:2], document("d2", 99), *STREAM[3:]]
+    for other in (changed, STREAM[:4], STREAM[1:6]):
+        with pytest.raises(UnfinishedJobError):
+            index.indexer(resume=True).index(other)
+    option = {BM25Index: {"tokens": PLAIN_TOKENS}, TangentIndex: {"visual_ids": {"d1": "v"}}}[kind]
+    with pytest.raises(UnfinishedJobError, match=next(iter(option))):
+        index.indexer(resume=True, **option).index(STREAM)
+    assert index.unfinished() == 6
+    index.indexer(resume=False, **option).index(changed)  # which begins anew
+    assert_alike(index, kind(tmp_path / "anew").indexer(**option).index(changed))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_posts_that_bring_no_new_formula_are_no_obstacle_to_going_on(tmp_path: Path) -> None:
+    stream = [*STREAM[:2], {"docno": "none", "html": "text"}, {**STREAM[0], "docno": "again"}, *STREAM[2:], STREAM[1]]
+    index = TangentIndex(tmp_path / "index")
+    with pytest.raises(StoppedError):
+        index.indexer(resume=True).index(until(8, stream))
+    assert index.unfinished() == 6
+    index.indexer(resume=True).index(stream)
+    assert arrays(index) == arrays(TangentIndex(tmp_path / "anew").index(stream))
+
+
+@pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
+def test_format_1_is_refused_with_the_call_that_rebuilds_it(kind: Any, name: str, tmp_path: Path) -> None:
+    shutil.copytree(DATA / f"{name}-format-1", tmp_path / "old")
+    index = pt.Artifact.load(str(tmp_path / "old"))
+    assert type(index) is kind
+    rebuild = rf"format 1, .* 2\. Rebuild it: {kind.__name__}\('.*/old'\)\.indexer\(mode='overwrite'\)\.index\("
+    for use in (search, lambda index: index.indexer("append").index(STREAM), lambda index: index.index(STREAM)):
+        with pytest.raises(FormatError, match=rebuild):
+            use(index)
+    assert len(index.indexer("overwrite").index(STREAM)) == len(STREAM)
+    assert len(list(index.path.iterdir())) == 2  # the manifest and a part; what was there is gone
+
+
+@pytest.mark.parametrize(("kind", "name"), [(BM25Index, "bm25"), (TangentIndex, "tangent")])
+def test_format_2_opens(kind: Any, name: str) -> None:
+    """A change of the format needs a new number, and the file below one more neighbour."""
+    index = pt.Artifact.load(str(DATA / f"{name}-format-2"))
+    index.verify()
+    query = {"bm25": "geometric series", "tangent": "x^2"}[name]
+    assert index.search(query).docno.tolist() == {"bm25": ["d2", "d1"], "tangent": ["2", "1"]}[name]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_such_index_is_refused_by_name_and_left_as_it_is(kind: Any, tmp_path: Path) -> None:
+    with pytest.raises(NotBuiltError, match="no finished sparse_index"):
+        search(kind(tmp_path / "nothing"))
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.tex").write_text("chapter 1")
+    other = next(other for other in KINDS if other is not kind)(tmp_path / "other").index(STREAM)
+    for mode in ("create", "overwrite", "append"):
+        for path in (tmp_path / "thesis", other.path):
+            with pytest.raises(OtherArtifactError):
+                kind(path).indexer(mode).index(STREAM)
+    with pytest.raises(OtherArtifactError):
+        len(kind(other.path))
+    assert (tmp_path / "thesis" / "thesis.tex").read_text() == "chapter 1"
+    assert len(other) == len(STREAM)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_byte_is_found_by_verify_and_otherwise_does_no_harm(kind: Any, tmp_path: Path) -> None:
+    index = kind(tmp_path / "index").index(STREAM)
+    index.indexer("append").index(documents("\ud800", "é"))
+    file = index.path / index.snapshot().parts[-1].meta.name / "arrays.safetensors"
+    whole = file.read_bytes()
+    random = np.random.default_rng(7)
+    for place in range(0, len(whole), 11):
+        data = bytearray(whole)
+        data[place] ^= 1 << int(random.integers(8))
+        file.write_bytes(data)
+        with pytest.raises(DamagedError):
+            kind(index.path).verify()
+        damaged = kind(index.path)
+        try:
+            search(damaged)
+            list(damaged.get_corpus_iter())
+        except DamagedError:
+            continue
+    file.write_bytes(whole)
+    index.verify()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [None, {}, {"window": "2", "ends": True}, {"stem": "no"}, {"new": 1}, [1]])
+def test_options_that_are_none_are_damage(kind: Any, value: Any, tmp_path: Path) -> None:
+    index = kind(tmp_path / "index")
+    name = {BM25Index: "tokens", TangentIndex: "pairs"}[kind]
+    with index.job("create", {}) as job:
+        job.commit({} if value is None else {name: value})
+    if kind is BM25Index and value == {}:
+        assert index.token_options().stem  # what is not said is as by default
+    else:
+        with pytest.raises(DamagedError, match=name):
+            search(index)
+
+
+@pytest.mark.parametrize("text", [["a", "", "bc"], [], ["é\0", "\ud800x", "\U0001f600"], ["", ""]])
+def test_texts_are_laid_out_by_their_bytes(text: list[str]) -> None:
+    made = text_arrays("t", text)
+    data, offsets = made["t"].tobytes(), made["t_offsets"].tolist()
+    assert [data[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets)] == text

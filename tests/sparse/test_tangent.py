@@ -1,0 +1,300 @@
+"""Symbol pairs are counted by hand, or by a plain loop over all formulas."""
+
+import pickle
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
+from pyterrier_mathamr._common.feedback.problems import PostWarning
+from pyterrier_mathamr.arqmath import ARQMathCollection
+from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
+from pyterrier_mathamr.sparse import PairOptions, TangentIndex
+from pyterrier_mathamr.sparse.tangent import pair_terms
+from pyterrier_mathamr.store import ExistsError
+
+
+def span(number: int, latex: str) -> str:
+    return f'<span class="math-container" id="{number}">{latex}</span>'
+
+
+LATEX = {1: "x^2+1", 2: "x^2", 3: "x^2+1", 4: r"\frac{a}{b}", 5: "y", 6: r"\int_0^\infty e^{-x^2}\,dx", 7: "x^2+y^2+1"}
+POSTS = [
+    {"docno": "p1", "html": f"<p>Let {span(3, LATEX[3])} and {span(2, LATEX[2])}, so {span(4, LATEX[4])}.</p>"},
+    {"docno": "p2", "html": f"<p>{span(1, LATEX[1])} or {span(5, LATEX[5])}; $z$ has no id.</p>"},
+    {"docno": "p3", "title": span(6, LATEX[6]), "html": f"{span(7, LATEX[7])} {span(2, LATEX[4])}"},
+]
+VISUAL = {"1": "v1", "3": "v1", "2": "v2"}
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> TangentIndex:
+    return TangentIndex(tmp_path / "f.tangent").indexer(visual_ids=VISUAL).index(POSTS)
+
+
+def queries(*latex: str, column: str = "latex") -> pd.DataFrame:
+    return pd.DataFrame({"qid": [str(number) for number in range(1, len(latex) + 1)], column: list(latex)})
+
+
+def test_a_term_is_two_symbols_and_the_path_between_them_wherever_they_stand() -> None:
+    tree = FormulaTree(("V!x", "N!2", "+", "N!1"), ((0, 1, "a"), (0, 2, "n"), (2, 3, "n")), kind="slt")
+    alone = ["V!x\ta\tN!2", "V!x\tn\t+", "+\tn\tN!1"]
+    assert sorted(pair_terms(tree, PairOptions(1, ends=False))) == sorted(alone)
+    ends = ["N!2\tn\t0!", "N!1\tn\t0!"]
+    assert sorted(pair_terms(tree, PairOptions(1))) == sorted(alone + ends)
+    assert sorted(pair_terms(tree, PairOptions(2))) == sorted([*alone, *ends, "V!x\tnn\tN!1"])
+    assert pair_terms(None, PairOptions()) == []
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> FormulaTree:
+    """A tree in depth-first order; some of its labels are as long as a symbol pair may be."""
+    kind = draw(st.sampled_from(["slt", "opt"]))
+    path, edges = [0], list[tuple[int, int, str]]()
+    for node in range(1, draw(st.integers(1, 10))):
+        path = path[: draw(st.integers(1, len(path)))]
+        edges.append((path[-1], node, draw(st.sampled_from("nab" if kind == "slt" else "012"))))
+        path.append(node)
+    labels = st.sampled_from(["V!x", "N!1", "+", "V!x\ny", "T!" + "x" * 80, "T!" + "y" * 94])
+    return FormulaTree(tuple(draw(labels) for _ in range(len(edges) + 1)), tuple(edges), kind=kind)
+
+
+@given(trees(), st.integers(0, 7), st.sampled_from([True, False, "small"]))
+def test_terms_are_those_of_the_pairs_of_all_subtrees(tree: FormulaTree, window: int, ends: bool | str) -> None:
+    small = all(parent == 0 for parent, _, _ in tree.edges)
+    pairs = tree.tuples(window, small if ends == "small" else bool(ends))
+    expected = Counter(f"{above}\t{path}\t{below}".replace("\n", " ") for above, below, path, _ in pairs)
+    assert Counter(pair_terms(tree, PairOptions(window, ends))) == expected
+
+
+def test_the_score_is_the_harmonic_mean_of_recall_and_precision(tmp_path: Path) -> None:
+    index = TangentIndex(tmp_path / "f").indexer(pairs=PairOptions(1)).index(POSTS)
+    found = index.retriever(slt_weight=1.0)(queries("x^2")).set_index("docno").score
+    # the query's 3 pairs: x-a-2 and the ends of x and 2; x^2+1 has two of them among its 5: x goes on there
+    recall, precision = 2 / 3, 2 / 5
+    assert found["2"] == 1.0
+    assert found["1"] == found["3"] == pytest.approx(2 * recall * precision / (recall + precision))
+
+
+def test_scores_are_those_of_a_plain_loop_over_all_formulas(index: TangentIndex) -> None:
+    wanted = {}
+    for query in ("x^2+2", r"\int_0^1 e^{-x}\,dx", "y"):
+        for number, latex in LATEX.items():
+            parts = []
+            for read in (slt_from_latex, opt_from_latex):
+                ours = Counter(pair[:3] for pair in read(query).tuples(2, True))
+                theirs = Counter(pair[:3] for pair in read(latex).tuples(2, True))
+                parts.append(2 * (ours & theirs).total() / (ours.total() + theirs.total()))
+            if sum(parts):
+                wanted[query, str(number)] = 0.3 * parts[0] + 0.7 * parts[1]
+    found = index.retriever(slt_weight=0.3)(queries("x^2+2", r"\int_0^1 e^{-x}\,dx", "y"))
+    assert dict(zip(zip(found.latex, found.docno, strict=True), found.score, strict=True)) == pytest.approx(wanted)
+
+
+def test_every_formula_of_an_expression_is_found_in_order_of_ids_with_post_and_visual_id(index: TangentIndex) -> None:
+    found = index(queries("x^2 + 1"))
+    assert found.docno.tolist()[:2] == ["1", "3"]
+    assert found.post_id.tolist()[:2] == ["p2", "p1"]
+    assert found.visual_id.tolist()[:2] == ["v1", "v1"]
+    assert found.score.tolist()[:2] == [1.0, 1.0]
+    assert found["rank"].tolist() == list(range(len(found)))
+    assert len(index) == 8
+    assert len(index.content().owned) - 1 == 7  # expressions
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 100])
+def test_a_cutoff_is_the_top_of_the_whole_ranking(index: TangentIndex, count: int) -> None:
+    topics = queries("x^2+1", "z", "y")
+    whole = index.retriever(1000)(topics)
+    pd.testing.assert_frame_equal(index.retriever(count)(topics), whole[whole["rank"] < count].reset_index(drop=True))
+    pd.testing.assert_frame_equal((index.retriever() % count)(topics), index.retriever(count)(topics))
+    assert (index.retriever() % 0)(topics).empty
+    assert (index.retriever() % 0).compile()(topics).empty
+
+
+def test_a_user_types_a_formula_with_or_without_dollars(index: TangentIndex) -> None:
+    found = index.search(r"\int_0^\infty e^{-x^2}\,dx")
+    assert found.docno[0] == "6"
+    assert found.score[0] == 1.0
+    dollars = index.search(r"$$\int_0^\infty e^{-x^2}\,dx$$")
+    assert dollars[["docno", "score"]].equals(found[["docno", "score"]])
+
+
+def test_the_column_latex_goes_before_the_query_of_a_topic(index: TangentIndex) -> None:
+    topics = queries("y").assign(query="Why is $x^2$ a parabola?", title="Parabola")
+    found = index.retriever(1)(topics)
+    assert found.docno.tolist() == ["5"]
+    assert found.title.tolist() == ["Parabola"]
+
+
+def test_what_cannot_be_read_or_shares_nothing_gives_no_row(index: TangentIndex) -> None:
+    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
+        found = index(queries("", r"\Gamma", "y"))
+    assert set(found.qid) == {"3"}
+    assert len(caught) == 1
+
+
+def test_an_id_that_comes_twice_is_the_first_and_formulas_without_id_get_one(index: TangentIndex) -> None:
+    formulas = {row["docno"]: row for row in index.get_corpus_iter()}
+    assert set(formulas) == {*map(str, LATEX), "p2#2"}
+    assert formulas["p2#2"] == {"docno": "p2#2", "post_id": "p2", "visual_id": ""}
+    assert formulas["2"] == {"docno": "2", "post_id": "p1", "visual_id": "v2"}
+
+
+def test_formulas_without_trees_are_counted_and_left_out(tmp_path: Path) -> None:
+    posts = [{"docno": "p", "html": span(1, " ") + span(2, "x")}]
+    with pytest.warns(MathAMRWarning, match="f: 1 of 2 formulas have no trees and cannot be found.*: 1 “”[.]$"):
+        index = TangentIndex(tmp_path / "f").index(posts)
+    assert len(index) == 1
+    posts = [{"docno": "p", "html": "".join(span(i, " ") for i in range(9)) + span("x", "x")}]
+    with pytest.warns(MathAMRWarning, match="g: 9 of 10 formulas have no trees.*: 0 “”, 1 “”, 2 “”, 3 “”, 4 “”, ….$"):
+        TangentIndex(tmp_path / "g").index(posts)
+
+
+def test_an_index_without_formulas_says_which_were_left_out_and_why(tmp_path: Path) -> None:
+    with pytest.warns(EmptyIndexWarning, match="a: the index is empty: none of 2 posts has a formula between delim"):
+        TangentIndex(tmp_path / "a").index([{"docno": "p", "text": "x^2=1"}, {"docno": "q", "text": "words"}])
+    with pytest.warns(EmptyIndexWarning, match=r"is empty: 2 of 2 formulas have no trees.*: 1 “”, 2 “”"):
+        TangentIndex(tmp_path / "b").index([{"docno": "p", "html": span(1, " ") + span(2, "")}])
+    assert len(TangentIndex(tmp_path / "c").index([])) == 0  # no post, no warning
+
+
+def test_formulas_without_delimiters_are_indexed_on_request(tmp_path: Path) -> None:
+    post = {"docno": "p", "text": "Solve x^2 = 2 for $x$."}
+    index = TangentIndex(tmp_path / "f").indexer(bare_formulas=True).index([post])
+    assert [row["docno"] for row in index.get_corpus_iter()] == ["p#1", "p#0"]
+    assert index.search("x^2=2").docno.tolist()[:1] == ["p#0"]
+    with pytest.raises(ConfigError, match=r"bare_formulas=False is not accepted; give that of the index .*: True"):
+        index.indexer("append").index([{"docno": "q", "text": "$y$"}])
+
+
+def test_commands_are_known_where_their_post_defines_them(tmp_path: Path) -> None:
+    posts = [
+        {"docno": "p", "text": r"$\newcommand{\Rls}{\mathbb{R}}$ $x\in\Rls$"},
+        {"docno": "q", "text": r"$x\in\Rls$"},
+    ]
+    with pytest.warns() as caught:
+        index = TangentIndex(tmp_path / "f").index(posts)
+    [problems] = [warning.message for warning in caught if isinstance(warning.message, PostWarning)]
+    assert [(of.post, of.what) for of in problems.problems] == [("q", r"the command \Rls is unknown")]
+    assert index.search(r"x\in\mathbb{R}").score[0] == 1.0
+
+
+def test_official_trees_go_before_latex(tmp_path: Path) -> None:
+    class Store:
+        path = tmp_path / "formulas"
+
+        def get_many(self, ids: list[str]) -> dict[str, object]:
+            return {"1": FormulaPair(slt_from_latex("q"), opt_from_latex("q"))} if "1" in ids else {}
+
+        def visual_ids(self, ids: list[str]) -> dict[str, str]:
+            return {"1": "v"}
+
+    posts = [{"docno": "p", "html": span(1, "wrong")}]
+    index = TangentIndex(tmp_path / "f").indexer(store=Store()).index(posts)  # type: ignore[arg-type]
+    assert index.search("q")[["docno", "visual_id", "score"]].to_numpy().tolist() == [["1", "v", 1.0]]
+
+
+def test_an_index_of_nothing_finds_nothing(tmp_path: Path) -> None:
+    index = TangentIndex(tmp_path / "f").index([])
+    assert len(index) == 0
+    assert list(index.search("x").columns) == ["qid", "query", "docno", "post_id", "visual_id", "score", "rank"]
+
+
+def test_it_is_loaded_by_pyterrier_copied_and_compared(index: TangentIndex) -> None:
+    loaded = pt.Artifact.load(str(index.path))
+    assert loaded == index
+    assert hash(loaded) == hash(index)
+    retriever = index.retriever(5, slt_weight=0.2)
+    assert pickle.loads(pickle.dumps(retriever)) == retriever
+    assert repr(index) == f"TangentIndex({str(index.path)!r})"
+
+
+def test_the_same_posts_give_the_same_bytes(index: TangentIndex, tmp_path: Path) -> None:
+    again = TangentIndex(tmp_path / "again").indexer(visual_ids=VISUAL).index(iter(POSTS))
+    files = sorted(path.relative_to(index.path) for path in index.path.rglob("*") if path.is_file())
+    assert len(files) == 3
+    assert all((index.path / file).read_bytes() == (again.path / file).read_bytes() for file in files)
+
+
+def test_pyterrier_sees_what_goes_in_and_out(index: TangentIndex) -> None:
+    assert pt.inspect.transformer_inputs(index.retriever()) == [["qid", "latex"], ["qid", "query"]]
+    outputs = pt.inspect.transformer_outputs(index.retriever(), ["qid", "latex"])
+    assert outputs == ["qid", "latex", "docno", "post_id", "visual_id", "score", "rank"]
+
+
+def test_a_built_index_is_replaced_only_on_request_and_only_by_a_whole_one(index: TangentIndex) -> None:
+    with pytest.raises(ExistsError, match="mode='overwrite'"):
+        index.index(POSTS)
+
+    def broken():
+        yield POSTS[0]
+        raise RuntimeError("the disk is gone")
+
+    with pytest.raises(RuntimeError):
+        index.indexer("overwrite").index(broken())
+    assert len(index) == 8
+    assert len(index.indexer("overwrite").index(POSTS[:1])) == 3
+
+
+@pytest.mark.parametrize("latex", [r"\frac{a", "plain words", "x}", None, float("nan"), " "])
+def test_what_is_no_formula_finds_nothing_and_is_named_in_one_warning(index: TangentIndex, latex: object) -> None:
+    topics = pd.DataFrame({"qid": ["1", "2"], "latex": [latex, "x^2"]})
+    with pytest.warns(MathAMRWarning, match="^1 query.ies. find nothing, since they are no formula: '1'") as caught:
+        found = index(topics)
+    assert set(found.qid) == {"2"}
+    assert len(caught) == 1
+
+
+def test_no_rows_give_no_rows_and_dtypes_stay(index: TangentIndex) -> None:
+    outputs = ["docno", "post_id", "visual_id", "score", "rank"]
+    full = index(queries("y"))
+    for system in (index, index.retriever()):
+        assert system([]) == []
+        assert list(system.transform_iter(iter([]))) == []
+        assert system(queries())[outputs].dtypes.equals(full[outputs].dtypes)
+    assert index(queries(r"\Gamma"))[outputs].dtypes.equals(full[outputs].dtypes)
+
+
+def test_a_query_in_several_rows_is_searched_once_and_keeps_its_columns(index: TangentIndex) -> None:
+    topics = pd.DataFrame({"qid": ["1", "1"], "latex": [None, "y"], "lang": ["en", "de"], "post_id": ["p", "p"]})
+    found = index.retriever(1)(topics)
+    assert found[["qid", "latex", "lang", "docno", "post_id"]].to_numpy().tolist() == [["1", "y", "en", "5", "p2"]]
+
+
+def test_a_frame_is_indexed_as_its_dictionaries(tmp_path: Path) -> None:
+    one, other = TangentIndex(tmp_path / "a").index(POSTS), TangentIndex(tmp_path / "b").index(pd.DataFrame(POSTS))
+    assert list(one.get_corpus_iter()) == list(other.get_corpus_iter())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("num_results", 0), ("num_results", 3.5), ("slt_weight", 1.1), ("slt_weight", -0.1)]
+)
+def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        index.retriever(**{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=name):
+        setattr(index.retriever(), name, value)
+    with pytest.raises(ConfigError, match="window"):
+        PairOptions(window=-1)
+
+
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.problems.PostWarning")
+def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
+    posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
+    index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)
+    content = index.content()
+    scores = np.random.default_rng(1).integers(0, 9, len(content.owned) - 1) / 8  # many ties, some zeros
+    of_formulas = np.repeat(scores, np.diff(content.owned))
+    docnos = list(index.snapshot())
+    whole = sorted((-score, docno) for score, docno in zip(of_formulas, docnos, strict=True) if score > 0)
+    for count in (1, 10, 500, 10**6):
+        numbers, values = content.best(scores, count, index.snapshot().formula_ids)
+        assert [(-value, docnos[number]) for value, number in zip(values, numbers, strict=True)] == whole[:count]

@@ -1,0 +1,100 @@
+import pytest
+
+from pyterrier_mathamr._common.errors import ConfigError
+from pyterrier_mathamr.posts import post_from_text
+from pyterrier_mathamr.sparse import PLAIN_TOKENS, TokenOptions, formula_tokens, post_tokens, word_tokens
+
+WORDS_ALONE = TokenOptions(bigrams=False)
+
+
+def test_words_are_lower_cased_stemmed_and_paired_without_stop_words() -> None:
+    assert word_tokens("The Series is converging") == ["seri", "converg", "seri_converg"]
+
+
+def test_plain_words_keep_stop_words_and_endings() -> None:
+    assert word_tokens("The Series is converging", PLAIN_TOKENS) == ["the", "series", "is", "converging"]
+
+
+@pytest.mark.parametrize(
+    ("latex", "names"),
+    [
+        (r"\frac{X}{2}<\pi", ["mathfrac", "mathcapx", "math2", "mathless", "mathpi"]),
+        (r"\gamma\Gamma", ["mathgamma", "mathcapgamma"]),
+        ("3.14", ["math3point14"]),
+        (r"\left(a\right)", ["mathlparen", "matha", "mathrparen"]),
+        (
+            r"\displaystyle\int_0^1 f\,dx",
+            ["mathint", "mathsub", "math0", "mathsup", "math1", "mathf", "mathd", "mathx"],
+        ),
+        (r"\begin{array}{lcr}a&b\\c\end{array}", ["matha", "mathb", "mathc"]),
+        (r"\operatorname{Hom}(A)", ["mathcaphom", "mathlparen", "mathcapa", "mathrparen"]),
+        (r"\{x\}", ["mathlbrace", "mathx", "mathrbrace"]),
+        ("≤", ["mathleq"]),
+        ("⊕", ["mathu2295"]),
+        ("", []),
+        (r"\frac{", ["mathfrac"]),
+        ("\\", []),
+    ],
+)
+def test_each_symbol_has_a_name_of_letters_and_digits(latex: str, names: list[str]) -> None:
+    assert formula_tokens(latex, WORDS_ALONE) == names
+    assert all(name.isalnum() and name.islower() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x^2", "x^{2}"),
+        ("f'", r"f^{\prime}"),
+        ("f''", r"f^{\prime\prime}"),
+        (r"\dfrac{1}{2}", r"\frac 1 2"),
+        (r"a\le b", r"a \leq b"),
+        (r"\operatorname{sin} x", r"\sin x"),
+        (r"\lim\limits_{n\to\infty}", r"\lim_{n \rightarrow \infty}"),
+    ],
+)
+def test_spellings_of_one_formula_have_the_same_tokens(one: str, other: str) -> None:
+    assert formula_tokens(one) == formula_tokens(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("x", "X"), (r"\gamma", r"\Gamma"), ("x^2", "x_2"), ("<", ">")])
+def test_different_symbols_have_different_tokens(one: str, other: str) -> None:
+    assert formula_tokens(one) != formula_tokens(other)
+
+
+def test_scripts_and_brackets_count_in_pairs_only() -> None:
+    assert formula_tokens("x^2") == ["mathx", "math2", "mathx_mathsup", "mathsup_math2"]
+
+
+def test_words_inside_a_formula_are_words() -> None:
+    assert formula_tokens(r"n \text{ is even}") == ["mathn", "even"]
+
+
+def test_a_post_gives_words_and_formulas_in_order_and_pairs_do_not_cross_between_them() -> None:
+    post = post_from_text("Bounded sequence $a_n$ converges")
+    assert post_tokens(post) == [
+        *("bound", "sequenc", "bound_sequenc"),
+        *("matha", "mathn", "matha_mathsub", "mathsub_mathn"),
+        "converg",
+    ]
+
+
+def test_options_go_through_json_and_refuse_an_unknown_name() -> None:
+    assert TokenOptions.from_dict(PLAIN_TOKENS.to_dict()) == PLAIN_TOKENS
+    with pytest.raises(ConfigError, match="trigrams"):
+        TokenOptions.from_dict({"trigrams": True})
+
+
+def test_words_alone_and_the_first_stemmer_of_porter() -> None:
+    post = post_from_text(r"Generously sums $x^2$")
+    assert post_tokens(post, TokenOptions(bigrams=False, formulas=False)) == ["generous", "sum"]
+    assert post_tokens(post, TokenOptions(stem="porter", bigrams=False, formulas=False)) == ["gener", "sum"]
+    assert TokenOptions().to_dict() == {"stop_words": True, "stem": True, "bigrams": True}  # as earlier indexes have it
+    words = TokenOptions(stem="porter", formulas=False)
+    assert TokenOptions.from_dict(words.to_dict()) == words
+    with pytest.raises(ConfigError, match="or 'porter'"):
+        TokenOptions(stem="lancaster")  # type: ignore[arg-type]
+
+
+def test_a_letter_after_a_prime_is_a_part_of_its_name_as_in_indexes_that_exist():
+    assert formula_tokens("n's", WORDS_ALONE) == ["mathn", "mathsup", "mathprimes"]
