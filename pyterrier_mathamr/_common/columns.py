@@ -10,18 +10,7 @@ _QUERY_ROWS = ("query_embs", "query_model", "query_formula_ids", "query_weights"
 
 
 def columns_of_documents(frame: pd.DataFrame) -> list[str]:
-    """List the columns of a ranking that describe its documents, but for the ``docno``.
-
-    ``title`` and ``body`` are the topic's, and each row of a query has them. Where they differ within a query, a loader
-    has put those of the documents in their place: in ``bm25 >> text_loader(["body"]) >> bm25_index.scorer()`` the body
-    of the first document is no query, while there is the ``query`` itself.
-
-    Args:
-        frame: any.
-
-    Returns:
-        Their names, none for a frame that is no ranking.
-    """
+    """List the columns of a ranking that describe its documents, but for the ``docno``."""
     if not {"qid", "docno"} <= set(frame.columns):
         return []
     texts = [name for name in _OF_EITHER if name in frame.columns] if "query" in frame.columns else []
@@ -30,17 +19,7 @@ def columns_of_documents(frame: pd.DataFrame) -> list[str]:
 
 
 def texts_of_topics(frame: pd.DataFrame) -> list[str]:
-    """List the columns of texts that a ranking has kept from its topics, and that so are no document's.
-
-    ``bm25 >> text_loader(["body"])`` leaves the ``title`` of the topic beside the body of each document.
-
-    Args:
-        frame: any.
-
-    Returns:
-        The columns that are the same in all rows of each query; none for a frame that is no ranking, or that has a
-        single document for each query, of which this says nothing.
-    """
+    """List the columns of texts that a ranking has kept from its topics, and that so are no document's."""
     if not {"qid", "docno"} <= set(frame.columns) or not _differs(frame, "docno"):
         return []
     return [name for name in (*_OF_EITHER, "html", "text", "markdown") if name in frame and not _differs(frame, name)]
@@ -52,14 +31,7 @@ def describes_document(name: str) -> bool:
 
 
 def without_query_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out the rows of queries that another encoder added, with their weights and the names of their formulas.
-
-    In ``bm25 >> model.query_encoder() >> index.scorer() >> colbert.query_encoder() >> …`` they would be read with the
-    rows of the later one.
-
-    Args:
-        frame: queries or a ranking.
-    """
+    """Leave out the rows of queries that another encoder added, with their weights and the names of their formulas."""
     return frame.drop(columns=[name for name in _QUERY_ROWS if name in frame.columns])
 
 

@@ -9,11 +9,7 @@ MOST = 256 << 20
 
 
 def decompressed(data: bytes) -> bytes:
-    """Decompress what ``zlib.compress`` wrote, in bounded memory.
-
-    Raises:
-        ValueError: it is cut off, or expands to more than :data:`MOST` bytes. zlib.error: it is not compressed.
-    """
+    """Decompress what ``zlib.compress`` wrote, in bounded memory."""
     reader = zlib.decompressobj()
     whole = reader.decompress(data, MOST)
     if not reader.eof:

@@ -9,19 +9,7 @@ from .errors import BrokenExtraError, MissingExtraError
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional package.
-
-    Args:
-        module: the module's name, such as ``bm25s``.
-        extra: the extra of ``pyterrier-mathamr`` that installs it.
-
-    Returns:
-        The imported module.
-
-    Raises:
-        MissingExtraError: the package is not installed; the message is the command that installs it.
-        BrokenExtraError: it is installed and fails to import; the message says why.
-    """
+    """Import an optional package."""
     package = module.partition(".")[0]
     try:
         return importlib.import_module(module)

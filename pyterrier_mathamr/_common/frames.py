@@ -56,14 +56,7 @@ class FrameKind(Enum):
 
 
 def frame_kind(columns: Iterable[str]) -> FrameKind:
-    """Tell queries (``qid``), a ranking (``qid`` and ``docno``) and documents (no ``qid``) apart.
-
-    Args:
-        columns: the names of the frame's columns.
-
-    Returns:
-        The kind; a frame without ``qid`` is documents, with or without ``docno``.
-    """
+    """Tell queries (``qid``), a ranking (``qid`` and ``docno``) and documents (no ``qid``) apart."""
     names = set(columns)
     if "qid" not in names:
         return FrameKind.DOCUMENTS
@@ -71,14 +64,7 @@ def frame_kind(columns: Iterable[str]) -> FrameKind:
 
 
 def documents(stream: pd.DataFrame | Iterable[Mapping[Any, Any]]) -> Iterable[dict[str, Any]]:
-    """Iterate over what an indexer is given.
-
-    Args:
-        stream: a DataFrame, whose rows become dictionaries one by one, or any iterable of dictionaries.
-
-    Returns:
-        One dictionary for each document; what is no DataFrame is returned itself.
-    """
+    """Iterate over what an indexer is given."""
     if isinstance(stream, pd.DataFrame):
         return (dict(zip(stream.columns, row, strict=True)) for row in stream.itertuples(index=False, name=None))
     return stream  # type: ignore[return-value]
@@ -95,15 +81,7 @@ def listed(ids: Sequence[object]) -> str:
 
 
 def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.DataFrame:
-    """Return one row for each query of a frame.
-
-    Args:
-        frame: queries; a ``qid`` may have several rows, and its columns gaps in some of them.
-        outputs: columns that a retriever adds, left out here.
-
-    Returns:
-        A new frame in order of the qids' first appearance: the first value of each column that is about queries.
-    """
+    """Return one row for each query of a frame."""
     rows = frame.drop(columns=[*outputs, *columns_of_documents(frame)], errors="ignore")
     first = rows.drop_duplicates(subset="qid").reset_index(drop=True)
     if len(first) == len(rows):
@@ -113,16 +91,7 @@ def distinct_queries(frame: pd.DataFrame, outputs: Sequence[str] = ()) -> pd.Dat
 
 
 def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str, Any]:
-    """Return the first value of each key that is not empty.
-
-    Args:
-        frame: any frame with both columns.
-        column: the column whose values are taken.
-        key: ``qid`` or ``docno``.
-
-    Returns:
-        Key to value in order of the keys' first appearance; keys whose every row is empty are absent.
-    """
+    """Return the first value of each key that is not empty."""
     keys, values = frame[key], frame[column]
     first = ~keys.duplicated() if len(frame) > 1 else slice(None)
     found = {name: None if is_missing(value) else value for name, value in zip(keys[first], values[first], strict=True)}
@@ -135,17 +104,7 @@ def first_values(frame: pd.DataFrame, column: str, key: str = "qid") -> dict[str
 
 
 def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float) -> pd.DataFrame:
-    """Add columns of Python objects, one object a row, arrays included.
-
-    Each copy of a frame takes as long as encoding a formula, so add all columns at once.
-
-    Args:
-        frame: the frame; it is not changed.
-        columns: name to one object for each row of ``frame``, or to a text or number for all rows.
-
-    Returns:
-        A new frame with the columns, dtype ``object`` but for those of a text or number.
-    """
+    """Add columns of Python objects, one object a row, arrays included."""
     added: dict[str, Any] = {}
     for name, values in columns.items():
         if isinstance(values, str | float):
@@ -163,11 +122,7 @@ def with_objects(frame: pd.DataFrame, **columns: Sequence[object] | str | float)
 
 
 def text_column(texts: Sequence[str]) -> pd.Series[str]:
-    """Make a column of texts, also of ids with lone surrogates, which pandas' texts refuse where pyarrow stores them.
-
-    Args:
-        texts: of each row of a frame that is numbered from 0.
-    """
+    """Make a column of texts, also of ids with lone surrogates, which pandas' texts refuse."""
     try:
         return pd.Series(texts)
     except UnicodeEncodeError:
@@ -175,20 +130,7 @@ def text_column(texts: Sequence[str]) -> pd.Series[str]:
 
 
 def join_values(frame: pd.DataFrame, name: str, values: Mapping[str, object], key: str = "qid") -> pd.DataFrame:
-    """Add to each row the object of its key.
-
-    Args:
-        frame: any frame with the column ``key``.
-        name: the new column; one of that name is replaced.
-        values: key to object, one for each key of ``frame``.
-        key: ``qid`` or ``docno``.
-
-    Returns:
-        A new frame with the column, dtype ``object``.
-
-    Raises:
-        MissingValueError: some keys have no object; it names them.
-    """
+    """Add to each row the object of its key."""
     missing = [wanted for wanted in dict.fromkeys(frame[key]) if wanted not in values]
     if missing:
         raise MissingValueError(name, key, missing)
@@ -202,21 +144,7 @@ def encode_distinct(
     encode: Callable[[list[Any]], Sequence[object]],
     key: str = "qid",
 ) -> pd.DataFrame:
-    """Encode the value of each distinct key once and join the results back to all rows.
-
-    Args:
-        frame: queries, documents or a ranking.
-        column: what is encoded; the first value of each key that is not empty.
-        name: the new column of results.
-        encode: maps values, in order of the keys' first appearance, to as many results; not called without values.
-        key: ``qid`` or ``docno``.
-
-    Returns:
-        A new frame with the column ``name``, dtype ``object``.
-
-    Raises:
-        MissingValueError: some keys have no value in ``column``; it names them.
-    """
+    """Encode the value of each distinct key once and join the results back to all rows."""
     _, results = encoded_values(frame, column, encode, key)
     return join_values(frame, name, results, key)
 
@@ -234,15 +162,7 @@ def encoded_values(
 
 
 def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
-    """Give the rows of a ranking new scores, and order them.
-
-    Args:
-        frame: ``qid`` and ``docno``.
-        scores: float ``[rows]``.
-
-    Returns:
-        The rows by query (in order of appearance), descending score, ascending docno, with ``score`` and ``rank``.
-    """
+    """Give the rows of a ranking new scores, and order them."""
     columns = {"query": pd.factorize(frame["qid"])[0], "score": np.asarray(scores), "docno": frame["docno"].array}
     keys = pd.DataFrame(columns).sort_values(list(columns), ascending=[True, False, True], kind="stable")
     ranks = keys.groupby("query").cumcount().to_numpy(np.int64)
@@ -253,13 +173,7 @@ def ordered_by_score(frame: pd.DataFrame, scores: Any) -> pd.DataFrame:
 def ranking_frame(
     queries: pd.DataFrame, found: Sequence[tuple[Any, Any]], **texts: Callable[[Any], Any]
 ) -> pd.DataFrame:
-    """Repeat each query's row for each of its results.
-
-    Args:
-        queries: at least one.
-        found: the results of each: int64 numbers, and scores, best first.
-        texts: of results by number; these become columns before ``score`` and ``rank``.
-    """
+    """Repeat each query's row for each of its results."""
     lengths, numbers = [len(of) for of, _ in found], np.concatenate([of for of, _ in found])
     repeated = queries.iloc[np.repeat(np.arange(len(queries)), lengths)].reset_index(drop=True)
     if not len(numbers):
@@ -272,15 +186,7 @@ def ranking_frame(
 
 
 def empty_output(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Add to an empty frame the columns that a transformer would add, so that inspection sees them.
-
-    Args:
-        frame: a frame without rows.
-        columns: names to add; scores are float64, ranks and counts int64, ids text, any other an object column.
-
-    Returns:
-        A new frame without rows: the columns of ``frame``, then those of ``columns`` that are new.
-    """
+    """Add to an empty frame the columns that a transformer would add, so that inspection sees them."""
     added = {name: pd.Series([], dtype=_DTYPES.get(name, "object")) for name in columns}
     result: pd.DataFrame = frame.assign(**added)
     return result

@@ -20,12 +20,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write a value as JSON of several lines, replacing the file at once.
-
-    Args:
-        path: of the file.
-        value: of plain types.
-    """
+    """Write a value as JSON of several lines, replacing the file at once."""
     unfinished = Path(f"{path}.tmp")
     unfinished.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     unfinished.replace(path)

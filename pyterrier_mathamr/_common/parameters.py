@@ -31,11 +31,7 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
     def check(self, option: str, value: object) -> None:
-        """Refuse a value.
-
-        Raises:
-            ConfigError: the option cannot have it.
-        """
+        """Refuse a value."""
         if not self.holds(value):
             raise ConfigError(option, value, self.allowed)
 
@@ -89,11 +85,7 @@ FLAG = one_of(True, False)
 
 
 class ByParameters:
-    """Gives a class equality, hash and `repr` by the parameters of its ``__init__``, and checks them when they are set.
-
-    Each parameter ``x`` is kept as the attribute ``x`` or ``_x``; those of ``*x`` as a tuple and of ``**x`` as a
-    dictionary of that name.
-    """
+    """Gives a class equality, hash and `repr` by the parameters of its ``__init__``."""
 
     checks: ClassVar[Mapping[str, Rule]] = {}
     """Parameter to the rule of its values, applied whenever ``x`` or ``_x`` is set."""
@@ -142,10 +134,7 @@ def _hash(value: object) -> int:
 
 
 class ByPath:
-    """Gives a class equality, hash and a `repr` that rebuilds, by its ``path``.
-
-    A relative and an absolute path of one file or folder are equal.
-    """
+    """Gives a class equality, hash and a `repr` that rebuilds, by its ``path``."""
 
     path: Path
     __signature__ = ConstructorSignature()

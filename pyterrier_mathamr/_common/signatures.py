@@ -17,11 +17,7 @@ T = TypeVar("T")
 
 
 def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return the method of an index that constructs a transformer over it, with the options and docstring of its class.
-
-    Args:
-        kind: a class whose constructor takes the index first.
-    """
+    """Return the method of an index that constructs a transformer over it."""
 
     def construct(index: Any, /, *args: P.args, **options: P.kwargs) -> T:
         return kind(index, *args, **options)
@@ -33,10 +29,7 @@ def method(kind: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
 
 
 class ConstructorSignature:
-    """The ``__signature__`` of a class is that of its ``__init__``.
-
-    ``pt.Transformer`` has a ``__new__`` with ``*args`` and ``**kwargs``, which Sphinx would show.
-    """
+    """The ``__signature__`` of a class is that of its ``__init__``."""
 
     def __get__(self, instance: object | None, owner: type) -> inspect.Signature:
         """Return the signature of a class; an instance, which may be called, has none here."""

@@ -103,15 +103,7 @@ class Pipeline(pt.Compose):  # type: ignore[misc]
 
 
 def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[str]]:
-    """Find the columns that several transformers need together.
-
-    Args:
-        stages: transformers of the same frame; one that cannot be inspected is left out.
-        needed: columns that are needed anyway.
-
-    Returns:
-        The smallest sets of columns that all of them take, one list for each, ``needed`` first.
-    """
+    """Find the columns that several transformers need together."""
     modes: list[list[list[str]]] = [
         [[]] if _takes(stage, list(needed)) else pt.inspect.transformer_inputs(stage, strict=False) or [[]]
         for stage in stages
@@ -123,18 +115,7 @@ def inputs_of_all(stages: Sequence[pt.Transformer], *needed: str) -> list[list[s
 
 
 def outputs_of_all(stages: Sequence[pt.Transformer], columns: Sequence[str]) -> list[list[str] | None]:
-    """Refuse a frame that one of several transformers would refuse, before anything is computed.
-
-    Args:
-        stages: transformers of the same frame.
-        columns: of the frame.
-
-    Returns:
-        The columns that each returns, ``None`` for one that cannot be inspected.
-
-    Raises:
-        pt.validate.InputValidationError: one of them needs other columns.
-    """
+    """Refuse a frame that one of several transformers would refuse, before anything is computed."""
     found: list[list[str] | None] = []
     for stage in stages:
         try:

@@ -111,10 +111,7 @@ class AmrGraph:
 
 
 def depth_first(graph: AmrGraph) -> list[tuple[int, bool]]:
-    """List the edges in writing order, each with whether its target is defined at this place.
-
-    A node is defined where it is first reached from the root, unless that edge is one of ``graph.mentions``.
-    """
+    """List the edges in writing order, each with whether its target is defined at this place."""
     leaving: list[list[int]] = [[] for _ in graph.labels]
     for edge in range(len(graph.edges) - 1, -1, -1):  # reversed: popped in writing order
         leaving[graph.edges[edge][0]].append(edge)

@@ -93,11 +93,7 @@ def passages(sentences: Sequence[str], limit: int = CHUNK_TOKENS) -> Iterator[li
 
 
 def texts_of_roots(part: Part, sentences: Sequence[str]) -> list[str]:
-    """Return the text behind each root of the part that a parser made of the sentences.
-
-    These are the sentences where there are as many roots, else all of them for each root: the parser does not report
-    which ones it split or merged.
-    """
+    """Return the text behind each root of the part that a parser made of the sentences."""
     return list(sentences) if len(sentences) == len(part.roots) else [" ".join(sentences)] * len(part.roots)
 
 

@@ -112,14 +112,7 @@ class PartParser(TextParser):
         """Parse texts, each given as its sentences, as a ``passage`` or as a ``sentence``."""
 
     def parse_sentences(self, sentences: Sequence[str]) -> list[str]:
-        """Parse sentences.
-
-        Args:
-            sentences: English text, formulas as ``FORMULA_0``; each may be empty or ungrammatical.
-
-        Returns:
-            For each sentence a Penman text on one line, with each of its placeholders as one node.
-        """
+        """Parse sentences."""
         parts = self.parse_units([[sentence] for sentence in sentences], "sentence")
         numbers = ({int(number) for number in PLACEHOLDER.findall(sentence)} for sentence in sentences)
         return [encode_penman(self.merge([part], own)) for part, own in zip(parts, numbers, strict=True)]

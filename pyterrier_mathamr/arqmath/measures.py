@@ -30,11 +30,7 @@ _ORDER = ("nDCG", "AP", "P", "Bpref", "Judged")
 
 
 def _ordered(measure: Any) -> Any:
-    """Return an equal measure whose place in a set does not depend on the hash seed of the process.
-
-    ``ir_measures`` keeps measures in sets, and the columns of ``pt.Experiment`` follow their order. Its hash differs
-    from that of the measure of ``ir_measures``, so look values up by name.
-    """
+    """Return an equal measure whose place in a set does not depend on the hash seed of the process."""
     kind = type(measure)
     changed = {
         "__hash__": lambda self: _ORDER.index(self.NAME),

@@ -97,11 +97,7 @@ def _compound(path: Path) -> SearchEngine | ShardedIndex | None:
 
 
 def _kind_of(path: Path) -> Kind:
-    """Read from the manifest which kind of artifact is at the path.
-
-    Raises:
-        OtherArtifactError: none of this package. DamagedError: it cannot be read.
-    """
+    """Read from the manifest which kind of artifact is at the path."""
     from pyterrier_mathamr.store import OtherArtifactError
 
     name = _type_of(path)
@@ -112,11 +108,7 @@ def _kind_of(path: Path) -> Kind:
 
 
 def _type_of(path: Path) -> str:
-    """Read type and format of an artifact from its manifest.
-
-    Raises:
-        DamagedError: it cannot be read.
-    """
+    """Read type and format of an artifact from its manifest."""
     from pyterrier_mathamr.store import META, DamagedError, parse_json
 
     try:

@@ -32,16 +32,7 @@ from .posts import AT_ONCE, PostStore, Records
 def build_indexes(
     indexes: Indexes, model: MathAMR, parser: str | AmrParser, *, mode: Mode, executor: Executor, verbose: bool
 ) -> None:
-    """Build every index from the posts, or add the posts to it that it does not have.
-
-    Args:
-        indexes: the posts are stored.
-        model: makes the vectors.
-        parser: makes the graphs.
-        mode: ``create``, where an index that is built already is left as it is, or ``append``.
-        executor: where graphs are made.
-        verbose: show progress.
-    """
+    """Build every index from the posts, or add the posts to it that it does not have."""
     sources = {"posts": len(indexes.posts)}
     if mode == "create" and untouched(indexes):
         build_in_one_pass(indexes, model, parser, sources, executor, verbose)

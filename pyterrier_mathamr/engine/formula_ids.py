@@ -16,14 +16,7 @@ _BATCH = 256
 def distinct_formulas(
     documents: Iterable[Document], known: Callable[[Sequence[str]], Iterable[bool]]
 ) -> Iterator[Document]:
-    """Give each formula whose id another one has an id of its own: ``basel#3``, by its post and its place there.
-
-    Ids that begin with their post's docno are distinct already. The others are remembered, as one number each.
-
-    Args:
-        documents: as :func:`read_posts` makes them.
-        known: tells which ids the engine's formulas have already.
-    """
+    """Give each formula whose id another one has an id of its own: ``basel#3``, by its post and its place there."""
     taken: set[int] = set()
     stream = iter(documents)
     while batch := list(islice(stream, _BATCH)):

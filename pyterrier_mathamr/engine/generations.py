@@ -129,11 +129,7 @@ class EngineRecord:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the manifest of an engine.
-
-        Raises:
-            StoreError: one of its kinds, see :meth:`Compound.read`.
-        """
+        """Read the manifest of an engine."""
         details = ENGINE.read(path)
         generation = detail(details, "generation", str, path)
         if not _GENERATION.fullmatch(generation):
@@ -152,11 +148,7 @@ class EngineRecord:
         return cls(generation, indexes, options, detail(details, "change", str, path))
 
     def open(self, path: Path) -> Indexes:
-        """Open the indexes of this state, whatever becomes of their folder later.
-
-        Raises:
-            DamagedError: one is missing, damaged or not the one that the manifest names.
-        """
+        """Open the indexes of this state, whatever becomes of their folder later."""
         indexes = Indexes.of(path / self.generation)
         for name, index in indexes.named():
             if (identity := self.indexes[name]) is not None:
@@ -180,11 +172,7 @@ def _unnamed(index: StoredArtifact, whole: Path) -> DamagedError:
 
 
 class Generations:
-    """The generations in the folder of an engine, for its writer, which holds the lock.
-
-    Args:
-        path: the folder; it need not exist yet.
-    """
+    """The generations in the folder of an engine, for its writer, which holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -194,12 +182,7 @@ class Generations:
         return (self.path / META).is_file()
 
     def for_build(self, overwrite: bool) -> Path:
-        """Return the folder to build in: that of a build that was stopped, or a new one.
-
-        Raises:
-            ExistsError: there is an engine, which is not to be replaced.
-            OtherArtifactError: the folder holds something else.
-        """
+        """Return the folder to build in: that of a build that was stopped, or a new one."""
         if self.built():
             current = self._current()
             if not overwrite:
@@ -215,12 +198,7 @@ class Generations:
         return self.path / f"{_PREFIX}1"
 
     def copy(self, record: EngineRecord, change: str) -> Path:
-        """Return a copy of the engine to change: that of the same change, where it was stopped, or a new one.
-
-        Args:
-            record: the engine.
-            change: identifies the change.
-        """
+        """Return a copy of the engine to change: that of the same change, where it was stopped, or a new one."""
         old = self.path / record.generation
         folder = self.path / f"{_PREFIX}{_number(old.name) + 1}"
         note = signed({"of": record.indexes, "change": change})
@@ -258,11 +236,7 @@ class Generations:
             (self.path / current / _CHANGE).unlink(missing_ok=True)
 
     def _current(self) -> int:
-        """Return the number of the engine's generation; of an engine that cannot be read the last one.
-
-        Raises:
-            OtherArtifactError: the folder holds something else.
-        """
+        """Return the number of the engine's generation; of an engine that cannot be read the last one."""
         try:
             return _number(EngineRecord.read(self.path).generation)
         except (DamagedError, FormatError):

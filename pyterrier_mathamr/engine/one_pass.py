@@ -46,16 +46,7 @@ def build_in_one_pass(
     executor: Executor,
     verbose: bool,
 ) -> None:
-    """Make the indexes of all posts; a build that is stopped is completed by one index after the other.
-
-    Args:
-        indexes: the posts are stored, and nothing else.
-        model: makes the vectors.
-        parser: makes the graphs.
-        sources: identifies the posts.
-        executor: where posts are read.
-        verbose: show progress.
-    """
+    """Make the indexes of all posts; a build that is stopped is completed by one index after the other."""
     posts = Records(indexes.posts, list(indexes.posts.snapshot()))
     indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
     pending = indexer.pending({"docno": docno} for docno in posts.docnos)

@@ -52,28 +52,14 @@ POSTS = Kind(
 
 
 class PostStore(StoredArtifact):
-    """Posts by docno.
-
-    Args:
-        path: the folder.
-    """
+    """Posts by docno."""
 
     KIND: ClassVar[Kind] = POSTS
     HOLDS = "post"
     ARTIFACT_TYPE, ARTIFACT_FORMAT = POSTS.type, POSTS.format
 
     def write(self, documents: Iterable[Document], mode: Mode, options: Mapping[str, Any] | None = None) -> None:
-        """Store posts; the same call continues one that was killed.
-
-        Args:
-            documents: all posts of the call, the same ones when it is repeated.
-            mode: ``create``, or ``append``.
-            options: what the engine is built with, as plain values; kept with the posts.
-
-        Raises:
-            DuplicateIdError: a docno comes twice, or is stored already. UnfinishedJobError: the posts or options are
-                not those of the call that was killed.
-        """
+        """Store posts; the same call continues one that was killed."""
         stream = iter(documents)
         with self.job(mode, {"job": "posts", **(options or {})}) as job:
             details = job.base.details if job.base else dict(options or {})
@@ -83,11 +69,7 @@ class PostStore(StoredArtifact):
             job.commit(details)
 
     def compare(self, documents: Iterable[Document], options: Mapping[str, Any]) -> None:
-        """Refuse other posts or options than those that are stored.
-
-        Raises:
-            UnfinishedJobError: they differ; it names what does.
-        """
+        """Refuse other posts or options than those that are stored."""
         snapshot = self.snapshot()
         if wrong := differences(snapshot.manifest.details, options):
             raise UnfinishedJobError(self.path, wrong)
@@ -109,11 +91,7 @@ class PostStore(StoredArtifact):
         return digest.hexdigest()
 
     def get_many(self, docnos: Sequence[str]) -> list[Document]:
-        """Read posts.
-
-        Raises:
-            UnknownIdError: some are not there. DamagedError: a record cannot be read.
-        """
+        """Read posts."""
         snapshot = self.snapshot()
         return self._read(docnos, snapshot.find(docnos))
 
@@ -135,12 +113,7 @@ class PostStore(StoredArtifact):
 
 
 class Records:
-    """Posts as the records that indexers read, with their number.
-
-    Args:
-        posts: the store.
-        docnos: of the posts, in order.
-    """
+    """Posts as the records that indexers read, with their number."""
 
     def __init__(self, posts: PostStore, docnos: Sequence[str]) -> None:
         self.posts, self.docnos = posts, docnos

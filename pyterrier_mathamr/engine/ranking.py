@@ -47,11 +47,7 @@ _FITTED = {"mathamr-plus-mini": Weights(0.5, 0.5), "mathamr-plus-text": Weights(
 
 
 def fitted_weights(model: str) -> Weights:
-    """Return the weights for a model: of a bundled one those fitted to ARQMath's topics, else equal ones.
-
-    Args:
-        model: its name or folder; see ``benchmarks/engine.py``.
-    """
+    """Return the weights for a model: of a bundled one those fitted to ARQMath's topics, else equal ones."""
     return _FITTED.get(model, Weights(0.5, 0.5))
 
 

@@ -39,13 +39,7 @@ class EngineReader(Counted):
 
     @abstractmethod
     def snapshot(self) -> EngineSnapshot:
-        """Return the state that is read.
-
-        Raises:
-            NotBuiltError: there is no engine. OtherArtifactError: the folder holds something else.
-            FormatError: it has a format that this release does not read.
-            DamagedError: one of its indexes is missing, damaged or another one.
-        """
+        """Return the state that is read."""
 
     def counts(self) -> list[str]:
         """List the number of posts and formulas, and the bytes of all indexes; ``print`` shows them."""
@@ -66,11 +60,7 @@ class EngineReader(Counted):
         return list(self.snapshot().indexes.posts.snapshot())
 
     def post(self, docno: str) -> MathPost:
-        """Return a post, its title first.
-
-        Raises:
-            UnknownIdError: there is no such post.
-        """
+        """Return a post, its title first."""
         [document] = self.snapshot().indexes.posts.get_many([docno])
         return post_from_html(document.html, document.title)
 
@@ -79,11 +69,7 @@ class EngineReader(Counted):
         return self.titles_and_bodies([docno])[0]
 
     def titles_and_bodies(self, docnos: Sequence[str]) -> list[tuple[MathPost, MathPost]]:
-        """Return the title and the body of each of some posts.
-
-        Raises:
-            UnknownIdError: some are not there; it names them.
-        """
+        """Return the title and the body of each of some posts."""
         return [self.posts_of(document) for document in self.snapshot().indexes.posts.get_many(docnos)]
 
     def graph(self, docno: str) -> MathAMRGraph:
@@ -120,27 +106,13 @@ class EngineReader(Counted):
         return Matcher(at.read_query(query), bm25.tokens, rarity)
 
     def search(self, query: str, k: int = 10) -> pd.DataFrame:
-        r"""Find posts.
-
-        Args:
-            query: words and formulas between dollars, ``\(..\)`` or ``\[..\]``.
-            k: posts at most.
-
-        Returns:
-            ``docno``, ``score``, ``title`` and ``snippet``, the best first. Formulas are written ``$latex$``; words and
-            formulas that the query has, too, are set between ``**``.
-        """
+        r"""Find posts."""
         COUNT.check("k", k)
         at = self.snapshot()
         return at.shown(query, at.retriever(num_results=k)(at.frame(query)))
 
     def shown(self, query: str, found: pd.DataFrame) -> pd.DataFrame:
-        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`.
-
-        Args:
-            query: what was searched for.
-            found: ``docno`` and ``score``.
-        """
+        """Add title and snippet to the posts that one of the retrievers found; see :meth:`search`."""
         at = self.snapshot()
         matcher = at.matcher(query)
         titles, snippets = [], []
@@ -151,15 +123,7 @@ class EngineReader(Counted):
         return table
 
     def search_formula(self, latex: str, k: int = 10) -> pd.DataFrame:
-        r"""Find formulas like one that is given.
-
-        Args:
-            latex: LaTeX, with or without delimiters.
-            k: formulas at most; of those that look the same in one post the first.
-
-        Returns:
-            ``docno`` (the formula's id), ``post_id``, ``score`` and ``latex``, the best first.
-        """
+        r"""Find formulas like one that is given."""
         COUNT.check("k", k)
         columns = ["docno", "post_id", "score", "latex"]
         at = self.snapshot()
@@ -181,15 +145,7 @@ class EngineReader(Counted):
         return pd.DataFrame(rows, columns=columns)
 
     def explain(self, query: str, docno: str) -> Explanation:
-        """Say what each part of a query contributes to the score of a post.
-
-        Args:
-            query: as for :meth:`search`.
-            docno: any post, found or not.
-
-        Raises:
-            UnknownIdError: there is no such post.
-        """
+        """Say what each part of a query contributes to the score of a post."""
         at = self.snapshot()
         docno = str(docno)  # as posts are stored, whose ids may be given as numbers
         at.indexes.posts.snapshot().find([docno])  # names what is missing
@@ -197,10 +153,7 @@ class EngineReader(Counted):
         return at.retriever().explain({**row, "docno": docno, "graph": at.graph(docno)})
 
     def retriever(self, *, num_results: int = 1000, candidates: int = 1000) -> BlendedRetriever:
-        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``.
-
-        It keeps the state of the engine that it was made from; so do the transformers of the other methods.
-        """
+        """Return the transformer of :meth:`search`: ``query`` to ``docno``, ``score``, ``rank``."""
         at = self.snapshot()
         weights = fitted_weights(at.options.model)
         options = {"candidates": candidates, "num_results": num_results}

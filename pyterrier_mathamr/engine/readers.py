@@ -21,13 +21,7 @@ _MANY = 8 * AT_ONCE  # posts; fewer are read before a process has started
 def readers(
     documents: Iterator[Document], parser: str, workers: int | None
 ) -> Iterator[tuple[Iterator[Document], Executor]]:
-    """Yield posts, and where they are read once they are stored; there it starts as soon as there are many posts.
-
-    Args:
-        documents: read once, in the block.
-        parser: makes the graphs; a neural one has processes of its own.
-        workers: processes that read posts; ``None`` for all cores.
-    """
+    """Yield posts, and where they are read once they are stored; there it starts as soon as there are many posts."""
     executor = processes_for(get_parser(parser), workers)
     if executor.slots == 1 or parser != DependencyAmrParser.name:
         yield documents, executor

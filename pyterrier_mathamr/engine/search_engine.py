@@ -201,13 +201,7 @@ class SearchEngine(EngineReader, ByPath, pt.Artifact):  # type: ignore[misc]
         check: Callable[[EngineSnapshot], object],
         make: Callable[[EngineSnapshot, Indexes], None],
     ) -> None:
-        """Change a copy of the engine, and make it the engine.
-
-        Args:
-            change: what identifies the change.
-            check: raises an error where the engine does not allow it.
-            make: changes the copy; what a stopped run has made of it is there already.
-        """
+        """Change a copy of the engine, and make it the engine."""
         old = self.snapshot()
         digest = hashlib.sha256(json.dumps(change).encode()).hexdigest()
         if digest == old.record.change and (self.path.absolute(), old.identity) not in _FINISHED:

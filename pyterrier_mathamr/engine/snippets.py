@@ -36,13 +36,7 @@ Rarity = Callable[[str], float]
 
 
 class Matcher:
-    """Tells which words and formulas of a text a query has, too.
-
-    Args:
-        query: its text and formulas, of which the first :data:`MATCHED` count.
-        options: how the index cuts texts into tokens.
-        rarity: the weight of a token.
-    """
+    """Tells which words and formulas of a text a query has, too."""
 
     def __init__(self, query: MathPost, options: TokenOptions, rarity: Rarity) -> None:
         self._options = TokenOptions(options.stop_words, options.stem, bigrams=False)
@@ -111,10 +105,7 @@ class Snippet(NamedTuple):
 
 
 def best_snippet(post: MathPost, matcher: Matcher) -> Snippet:
-    """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters.
-
-    Of a long post the first 300,000 characters are looked at, and of a long sentence the first 1,000 are shown.
-    """
+    """Choose neighbouring sentences of a post: those with the most matched weight in at most 280 characters."""
     examined = piece_of(post, 0, _EXAMINED)
     sentences = MathPost(examined.text, post.formulas).sentences
     first, last = _best_sentences(sentences, post, matcher)
@@ -169,13 +160,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(post: MathPost, start: int, longest: int | None = None) -> Piece:
-    """Cut a piece of at most :data:`LONGEST_PIECE` characters out of a post, between words.
-
-    Args:
-        post: text and formulas.
-        start: the character at which it begins, as for :attr:`Piece.start`.
-        longest: its characters; a formula is never cut.
-    """
+    """Cut a piece of at most :data:`LONGEST_PIECE` characters out of a post, between words."""
     marks, more = [(0, 0)], 0  # begin and end of each formula: place in the text, characters written before it
     for match in PLACEHOLDER.finditer(post.text):
         marks.append((match.start(), match.start() + more))
@@ -225,17 +210,7 @@ def marked_text(snippet: Snippet, post: MathPost, matcher: Matcher) -> str:
 
 
 def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None) -> str:
-    """Write text with placeholders as HTML, each word and formula in the color of what it is like in the query.
-
-    Args:
-        text: of the post, with placeholders.
-        post: has the formulas.
-        matcher: knows the colors.
-        formula_color: the class of formula ``i`` of the post; by default that of the query's formula it is most like.
-
-    Returns:
-        HTML in which only tags of ours occur.
-    """
+    """Write text with placeholders as HTML, each word and formula in the color of what it is like in the query."""
 
     def word(text: str) -> str:
         color = matcher.color_of_word(text)
@@ -255,27 +230,14 @@ def marked_html(text: str, post: MathPost, matcher: Matcher, formula_color: Call
 def marked_post(
     post: MathPost, matcher: Matcher, formula_color: Callable[[int], str] | None = None, *, titled: bool = False
 ) -> str:
-    """Write a post as HTML, a paragraph for each block, marked as by :func:`marked_html`.
-
-    Args:
-        post: text and formulas.
-        matcher: knows the colors.
-        formula_color: as for :func:`marked_html`.
-        titled: the first block is a title.
-    """
+    """Write a post as HTML, a paragraph for each block, marked as by :func:`marked_html`."""
     blocks = [marked_html(line, post, matcher, formula_color) for line in post.text.split("\n") if line]
     kinds = [' class="title"' if titled and i == 0 else "" for i in range(len(blocks))]
     return "".join(f"<p{kind}>{block}</p>" for kind, block in zip(kinds, blocks, strict=True))
 
 
 def _written(text: str, word: Callable[[str], str], formula: Callable[[int], str]) -> str:
-    """Write text with placeholders piece by piece.
-
-    Args:
-        text: with placeholders.
-        word: writes a word or the text between words.
-        formula: writes formula ``i``.
-    """
+    """Write text with placeholders piece by piece."""
     pieces: list[str] = []
     for i, part in enumerate(PLACEHOLDER.split(text)):
         if i % 2:

@@ -51,11 +51,7 @@ class Depth:
 
     @classmethod
     def scaled(cls, answers: int) -> Depth:
-        """Shorten rankings and candidates to the share of the collection that they are in the paper.
-
-        Args:
-            answers: in the index.
-        """
+        """Shorten rankings and candidates to the share of the collection that they are in the paper."""
         scale = min(1.0, max(0.01, answers / PAPER_ANSWERS))
         return cls(round(1000 * scale), scale)
 
@@ -83,11 +79,7 @@ class Strategy:
     weight: float | None = None
 
     def label(self, depth: Depth) -> str:
-        """Return the name with the number of candidates at this depth, such as ``BM25 % 101 >> scorer``.
-
-        Args:
-            depth: of the rankings.
-        """
+        """Return the name with the number of candidates at this depth, such as ``BM25 % 101 >> scorer``."""
         if self.way not in ("doc_vn", "scorer"):
             return self.name
         return self.name.replace(str(self.candidates), str(depth.candidates(self.candidates)))
@@ -98,14 +90,7 @@ class Strategy:
         return self.way in ("single", "doc_vn")
 
     def system(self, index: MathAMRIndex, bm25: pt.Transformer, depth: Depth, weight: float = 0.5) -> pt.Transformer:
-        """Make the transformer from queries with ``query_embs`` to a ranking.
-
-        Args:
-            index: the answers' vectors.
-            bm25: queries to a ranking.
-            depth: length of the rankings.
-            weight: the fitted weight of MaxSim.
-        """
+        """Make the transformer from queries with ``query_embs`` to a ranking."""
         results, candidates, exact = depth.results, depth.candidates(self.candidates), not self.approximate
         if self.way == "bm25":
             return (bm25 % results).compile()
@@ -208,23 +193,12 @@ class Search:
         return encoded.drop(columns="query_graph")
 
     def ways(self, trees: FormulaStore | None = None) -> dict[str, Way]:
-        """Make the systems from the text of topics to rankings, in the two parts that are timed.
-
-        Args:
-            trees: official trees of the topics' formulas.
-        """
+        """Make the systems from the text of topics to rankings, in the two parts that are timed."""
         encode = GraphBuilder(store=trees) >> self.model.query_encoder(device=self.device)
         return {name: Way(system, None if name == BM25 else encode) for name, system in self.systems().items()}
 
     def rankings(self, topics: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """Search with each strategy once, and fuse the rankings of BM25 and ColBERT-style search.
-
-        Args:
-            topics: with ``query_embs``.
-
-        Returns:
-            Name to ranking, fusions last.
-        """
+        """Search with each strategy once, and fuse the rankings of BM25 and ColBERT-style search."""
         fusions = {name: strategy for name, strategy in self.strategies.items() if strategy.way == "fusion"}
         systems = {name: system for name, system in self.systems().items() if name not in fusions}
         found, _ = run_systems(systems, topics)
@@ -233,11 +207,7 @@ class Search:
         return found
 
     def fit(self, questions: TopicSet) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Fit the weight of the fusion to questions, and return the rankings of BM25 and ColBERT-style search.
-
-        Args:
-            questions: to choose by.
-        """
+        """Fit the weight of the fusion to questions, and return the rankings of BM25 and ColBERT-style search."""
         systems = self.systems()
         found, _ = run_systems({name: systems[name] for name in (BM25, COLBERT)}, self.encode(questions))
         self.weight = fitted_weight(found[BM25], found[COLBERT], questions.qrels)
@@ -245,9 +215,5 @@ class Search:
 
 
 def distinct(system: pt.Transformer) -> pt.Transformer:
-    """Rank visually distinct formulas, as the evaluation of Task 2 does.
-
-    Args:
-        system: to a ranking of formulas with ``visual_id``.
-    """
+    """Rank visually distinct formulas, as the evaluation of Task 2 does."""
     return system >> VisualIdDeduplication() >> pt.RankCutoff(DISTINCT_FORMULAS)

@@ -92,11 +92,7 @@ def count_documents(source: str | Path) -> int | None:
 
 
 def _kind(path: Path) -> Literal["release", "pairs", "posts"]:
-    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object.
-
-    Raises:
-        SourceError: there is none.
-    """
+    """Recognise a source: the release by the names of its files, pairs by the first line that is a JSON object."""
     if path.is_dir():
         return "release" if is_release(path) else "posts"
     if not path.is_file():
@@ -127,18 +123,7 @@ def read_training_pairs(source: str | Path) -> TrainingPairs:
 
 
 def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
-    """Identify the content of sources, so that graphs of other content are not used for them.
-
-    Args:
-        sources: ARQMath folders, of which the posts and the tables of formula trees are read, pair files, and files
-            or folders of posts.
-
-    Returns:
-        The fingerprint of each file by number of the source and name of the file.
-
-    Raises:
-        SourceError: a source does not exist; ARQMathError: a file of a folder is missing.
-    """
+    """Identify the content of sources, so that graphs of other content are not used for them."""
     found: dict[str, object] = {}
     for number, path in enumerate(map(Path, sources), 1):
         kind = _kind(path)
@@ -153,14 +138,7 @@ def source_fingerprints(sources: Sequence[str | Path]) -> dict[str, object]:
 
 
 def read_pair_file(path: Path) -> Iterator[dict[str, str]]:
-    """Read the valid lines of a file of pairs; a warning at the end names the others.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        SourceError: there is no such file. DocumentError: no line is valid.
-    """
+    """Read the valid lines of a file of pairs; a warning at the end names the others."""
     if not path.is_file():
         raise SourceError(path)
     yield from readable(_pairs(path), "pairs", str(path))

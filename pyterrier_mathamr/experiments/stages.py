@@ -123,15 +123,7 @@ class Stages:
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a text file atomically.
-
-    Args:
-        file: replaced if it exists.
-        text: its content.
-
-    Raises:
-        WriteError: it cannot be written; an earlier file is unchanged.
-    """
+    """Write a text file atomically."""
     with writing(file):
         replace_file(file, text.encode())
 

@@ -32,10 +32,7 @@ Embeddings = npt.NDArray[np.float32]
 
 
 class Nodes(NamedTuple):
-    """The virtual nodes of a text, in the order of its vectors: what each is, the id of a formula, and its text.
-
-    Where a thing is not known, the kind is ``formula or sentence``, and ids and texts are empty.
-    """
+    """The virtual nodes of a text, in the order of its vectors: what each is, the id of a formula, and its text."""
 
     kinds: list[str]
     formula_ids: list[str]
@@ -43,16 +40,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, formula_ids: Sequence[str] | None = None, graph: MathAMRGraph | None = None) -> Nodes:
-        """Name the nodes of a text.
-
-        Args:
-            rows: the number of its vectors.
-            formula_ids: of the first ones, where known; none where a model has no vectors of formulas.
-            graph: its graph, where known.
-
-        Raises:
-            AlignmentError: the number of rows does not fit the graph.
-        """
+        """Name the nodes of a text."""
         if graph is not None:
             has_formulas = formula_ids is None or bool(len(formula_ids))
             nodes = virtual_nodes(graph, rows, formulas=has_formulas)
@@ -93,19 +81,7 @@ def maxsim_parts(
     weights: npt.NDArray[np.float64] | None = None,
     document_weight: float | None = None,
 ) -> list[Part]:
-    """Split MaxSim into its terms.
-
-    Args:
-        system: the name of the system in the parts.
-        query: at least one vector.
-        document: at least one vector.
-        weights: w, float64 ``[p]``; 1 by default.
-        document_weight: a, the weight of the product of the two last vectors.
-
-    Returns:
-        A part for each vector of the query, and one more for the product of the document vectors where it is weighted
-        and the query's is nearest to another vector.
-    """
+    """Split MaxSim into its terms."""
     similarities = query.vectors.astype(np.float64) @ document.vectors.astype(np.float64).T
     count, last = len(query.vectors), len(document.vectors) - 1
     factors = [1.0] * count if weights is None else weights.tolist()

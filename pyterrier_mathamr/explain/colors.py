@@ -56,10 +56,7 @@ class Group(NamedTuple):
 
 @dataclass
 class Marks:
-    """What is colored in one text: the groups of each formula, sentence and word by number or word, and of the whole.
-
-    A number is a row of the text: formulas first, then sentences.
-    """
+    """What is colored in one text: the groups of each formula, sentence and word by number or word."""
 
     rows: dict[int, list[Group]] = field(default_factory=lambda: defaultdict(list))
     words: dict[str, list[Group]] = field(default_factory=lambda: defaultdict(list))
@@ -105,11 +102,7 @@ def groups_of(parts: Iterable[Part]) -> dict[Key, Group]:
 
 
 def texts_of(explanation: Explanation) -> tuple[str, str]:
-    """Write the two texts with each part of the query, and what it met, in one color.
-
-    Returns:
-        The query and the document as HTML of inline styles, empty where the text is not known.
-    """
+    """Write the two texts with each part of the query, and what it met, in one color."""
     groups, query, document = groups_of(explanation.rows), Marks(), Marks()
     colored = [(group, part) for part in explanation.rows if (group := group_of(part, groups)) is not None]
     for group, part in sorted(colored, key=lambda pair: pair[0].number):

@@ -20,15 +20,7 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure that belongs to no window.
-
-    Args:
-        width: in inches.
-        height: in inches.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Make an empty figure that belongs to no window."""
     require("matplotlib.figure", "plots")
     from .shown_figure import ShownFigure
 

@@ -46,18 +46,7 @@ class Box(NamedTuple):
 def place_labels(
     points: npt.NDArray[np.float64], texts: Sequence[str], size: float, frame: Box, taken: Iterable[Box] = ()
 ) -> list[Box]:
-    """Find a place for the label of each point, the longest label first, as near as there is one.
-
-    Args:
-        points: float64 ``[n, 2]``, in points of print.
-        texts: the labels.
-        size: of the font.
-        frame: holds all labels.
-        taken: what else no label may cover, such as lines.
-
-    Returns:
-        A box for each label; where there is no free place, the nearest one within the frame.
-    """
+    """Find a place for the label of each point, the longest label first, as near as there is one."""
     full = [*taken, *(Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points.tolist())]
     found: dict[int, Box] = {}
     for i in sorted(range(len(texts)), key=lambda i: (-len(texts[i]), i)):
@@ -83,15 +72,7 @@ def _places(x: float, y: float, width: float, height: float) -> Iterator[Box]:
 def label_points(
     axes: Axes, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], texts: Sequence[str], *, size: float = 8
 ) -> None:
-    """Write the labels of points beside them; the axes must have their final limits.
-
-    Args:
-        axes: where the points and perhaps lines are drawn; no label covers one.
-        x: float64 ``[n]``.
-        y: float64 ``[n]``.
-        texts: the labels.
-        size: of the font.
-    """
+    """Write the labels of points beside them; the axes must have their final limits."""
     figure = axes.get_figure(root=True)
     if figure is None:
         return

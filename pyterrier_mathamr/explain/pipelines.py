@@ -92,14 +92,7 @@ def name_of(system: pt.Transformer) -> str:
 def _of_stages(
     stages: Sequence[Any], frames: Sequence[pd.DataFrame], docno: str, texts: Mapping[str, Any]
 ) -> Explanation | None:
-    """Explain the score that some stages give a document; ``None`` where they give none and no stage can explain.
-
-    Args:
-        stages: of the pipeline.
-        frames: the input of each, and the output of the last.
-        docno: the document.
-        texts: columns of the document that a later stage has loaded.
-    """
+    """Explain the score that some stages give a document; ``None`` where they give none and no stage can explain."""
     found, own = None, _row_of(frames[-1], docno)
     places = [place for place, stage in enumerate(stages) if hasattr(_explainer(stage), "explain")]
     if places:

@@ -16,13 +16,7 @@ _WIDTH, _BAR = 100, 10
 
 
 def table_of(explanation: Explanation, shown: int = SHOWN, width: int = _WIDTH) -> str:
-    """Write the score, then each part with its contribution as number and bar.
-
-    Args:
-        explanation: the explanation.
-        shown: lines of parts; all others are one line, so that the numbers still sum to the score.
-        width: columns of the terminal.
-    """
+    """Write the score, then each part with its contribution as number and bar."""
     parts = explanation.rows
     digits = decimals([explanation.score, *(part.contribution for part in parts)])
     lines = [f"score of {explanation.docno!r}: {explanation.score:.{digits}f}"]

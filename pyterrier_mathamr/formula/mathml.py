@@ -71,11 +71,7 @@ def table(rules: Mapping[str, Rule[S]]) -> dict[str, Rule[S]]:
 
 
 def parse(source: str) -> etree._Element:
-    """Parse MathML, with recovery, without network, document types or custom entities.
-
-    Raises:
-        FormulaError: there is no element in it.
-    """
+    """Parse MathML, with recovery, without network, document types or custom entities."""
     text = source
     while text.lstrip().startswith(_DECLARATION):  # lxml refuses a declared encoding in text that is decoded already
         _, _, text = text.partition("?>")
@@ -133,16 +129,7 @@ def _parse_deep(text: str) -> etree._Element | None:
 
 
 def fold(root: etree._Element, rules: Mapping[str, Rule[S]], unknown: Rule[S]) -> tuple[S | None, bool]:
-    """Build the symbol of an element from the leaves up.
-
-    Args:
-        root: the element.
-        rules: a rule for each tag.
-        unknown: the rule for any other tag.
-
-    Returns:
-        The symbol of ``root``, and whether every tag was known.
-    """
+    """Build the symbol of an element from the leaves up."""
     made: list[S | None] = []
     known = True
     for element in reversed(list(root.iter())):

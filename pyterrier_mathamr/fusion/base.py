@@ -181,11 +181,7 @@ class Aligned(NamedTuple):
 
 
 def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
-    """Find the documents that any ranking has.
-
-    Args:
-        rankings: ``qid`` and ``docno``.
-    """
+    """Find the documents that any ranking has."""
     every = pd.concat([with_text_docnos(ranking[["qid", "docno"]]) for ranking in rankings], ignore_index=True)
     queries, qids = pd.factorize(every["qid"], sort=True)
     documents, docnos = pd.factorize(every["docno"], sort=True)
@@ -197,14 +193,7 @@ def aligned(rankings: Sequence[pd.DataFrame]) -> Aligned:
 
 
 def side_by_side(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Join what systems contribute to documents.
-
-    Args:
-        parts: ``qid``, ``docno`` and columns of numbers, other ones in each part.
-
-    Returns:
-        ``qid``, ``docno`` and all other columns, with gaps; of two rows of a document in a part, the first counts.
-    """
+    """Join what systems contribute to documents."""
     known = aligned(parts)
     columns = {
         name: known.column(rows, part[name].to_numpy(np.float64))

@@ -202,15 +202,7 @@ class LinearBlend(Transformer, pt.Estimator):  # type: ignore[misc]
 
 
 def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.NDArray[np.float64]:
-    """Collect the scores of the rows of a ranking; a document that a scorer leaves out has its lowest of the query.
-
-    Args:
-        ranking: ``qid``, ``docno``, ``score``.
-        scored: what each scorer returns for the ranking.
-
-    Returns:
-        float64 ``[rows, 1 + scorers]``, the incoming score first.
-    """
+    """Collect the scores of the rows of a ranking; a document that a scorer leaves out has its lowest of the query."""
     keys = pd.MultiIndex.from_frame(ranking[["qid", "docno"]])
     columns = [ranking["score"].to_numpy(np.float64)]
     for frame in scored:
@@ -223,13 +215,7 @@ def filled_scores(ranking: pd.DataFrame, scored: Sequence[pd.DataFrame]) -> npt.
 
 
 def grouped(ranking: pd.DataFrame, features: npt.NDArray[np.float64], qrels: pd.DataFrame) -> list[Group]:
-    """Split the features of a ranking by query, and tell which rows are right.
-
-    Args:
-        ranking: ``qid``, ``docno``.
-        features: float64 ``[rows, f]``.
-        qrels: ``qid``, ``docno``, ``label``.
-    """
+    """Split the features of a ranking by query, and tell which rows are right."""
     relevant = set(qrels.loc[qrels["label"] > 0, ["qid", "docno"]].itertuples(index=False, name=None))
     right = np.array([pair in relevant for pair in zip(ranking["qid"], ranking["docno"], strict=True)], dtype=bool)
     codes, _ = pd.factorize(ranking["qid"])

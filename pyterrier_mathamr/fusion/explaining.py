@@ -26,15 +26,7 @@ def sole_name(found: Explanation, system: str) -> str | None:
 def explain_standard(
     docno: str, system: str, scores: npt.NDArray[np.float64], found: Explanation | None, weight: float
 ) -> Explanation:
-    """Explain the weighted standard score of a document.
-
-    Args:
-        docno: the document.
-        system: the name of the system.
-        scores: float64 ``[m]``, its scores of all documents of the query, which are standardised together.
-        found: the explanation of its score; ``None`` for a document that it did not find, which has the lowest.
-        weight: the factor of the standard score.
-    """
+    """Explain the weighted standard score of a document."""
     if not len(scores):
         return Explanation.of(docno, [])
     mean, spread = float(scores.mean()), float(scores.std()) or 1.0

@@ -45,14 +45,7 @@ class MinMax(NamedTuple):
         return (scores - self.lowest) * self.factor + self.constant
 
     def explained(self, docno: str, system: str, found: Explanation, weight: float) -> Explanation:
-        """Explain a scaled score times a weight, by the explanation of the score itself.
-
-        Args:
-            docno: the document.
-            system: the system's name.
-            found: explains its score.
-            weight: the factor of the scaled score.
-        """
+        """Explain a scaled score times a weight, by the explanation of the score itself."""
         if not self.factor:
             return Explanation.of(docno, [Part(system, "all scores are equal", contribution=weight * self.constant)])
         shift = Part(system, "lowest score", contribution=-weight * self.factor * self.lowest)
@@ -60,15 +53,7 @@ class MinMax(NamedTuple):
 
 
 def min_max(ranking: pd.DataFrame, constant: float = 0.0) -> npt.NDArray[np.float64]:
-    """Bring the scores of each query of a ranking to 0 … 1.
-
-    Args:
-        ranking: ``qid``, ``docno``, ``score``.
-        constant: what the scores of a query become if all are equal.
-
-    Returns:
-        float64 ``[rows]``.
-    """
+    """Bring the scores of each query of a ranking to 0 … 1."""
     scores, found = ranking["score"].to_numpy(np.float64), np.zeros(len(ranking))
     for rows in ranking.groupby("qid").indices.values():
         found[rows] = MinMax.of(scores[rows], constant).apply(scores[rows])

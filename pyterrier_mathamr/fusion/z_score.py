@@ -188,16 +188,7 @@ def standard_scores(rankings: Sequence[pd.DataFrame]) -> pd.DataFrame:
 def _standardised(
     query: npt.NDArray[np.int64], scores: npt.NDArray[np.float64], queries: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Standardise the scores of a ranking.
-
-    Args:
-        query: int ``[rows]``, the number of each row's query.
-        scores: float ``[rows]``; NaN counts as no row.
-        queries: their number.
-
-    Returns:
-        float ``[rows]``, the standard scores, and float ``[queries]``, the lowest of each query, 0 where it has no row.
-    """
+    """Standardise the scores of a ranking."""
     there = ~np.isnan(scores)
     own, given = query[there], scores[there]
     count = np.maximum(np.bincount(own, minlength=queries), 1)

@@ -86,10 +86,7 @@ class _Formula(NamedTuple):
 
 
 def _written(amr: AmrGraph, below: Mapping[int, Sequence[_Formula]]) -> AmrGraph:
-    """Write a graph depth first, with formulas after the edges of some nodes.
-
-    The nodes and edges of a tree are in depth-first order already, so that each tree is written as a whole.
-    """
+    """Write a graph depth first, with formulas after the edges of some nodes."""
     leaving: list[list[int]] = [[] for _ in amr.labels]
     for edge in range(len(amr.edges) - 1, -1, -1):  # reversed: popped in writing order
         leaving[amr.edges[edge][0]].append(edge)

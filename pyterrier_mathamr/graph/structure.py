@@ -104,11 +104,7 @@ def layout_of(amr: AmrGraph, formulas: int, graph_id: str = "") -> GraphLayout:
 
 
 def sentence_numbers(amr: AmrGraph) -> list[int]:
-    """Find the ``numbers`` of :func:`layout_of`, and nothing else of it.
-
-    Args:
-        amr: a graph in writing order, with or without trees.
-    """
+    """Find the ``numbers`` of :func:`layout_of`, and nothing else of it."""
     if amr.labels[0] != SENTENCES:
         return [1]
     joints, numbers = {0: 0}, list[int]()  # multi-sentence nodes with their number in the root

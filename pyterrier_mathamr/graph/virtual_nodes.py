@@ -62,11 +62,7 @@ class VirtualPart(NamedTuple):
 
 
 def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
-    """Refuse values that are no condition of the paper's experiments.
-
-    Raises:
-        ConfigError: an option has an unknown value, or there are auxiliary edges without virtual nodes.
-    """
+    """Refuse values that are no condition of the paper's experiments."""
     options = (
         ("formulas", formulas, FORMULA_MODES),
         ("virtual_nodes", virtual_nodes, get_args(VirtualNodes)),
@@ -82,18 +78,7 @@ def check_conditions(formulas: str, virtual_nodes: str, auxiliary: str) -> None:
 def virtual_part(
     layout: GraphLayout, formulas: FormulaMode, virtual_nodes: VirtualNodes, auxiliary: Auxiliary
 ) -> VirtualPart:
-    """Compute the virtual nodes of a graph and their edges (MathAMR+, sections 3.2, 4.3.2 and 4.3.3).
-
-    Args:
-        layout: the parts of the graph.
-        formulas: the trees that are used; with ``none`` the formulas have no vectors.
-        virtual_nodes: the hierarchy or one of the simpler forms.
-        auxiliary: edges between the formula and sentence nodes of the hierarchy.
-
-    Returns:
-        New nodes, their edges and the rows of the post. With ``none`` and ``global`` edges may touch tree nodes that
-        ``formulas`` omits; they must be dropped with these nodes.
-    """
+    """Compute the virtual nodes of a graph and their edges (MathAMR+, sections 3.2, 4.3.2 and 4.3.3)."""
     if virtual_nodes == "hierarchy":
         return _hierarchy(layout, formulas, auxiliary)
     placeholders = layout.placeholders if formulas != "none" else []
@@ -142,17 +127,7 @@ def _formula_members(layout: GraphLayout, formulas: FormulaMode) -> list[list[in
 
 
 def document_order(layout: GraphLayout, formulas: int) -> list[int]:
-    """Order formula and sentence virtual nodes as in the text: each sentence, then the formulas in it.
-
-    A formula in no sentence (the parser dropped it) follows the formula before it, or is first.
-
-    Args:
-        layout: the parts of the graph.
-        formulas: number of formula virtual nodes.
-
-    Returns:
-        Numbers of virtual nodes, formulas from 0 on, sentences from ``formulas`` on.
-    """
+    """Order formula and sentence virtual nodes as in the text: each sentence, then the formulas in it."""
     sentence_of = {node: i for i, nodes in reversed([*enumerate(layout.sentences)]) for node in nodes}
     within: list[list[int]] = [[] for _ in range(len(layout.sentences) + 1)]
     current = 0  # 0 is before the first sentence, i + 1 after sentence i
@@ -166,15 +141,7 @@ def document_order(layout: GraphLayout, formulas: int) -> list[int]:
 
 
 def auxiliary_edges(order: Sequence[int], auxiliary: Auxiliary) -> list[tuple[int, int]]:
-    """List the auxiliary edges between virtual nodes (MathAMR+, section 4.3.3).
-
-    Args:
-        order: virtual nodes in document order.
-        auxiliary: ``sequential``: neighbours; ``circular``: also the last with the first; ``full``: every two.
-
-    Returns:
-        ``(earlier, later)`` for each edge, then ``(last, first)`` for ``circular``; no node is joined to itself.
-    """
+    """List the auxiliary edges between virtual nodes (MathAMR+, section 4.3.3)."""
     if auxiliary == "none":
         return []
     if auxiliary == "full":

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 
 class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
-    """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`.
-
-    Constructing the object reads nothing; the index need not exist yet.
-    """
+    """An index of vectors. Subclasses define where it is, ``indexer``, ``retriever`` and :meth:`snapshot`."""
 
     LAYOUT: ClassVar[Layout]
     QUERIES: ClassVar[Literal["post", "formula"]]
@@ -101,41 +98,11 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
         graphs: GraphBuilder | None = None,
         num_results: int = 1000,
     ) -> pd.DataFrame:
-        r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``.
-
-        The same as the pipeline ``GraphBuilder() >> model.query_encoder() >> index.retriever()``. An index of formulas
-        takes one formula in LaTeX, with or without dollars: ``GraphBuilder(queries="formula")``.
-
-        Args:
-            query: the query.
-            qid: its id in the result.
-            sort: no effect: the result is sorted by rank; PyTerrier's method has the argument.
-            model: the model of the index, or its name or folder; by default the bundled model that the index names.
-            graphs: the builder of the documents' graphs, where it has other options than ``GraphBuilder()``.
-            num_results: results at most.
-
-        Returns:
-            ``qid``, ``query``, ``docno`` (with formulas, ``post_id`` and ``visual_id``, too), ``score`` and ``rank``.
-
-        Raises:
-            ConfigError: the model is not given, and the index names none that is bundled.
-            ModelMismatchError: another model made the index.
-        """
+        r"""Search for a typed query: ``index.search(r"Why does $\int_0^\infty e^{-x^2}\,dx$ converge?")``."""
         return search_text(self, query, qid, model, graphs, num_results)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what contributes to the score of a document: ``retriever().explain(query, docno)``.
-
-        Args:
-            query: the row of an encoded query, or of a result; see the retriever's method.
-            docno: any document of the index; by default that of the row.
-
-        Example::
-
-            asked = encode.search("Why is $x^2 + 1 > 0$?").iloc[0]
-            document = graph_store.loader()([{"docno": graph_store.ids()[0]}])[0]
-            print(index.explain({**asked, **document}))
-        """
+        """Say what contributes to the score of a document: ``retriever().explain(query, docno)``."""
         index: Any = self
         found: Explanation = index.retriever().explain(query, docno)
         return found
@@ -146,11 +113,7 @@ class VectorIndex(Leaf, pt.Indexer):  # type: ignore[misc]
 
 
 class DocumentVectorIndex(VectorIndex):
-    """An index of documents with all their vectors.
-
-    Called directly it takes queries as :meth:`retriever`, rankings as :meth:`scorer` and documents as
-    :meth:`vec_loader`.
-    """
+    """An index of documents with all their vectors."""
 
     LAYOUT = "documents"
     QUERIES = "post"
@@ -186,11 +149,7 @@ class _ByColumns(IndexTransformer):
         self.num_results = num_results
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Pass a frame on to the transformer that its columns call for.
-
-        Args:
-            inp: queries with ``query_embs``; the same with ``docno``; or documents.
-        """
+        """Pass a frame on to the transformer that its columns call for."""
         with pt.validate.any(inp, context=self) as mode:
             mode.query_frame(extra_columns=["query_embs"], mode="retriever")
             mode.result_frame(extra_columns=["query_embs"], mode="scorer")
@@ -228,11 +187,7 @@ class FormulaVectorIndex(VectorIndex):
 
 
 def merged_model(path: str, indexes: Iterable[VectorIndex]) -> str | None:
-    """Return the model of several indexes that become one.
-
-    Raises:
-        ModelMismatchError: their models differ.
-    """
+    """Return the model of several indexes that become one."""
     models = [index.model for index in indexes if index.model is not None]
     for other in models[1:]:
         check_model(path, models[0], other)

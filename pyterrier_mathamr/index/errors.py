@@ -47,16 +47,7 @@ class ModelMismatchError(MathAMRIndexError):
 
 
 def check_model(path: Path | str, indexed: str | None, given: str | None) -> None:
-    """Refuse vectors of another model than the index's; an unknown model passes.
-
-    Args:
-        path: the index.
-        indexed: the identity of the model of the index: a name, or ``name@hash``, of which only the hash is compared.
-        given: the identity of the model of the other vectors.
-
-    Raises:
-        ModelMismatchError: the models differ.
-    """
+    """Refuse vectors of another model than the index's; an unknown model passes."""
     if indexed and given and indexed.rpartition("@")[2] != given.rpartition("@")[2]:
         raise ModelMismatchError(path, indexed, given)
 

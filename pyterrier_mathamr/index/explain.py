@@ -34,21 +34,7 @@ class Explaining:
     """A retriever or scorer that explains its scores."""
 
     def explain(self: Explainable, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each virtual node of a query contributes to the score of a document (eq. 3.4).
-
-        Args:
-            query: the row of an encoded query, or of a result: a dictionary, a series, or a frame of one query. Its
-                weights count as in a search; with ``query_graph`` and the document's ``graph`` the parts have texts.
-            docno: any document of the index; by default that of the row.
-
-        Returns:
-            The explanation; its score is the one that this transformer gives the document.
-
-        Raises:
-            AskedError: the query is not encoded, or no document is named.
-            UnknownIdError: the index does not contain the document.
-            QueryError: the query's vectors or weights do not fit the index.
-        """
+        """Say what each virtual node of a query contributes to the score of a document (eq. 3.4)."""
         asked = read_asked(query, docno, self.label, self.needs)
         snapshot = self.index.snapshot()
         numbers = snapshot.find([asked.docno])

@@ -10,15 +10,7 @@ _AT_ONCE = 1 << 15  # numbers below which torch computes on the calling thread
 
 
 def widened(rows: Array, out: Rows) -> Rows:
-    """Copy rows into memory of float32.
-
-    Args:
-        rows: float32 or float16 ``[r, d]``.
-        out: float32 ``[r, d]``, overwritten.
-
-    Returns:
-        ``out``.
-    """
+    """Copy rows into memory of float32."""
     if rows.dtype == np.float32:
         out[:] = rows
         return out

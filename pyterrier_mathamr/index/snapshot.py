@@ -30,11 +30,7 @@ class IndexMeta:
 
     @classmethod
     def read(cls, details: Mapping[str, Any], path: Path) -> IndexMeta:
-        """Read the details of the manifest.
-
-        Raises:
-            DamagedError: one is missing or impossible.
-        """
+        """Read the details of the manifest."""
         dimensions, name = detail(details, "dimensions", int, path), detail(details, "dtype", str, path)
         model = None if details.get("model") is None else detail(details, "model", str, path)
         dtype = next((known for known in DTYPES if known == name), None)
@@ -47,14 +43,7 @@ _READ = 4096
 
 
 class Shard:
-    """A part of vectors, and the arrays derived from it on first use.
-
-    Args:
-        part: a part of documents or formulas.
-
-    Raises:
-        DamagedError: the manifest contains an impossible number.
-    """
+    """A part of vectors, and the arrays derived from it on first use."""
 
     def __init__(self, part: Part) -> None:
         self.part, self.kept = part, part.kept
@@ -87,11 +76,7 @@ class Shard:
         return codes, scales, bounds
 
     def field(self, field: Field) -> tuple[StoredRows, Numbers]:
-        """Return the vectors of one field as they are stored, end to end.
-
-        Returns:
-            float32 or float16 ``[r, d]`` and offsets, int64 ``[m + 1]``.
-        """
+        """Return the vectors of one field as they are stored, end to end."""
         if self.layout == "formulas":
             return self.part["rows"], self._ones
         if field == "doc":
@@ -115,11 +100,7 @@ class Shard:
         return order[self.part.alive[order]]
 
     def texts(self, name: str, documents: Numbers) -> list[str]:
-        """Return one text (``docno``, ``post_id`` …) of some documents.
-
-        Raises:
-            DamagedError: it is not UTF-8.
-        """
+        """Return one text (``docno``, ``post_id`` …) of some documents."""
         if name == "docno":
             return self.part.ids.texts(documents)
         offsets, view = self.part[f"{name}_offsets"], self.part[name].data
@@ -164,15 +145,7 @@ class VectorParts(Parts):
         return lengths
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some documents, end to end.
-
-        Args:
-            numbers: int64 ``[m]``, documents in any order; fastest where they ascend.
-            field: all vectors of each, or its document's alone.
-
-        Returns:
-            float32 ``[r, d]`` and offsets, int64 ``[m + 1]``.
-        """
+        """Return the vectors of some documents, end to end."""
         lengths = self.lengths(numbers, field)
         ends = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(lengths, out=ends[1:])

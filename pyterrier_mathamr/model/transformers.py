@@ -32,15 +32,7 @@ from .mathamr import MathAMR, vectors_by
 
 
 class _GraphTransformer(Transformer):
-    """What the three share: a model and the options of encoding.
-
-    Args:
-        model: the model.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        batch_size: rows that a pipeline passes on at once; by default 64, and 1,024 for a model that reads text, which
-            then pads its batches little.
-        verbose: show progress.
-    """
+    """What the three share: a model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT.or_none()}
 

@@ -85,14 +85,7 @@ def _is_mathematical(character: str) -> bool:
 
 
 def bare_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Find the formulas of a text that has no delimiters.
-
-    Args:
-        text: one or more blocks, without the formulas that have delimiters.
-
-    Yields:
-        Start, end and LaTeX of each, in order and without overlap.
-    """
+    """Find the formulas of a text that has no delimiters."""
     tokens = [_Token(match) for match in _TOKEN.finditer(text)]
     closed = _closed(tokens)
     at = 0

@@ -43,14 +43,7 @@ _PAGE_TITLE = re.compile(r"<title(?:\s[^>]{0,1000})?>([^<]{0,2000})</title\s*>",
 
 
 def title_of_html(source: str) -> tuple[str, str]:
-    """Take the title of a page out of its head, and the declarations before it.
-
-    Args:
-        source: HTML of a whole page, or of a part of one.
-
-    Returns:
-        The title, empty without one, and the rest, both HTML.
-    """
+    """Take the title of a page out of its head, and the declarations before it."""
     while declared := _DECLARATION.match(source):
         source = source[declared.end() :]
     title = _PAGE_TITLE.search(source)

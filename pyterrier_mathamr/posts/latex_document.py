@@ -179,14 +179,7 @@ def _formula(source: str) -> str:
 
 
 class _Reader:
-    """The pass over a part of a document in which formulas are masked.
-
-    Args:
-        masked: the part, with a `_HOLD` for each character of a formula.
-        source: the part.
-        formulas: by their place, where each ends and its source.
-        problems: what is wrong and where, to which more is added.
-    """
+    """The pass over a part of a document in which formulas are masked."""
 
     def __init__(
         self, masked: str, source: str, formulas: Mapping[int, tuple[int, str]], problems: dict[str, str]

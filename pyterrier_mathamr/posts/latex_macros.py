@@ -77,12 +77,7 @@ class _Macro(NamedTuple):
 
 
 class Macros:
-    """The macros of a document.
-
-    Args:
-        found: the macros by name.
-        length: of the document, to which the characters that they may write are in proportion.
-    """
+    """The macros of a document."""
 
     def __init__(self, found: Mapping[str, _Macro], length: int) -> None:
         self._found = _without_cycles(found)
@@ -92,11 +87,7 @@ class Macros:
         return bool(self._found)
 
     def written_out(self, source: str) -> str:
-        """Write the macros out, those within macros too; a use without all of its arguments is left as it is.
-
-        Raises:
-            OverLimitError: all that this object wrote is more than its limit.
-        """
+        """Write the macros out, those within macros too; a use without all of its arguments is left as it is."""
         if not self._found:
             return source
         out: list[str] = []
@@ -129,11 +120,7 @@ class Macros:
 
 
 def macros_written_out(source: str) -> str:
-    """Write the macros of a document out, and leave `DEFINED` in the place of each definition.
-
-    Raises:
-        OverLimitError: they write more than a million characters and ten times the document.
-    """
+    """Write the macros of a document out, and leave `DEFINED` in the place of each definition."""
     found, spans = definitions(source)
     return Macros(found, len(source)).written_out(without_spans(source, spans))
 

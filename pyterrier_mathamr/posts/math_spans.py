@@ -80,15 +80,7 @@ def is_formula(latex: str) -> bool:
 
 
 def math_spans(text: str, unclosed: list[int] | None = None) -> Iterator[tuple[int, int, str]]:
-    """Find the formulas of a text.
-
-    Args:
-        text: blocks separated by line ends, which only display formulas may span. No formula spans a `MARK`.
-        unclosed: is given the places of delimiters that open a formula which nothing closes.
-
-    Yields:
-        Start, end (delimiters included) and LaTeX (without them) of each, in order and without overlap.
-    """
+    """Find the formulas of a text."""
     at = 0
     while opener := _OPENER.search(text, at):
         at = opener.end()

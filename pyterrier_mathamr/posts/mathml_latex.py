@@ -126,11 +126,7 @@ class _Unknown(Exception):  # noqa: N818 - no error for users: the formula is no
 
 
 class _Written:
-    """The LaTeX of an element.
-
-    ``text`` is that of a token (``kind`` ``mi``, ``mo``, …). ``single`` is whether scripts may follow without braces,
-    ``limits`` whether they stand below and above it, ``tall`` whether fences grow around it.
-    """
+    """The LaTeX of an element."""
 
     __slots__ = ("applied", "columns", "kind", "limits", "parts", "single", "stretchy", "tall", "text")
 
@@ -157,14 +153,7 @@ class _Element:
 
 
 def latex_of_mathml(source: str) -> str:
-    """Write a formula as LaTeX.
-
-    Args:
-        source: one ``math`` element in HTML or XML; names may have a prefix.
-
-    Returns:
-        The LaTeX; empty where an element, a style or a character has no certain meaning, and for an empty formula.
-    """
+    """Write a formula as LaTeX."""
     try:
         return _flat(_fold(source).parts)
     except _Unknown:
@@ -172,11 +161,7 @@ def latex_of_mathml(source: str) -> str:
 
 
 def text_of_mathml(source: str) -> str:
-    """Return the text of a formula without annotations, its tokens apart.
-
-    Args:
-        source: one ``math`` element.
-    """
+    """Return the text of a formula without annotations, its tokens apart."""
     pieces, at, hidden = list[str](), 0, ""
     for tag in _TAG.finditer(source):
         if not hidden:

@@ -93,16 +93,7 @@ def plain_text(post: MathPost) -> str:
 
 
 def assemble(flat: str, marked: Sequence[PostFormula], bare_formulas: bool = False) -> MathPost:
-    """Replace the formulas of a text by placeholders.
-
-    Args:
-        flat: text with a `MARK` for each formula that is already known; blocks end with a line end.
-        marked: the formulas of the marks, in order. More are found between dollars and other delimiters.
-        bare_formulas: also find formulas without delimiters, outside code.
-
-    Returns:
-        The post, its white space normalised.
-    """
+    """Replace the formulas of a text by placeholders."""
     writer = _Writer(iter(marked), bare_formulas)
     at, unclosed = 0, list[int]()
     for start, end, latex in math_spans(flat, unclosed):

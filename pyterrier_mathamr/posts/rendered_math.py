@@ -40,12 +40,7 @@ _STYLE = re.compile(r"\A\s*\{\s*\\(?:display|text)style\b\s*(.*)\}\s*\Z", re.DOT
 
 
 def with_latex(source: str, unread: list[str] | None = None) -> str:
-    """Put LaTeX in the place of rendered formulas.
-
-    Args:
-        source: HTML.
-        unread: is given the text of each formula that is not certain.
-    """
+    """Put LaTeX in the place of rendered formulas."""
     if "<mjx-" in source:
         source = _MATHJAX_TAG.sub("", _SHOWN.sub("", source))
     out, at, position = list[str](), 0, 0

@@ -44,12 +44,7 @@ class Counting(Protocol):
 
 
 class CountedDocuments:
-    """Documents that are counted, and which are not written yet.
-
-    Args:
-        job: the documents that an earlier run of it has counted are left out.
-        counting: counts the others.
-    """
+    """Documents that are counted, and which are not written yet."""
 
     def __init__(self, job: Job, counting: Counting) -> None:
         self._job, self._counting = job, counting
@@ -83,13 +78,7 @@ class CountedDocuments:
 
 
 def postings_of(parts: Sequence[Part], folder: Path | None = None, prefix: str = "") -> Postings:
-    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined.
-
-    Args:
-        parts: of an index.
-        folder: where combined counts are kept; ``None`` for memory.
-        prefix: of the arrays' names.
-    """
+    """Return the term counts of all documents that are not deleted: memory-mapped from one part, else combined."""
     if len(parts) == 1 and not len(parts[0].deleted):
         return Postings.of_part(parts[0], prefix)
     numbers: list[Rows] = []
@@ -122,17 +111,7 @@ def live_sources(parts: Sequence[Part]) -> Array:
 def contributions(
     postings: Postings, weights: npt.NDArray[np.float32], terms: Mapping[str, float], numbers: Rows
 ) -> npt.NDArray[np.float64]:
-    """Compute what each term of a query contributes to the score of some documents.
-
-    Args:
-        postings: of all documents.
-        weights: float32 ``[p]``, of each posting.
-        terms: the weight of each term of the query; all of them occur in some document.
-        numbers: int64 ``[m]``, the documents.
-
-    Returns:
-        float64 ``[m, t]``; a row sums to the score.
-    """
+    """Compute what each term of a query contributes to the score of some documents."""
     found = np.zeros((len(numbers), len(terms)))
     for column, (term, weight) in enumerate(terms.items()):
         start, end = postings.offsets[postings.terms[term]], postings.offsets[postings.terms[term] + 1]
@@ -144,10 +123,6 @@ def contributions(
 
 
 def numbers_of(snapshot: Snapshot, docnos: list[str]) -> Rows:
-    """Number documents as the postings do: int64 ``[m]``.
-
-    Raises:
-        UnknownIdError: some are not in the index.
-    """
+    """Number documents as the postings do: int64 ``[m]``."""
     numbers: Rows = np.searchsorted(snapshot.live, snapshot.find(docnos))
     return numbers

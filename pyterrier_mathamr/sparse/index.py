@@ -38,11 +38,7 @@ BATCH = 256
 
 
 def read_options(snapshot: Snapshot, name: str, read: Callable[[dict[str, Any]], Options]) -> Options:
-    """Read the options that an index was built with.
-
-    Raises:
-        DamagedError: they are no such options.
-    """
+    """Read the options that an index was built with."""
     values = detail(snapshot.manifest.details, name, dict, snapshot.path)
     try:
         return read(values)
@@ -61,22 +57,14 @@ def sources_of(parts: Parts) -> npt.NDArray[np.uint64]:
 
 
 class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
-    """What is built from posts into a folder, in one step at the end.
-
-    Args:
-        path: the folder; it need not exist yet.
-    """
+    """What is built from posts into a folder, in one step at the end."""
 
     KEEPS_FIRST: ClassVar[bool] = False
     """Whether a second row of an id is left out; otherwise it is an error."""
     indexer: Callable[..., SparseIndexer]
 
     def check_same(self, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-        """Compare the options of this index with others.
-
-        Raises:
-            ConfigError: they differ.
-        """
+        """Compare the options of this index with others."""
         for name in dict.fromkeys([*wanted, *found]):
             ours, theirs = found.get(name, False), wanted.get(name, False)  # absent in an earlier release
             if ours != theirs:
@@ -84,16 +72,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
     @classmethod
     def merge(cls, path: str | Path, *indexes: Self) -> Self:
-        """Build a new index of all rows of some others, in their order.
-
-        Args:
-            path: the new index's folder.
-            indexes: one or more of this class.
-
-        Raises:
-            ConfigError: they were built with other options.
-            DuplicateIdError: two of them hold the same document; of a formula the first place is kept.
-        """
+        """Build a new index of all rows of some others, in their order."""
         target = cls(path)
         if not indexes or any(type(index) is not cls for index in indexes):
             raise ConfigError("indexes", indexes, f"at least one {cls.__name__}, and nothing else")
@@ -120,11 +99,7 @@ class BuiltOnce(StoredArtifact, pt.Indexer):  # type: ignore[misc]
 
 
 class SparseIndex(BuiltOnce):
-    """An index of term counts in a folder; called directly it searches with the defaults of its retriever.
-
-    Args:
-        path: the folder; it need not exist yet.
-    """
+    """An index of term counts in a folder; called directly it searches with the defaults of its retriever."""
 
     retriever: Callable[..., SparseRetriever]
 
@@ -188,15 +163,7 @@ class SparseIndexer(Indexer):
         sources: Mapping[str, Any],
         begin: Callable[[Job], Part],
     ) -> Part:
-        """Count documents and write them as parts of a job; they become the index at the end.
-
-        Args:
-            index: the index.
-            stream: a DataFrame or dictionaries.
-            details: the options, beside ``bare_formulas``; an index that is appended to must have the same.
-            sources: what else determines the rows.
-            begin: returns the part that counts, for a job.
-        """
+        """Count documents and write them as parts of a job; they become the index at the end."""
         total = getattr(stream, "__len__", lambda: None)()
         with self.begun(index, details, sources, begin) as part:
             checked, title = checked_documents(stream, self), self.label.replace("Indexer", "index")
@@ -216,11 +183,7 @@ class SparseIndexer(Indexer):
         sources: Mapping[str, Any],
         begin: Callable[[Job], Part],
     ) -> Iterator[Part]:
-        """Open a job of the index, and publish what the body has counted; see :meth:`build`.
-
-        Yields:
-            The part, to which the body adds documents.
-        """
+        """Open a job of the index, and publish what the body has counted; see :meth:`build`."""
         details = {**details, "bare_formulas": bool(self.bare_formulas)}
         with told_once(), index.job(self.mode, {**details, **sources}, resume=self.resume) as job:
             if job.base is not None:

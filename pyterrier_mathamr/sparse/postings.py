@@ -34,12 +34,7 @@ BLOCK = 1 << 20
 
 
 def postings_fields(prefix: str = "", documents: str = "m") -> tuple[Field, ...]:
-    """Declare the term counts of a part.
-
-    Args:
-        prefix: of the arrays' names.
-        documents: the extent that the documents are numbered in.
-    """
+    """Declare the term counts of a part."""
     terms, postings = f"{prefix}t", f"{prefix}p"
     return (
         Field(f"{prefix}offsets", "int64", f"{terms}+1", cuts=postings),
@@ -67,11 +62,7 @@ class Postings:
 
     @classmethod
     def of_part(cls, part: Part, prefix: str = "") -> Postings:
-        """Memory-map the arrays of a part.
-
-        Raises:
-            DamagedError: they were changed since they were written.
-        """
+        """Memory-map the arrays of a part."""
         names = read_terms(part, f"{prefix}terms")
         counts, lengths = part[f"{prefix}counts"], part[f"{prefix}lengths"]
         if counts.min(initial=1) < 1 or lengths.min(initial=0) < 0:
@@ -126,18 +117,7 @@ class PostingsBuilder:
 
 
 def combine(pieces: Sequence[Postings], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Postings:
-    """Combine the counts of several collections into one, a block of terms at a time.
-
-    Args:
-        pieces: the collections.
-        numbers: for each, int64 ``[m]``: the number of each of its documents in the result, -1 for none; no number
-            occurs twice.
-        size: documents of the result.
-        folder: on whose disk the result is kept; ``None`` for memory.
-
-    Returns:
-        The counts of the documents of the result, without terms that none of them has.
-    """
+    """Combine the counts of several collections into one, a block of terms at a time."""
     lengths, found = scratch_array(folder, size, np.dtype(np.int32)), _Found(folder)
     for piece, number in zip(pieces, numbers, strict=True):
         for start in range(0, len(number), BLOCK):
@@ -186,11 +166,7 @@ class _Found:
 
 
 def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
-    """Cut terms into neighbours with about :data:`BLOCK` postings; yield the first term and the one after the last.
-
-    Args:
-        offsets: int64 ``[t + 1]``; where the postings of each term begin, and where the last ones end.
-    """
+    """Cut terms into neighbours with about :data:`BLOCK` postings; yield the first term and the one after the last."""
     first = 0
     while first < len(offsets) - 1:
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + BLOCK, side="right")) - 1)
@@ -201,11 +177,7 @@ def term_blocks(offsets: Rows) -> Iterator[tuple[int, int]]:
 def _block(
     pieces: Sequence[Postings], places: Sequence[Place], numbers: Sequence[Rows], first: int, last: int, size: int
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
-    """Take the postings of some neighbouring terms from all pieces.
-
-    Returns:
-        int64 ``[p]``, ``term · size + document``, ascending, the first term being 0; and int32 ``[p]``, the counts.
-    """
+    """Take the postings of some neighbouring terms from all pieces."""
     found, of_found = [], []
     for piece, (base, of), number in zip(pieces, places, numbers, strict=True):
         start, stop = np.searchsorted(of, (first, last)).tolist()

@@ -32,15 +32,7 @@ class SparseRetriever(Retriever):
     outputs: ClassVar[tuple[str, ...]]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Search with each query.
-
-        Args:
-            inp: ``qid`` and one of the ways of :attr:`inputs`.
-
-        Returns:
-            The columns of ``inp``, then :attr:`outputs`: ``score`` (float64, positive, descending for each query) and
-            ``rank`` (int64, from 0) are the last; no row for a query that finds nothing.
-        """
+        """Search with each query."""
         with pt.validate.any(inp, context=self) as validation:
             for columns in self.inputs:
                 validation.query_frame(extra_columns=list(columns))
@@ -57,17 +49,7 @@ class SparseRetriever(Retriever):
 
 
 def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
-    """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes).
-
-    Args:
-        numbers: int64 ``[n]``, the candidates.
-        scores: float ``[n]``.
-        count: the number of results.
-        names: returns their names; called only for equal scores.
-
-    Returns:
-        The numbers and scores of the best.
-    """
+    """Rank by score descending, then by name ascending as Python compares texts (the order of their UTF-8 bytes)."""
     if len(numbers) > count:  # keep all that tie with the last: the name decides
         kept = scores >= -np.partition(-scores, count - 1)[count - 1]
         numbers, scores = numbers[kept], scores[kept]
@@ -81,12 +63,7 @@ def best_first(numbers: Rows, scores: Array, count: int, names: Names) -> Found:
 
 
 class Remembered:
-    """Reads texts by number and caches them, since many queries find the same documents.
-
-    Args:
-        snapshot: has this object, and is not kept by it: a cycle would keep the files of a state that is replaced open.
-        read: reads texts of the snapshot.
-    """
+    """Reads texts by number and caches them, since many queries find the same documents."""
 
     def __init__(self, snapshot: Snapshot, read: Callable[[Any, Rows], list[str]]) -> None:
         self._snapshot, self._read = weakref.proxy(snapshot), read

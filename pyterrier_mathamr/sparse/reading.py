@@ -21,18 +21,7 @@ DOCUMENT_COLUMNS = tuple(("docno", name) for name in posts.DOCUMENT_COLUMNS)
 def checked_documents(
     stream: pd.DataFrame | Iterable[Mapping[str, Any]], indexer: pt.Indexer
 ) -> Iterable[Mapping[str, Any]]:
-    """Check the first document, if there is one.
-
-    Args:
-        stream: a DataFrame or dictionaries.
-        indexer: says which columns a document has, and is named in the message.
-
-    Returns:
-        The documents.
-
-    Raises:
-        pt.validate.InputValidationError: the document has none of the indexer's columns.
-    """
+    """Check the first document, if there is one."""
     peekable: Any = pt.utils.peekable(documents(stream))
     try:
         peekable.peek()
@@ -56,13 +45,7 @@ def query_post(query: Mapping[Any, Any], *, bare_formulas: bool = False) -> Math
 
 
 def warn_of_queries(qids: Sequence[str], why: str, advice: str) -> None:
-    """Warn once of all queries that cannot find anything.
-
-    Args:
-        qids: the queries; none, no warning.
-        why: what they are.
-        advice: what to do.
-    """
+    """Warn once of all queries that cannot find anything."""
     if qids:
         text = f"{len(qids)} query(ies) find nothing, since {why}: {listed(qids)}. {advice}"
         warnings.warn(text, MathAMRWarning, stacklevel=4)

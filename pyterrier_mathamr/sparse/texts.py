@@ -32,12 +32,7 @@ def text_arrays(name: str, texts: Iterable[str]) -> dict[str, Array]:
 
 
 class Texts(Sequence[str]):
-    """Texts in two arrays, decoded when they are read.
-
-    Args:
-        data: uint8, their UTF-8 end to end.
-        offsets: int64 ``[n + 1]``.
-    """
+    """Texts in two arrays, decoded when they are read."""
 
     def __init__(self, data: Array, offsets: Rows) -> None:
         self.data, self.offsets = data, offsets
@@ -76,10 +71,7 @@ class Texts(Sequence[str]):
         return {name: self.data, f"{name}_offsets": self.offsets}
 
     def words(self) -> list[Array] | None:
-        """Return arrays of unsigned integers, by which the texts are in order as by themselves; the first counts most.
-
-        ``None`` where that would take too much memory, or a text has the character 0.
-        """
+        """Return arrays of unsigned integers, by which the texts are in order."""
         lengths = np.diff(self.offsets)
         width = -(-int(lengths.max(initial=0)) // 8) * 8
         if width > _MOST_WIDTH or not np.all(self.data):
@@ -124,11 +116,7 @@ class Texts(Sequence[str]):
 
 
 class TextsBuilder:
-    """Texts that come in pieces.
-
-    Args:
-        folder: on whose disk they are kept; ``None`` for memory.
-    """
+    """Texts that come in pieces."""
 
     def __init__(self, folder: Path | None) -> None:
         self._data, self._offsets = Appended(folder, np.dtype(np.uint8)), Appended(folder, np.dtype(np.int64))
@@ -164,11 +152,7 @@ def texts_of(part: Arrays, name: str) -> Texts:
 
 
 def read_texts(part: Arrays, name: str, rows: Rows | None = None) -> list[str]:
-    """Read the texts of some rows of a part, or all of them.
-
-    Raises:
-        DamagedError: they are not UTF-8.
-    """
+    """Read the texts of some rows of a part, or all of them."""
     data, offsets = part[name], part[f"{name}_offsets"]
     try:
         if rows is not None:

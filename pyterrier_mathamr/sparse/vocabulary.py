@@ -48,11 +48,7 @@ class Vocabulary(Mapping[str, int]):
 
 
 def read_terms(part: Arrays, name: str) -> Texts:
-    """Open the terms of a part.
-
-    Raises:
-        DamagedError: they are not UTF-8, or do not ascend.
-    """
+    """Open the terms of a part."""
     terms = texts_of(part, name)
     for start in range(0, len(terms), AT_ONCE):
         some = terms.between(max(0, start - 1), min(start + AT_ONCE, len(terms)))  # the last one before is compared
@@ -105,15 +101,7 @@ class Place(NamedTuple):
 
 
 def united(vocabularies: Sequence[Texts]) -> Iterator[tuple[list[bytes], list[Place]]]:
-    """Unite vocabularies, a block of neighbouring terms at a time.
-
-    Args:
-        vocabularies: each ascending.
-
-    Yields:
-        Some terms in UTF-8, whose order is that of the texts, all of them ascending over the blocks; and where those of
-        each vocabulary are among them.
-    """
+    """Unite vocabularies, a block of neighbouring terms at a time."""
     begins, step = [0] * len(vocabularies), max(1, AT_ONCE // max(1, len(vocabularies)))
     while True:
         stops = [min(begin + step, len(of)) for begin, of in zip(begins, vocabularies, strict=True)]

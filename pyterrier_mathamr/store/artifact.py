@@ -154,12 +154,7 @@ class StoredArtifact(Counted, ByPath, pt.Artifact):  # type: ignore[misc]
 
 
 def delete_rows(path: Path, kind: Kind, ids: Sequence[str]) -> None:
-    """Mark rows as deleted, in one step; their bytes are freed when their part is merged or the artifact compacted.
-
-    Raises:
-        UnknownIdError: some are not in it; nothing is deleted.
-        StoreError: another of its kinds; the artifact is unchanged.
-    """
+    """Mark rows as deleted, in one step; their bytes are freed when their part is merged or the artifact compacted."""
     path = path.absolute()
     if not kind.fields:
         raise StoreError(path, f"rows of a {kind.name} cannot be deleted; build it again without them")

@@ -155,12 +155,7 @@ class Cache(ByPath):
             yield file
 
     def _check(self, file: sqlite3.Connection) -> bool:
-        """Whether the file is a cache; a new one is empty.
-
-        Raises:
-            OtherArtifactError: it is something else. FormatError: this release does not read it.
-            DamagedCacheError: it has other tables.
-        """
+        """Whether the file is a cache; a new one is empty."""
         tables = [row[0] for row in file.execute("SELECT sql FROM sqlite_master")]
         application = file.execute("PRAGMA application_id").fetchone()[0]
         version = file.execute("PRAGMA user_version").fetchone()[0]

@@ -91,12 +91,7 @@ class UnfinishedJobError(StoreError):
 
 
 class IdError(StoreError):
-    """Some ids are at fault.
-
-    Args:
-        path: the artifact.
-        ids: the ids.
-    """
+    """Some ids are at fault."""
 
     wrong: ClassVar[str] = ""
     reason: str = field(init=False)

@@ -151,11 +151,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def check_number(value: object) -> int:
-    """Check a count or an offset from a file: an integer from 0 to 2^53.
-
-    Raises:
-        ValueError: it is something else.
-    """
+    """Check a count or an offset from a file: an integer from 0 to 2^53."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 53:
         raise ValueError(f"{value!r:.80} is no count")
     return value

@@ -168,11 +168,7 @@ def check_kind(content: Mapping[str, Any], path: Path, name: str, version: int, 
 
 
 def read_parts(entries: Sequence[Mapping[str, Any]], kind: Kind) -> tuple[PartMeta, ...]:
-    """Read the entries of parts.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError: something is missing or wrong.
-    """
+    """Read the entries of parts."""
     parts = tuple(_part(entry, kind) for entry in entries)
     if len({part.name for part in parts}) < len(parts):
         raise ValueError("a part comes twice")
@@ -213,13 +209,7 @@ def write_manifest(path: Path, manifest: Manifest, kind: Kind) -> None:
 
 
 def _manifest_bytes(path: Path, kind: Kind) -> bytes:
-    """Read the manifest; an empty folder has none.
-
-    Raises:
-        NotBuiltError: there is none.
-        OtherArtifactError: a file is there, or a folder of other things.
-        DamagedError: it cannot be read.
-    """
+    """Read the manifest; an empty folder has none."""
     if path.exists() and not path.is_dir():
         raise OtherArtifactError(path, f"it is a file, not a {kind.name}")
     try:

@@ -30,34 +30,13 @@ UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, Overflow
 
 
 def write_saved(path: str | Path, kind: str, content: Mapping[str, Any]) -> None:
-    """Write a file, in one step: a reader sees the old one or the new one.
-
-    Args:
-        path: of the file.
-        kind: the class whose ``load`` reads it.
-        content: plain JSON values.
-
-    Raises:
-        WriteError: it cannot be written; the old file is unchanged.
-    """
+    """Write a file, in one step: a reader sees the old one or the new one."""
     with writing(Path(path)):
         replace_file(Path(path), signed({"format": FORMAT, "type": kind, **content}))
 
 
 def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
-    """Read a file that :func:`write_saved` or an earlier release wrote.
-
-    Args:
-        path: of the file.
-        kind: the class that reads it; ``None`` for any.
-
-    Returns:
-        The content, without the keys ``type`` and ``checksum``.
-
-    Raises:
-        ValueError: it is another file, or of a format that this release does not read.
-        DamagedError: it was changed. OSError: it cannot be read.
-    """
+    """Read a file that :func:`write_saved` or an earlier release wrote."""
     path = Path(path)
     if path.stat().st_size > _LARGEST:
         raise ValueError(f"it has {path.stat().st_size:,} bytes")
@@ -77,11 +56,7 @@ def read_saved(path: str | Path, kind: str | None = None) -> dict[str, Any]:
 
 
 def field(content: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    """Return one of the values of a file.
-
-    Raises:
-        ValueError: it is missing or of another type.
-    """
+    """Return one of the values of a file."""
     if name not in content:
         raise ValueError(f"its {name} is missing")
     value = content[name]
@@ -91,11 +66,7 @@ def field(content: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 def finite(value: object, name: str) -> float:
-    """Return a number of a file.
-
-    Raises:
-        ValueError: it is no finite number.
-    """
+    """Return a number of a file."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
         raise ValueError(f"its {name} is {value!r:.80}, no finite number")
     return float(value)
@@ -124,11 +95,7 @@ def saved_faults(path: Path) -> Iterator[MathAMRError]:
 
 
 def described(path: Path) -> str:
-    """Say what a file is.
-
-    Raises:
-        ValueError, DamagedError, OSError: see :func:`read_saved`.
-    """
+    """Say what a file is."""
     content = read_saved(path)
     if content["format"] == FORMAT:
         kind: object = parse_json(path.read_bytes())["type"]

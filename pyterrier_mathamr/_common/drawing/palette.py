@@ -100,11 +100,7 @@ def _channels(color: str) -> list[int]:
 
 
 def palette(theme: Theme) -> Palette:
-    """Return the colours of a theme.
-
-    Raises:
-        ConfigError: there is no such theme.
-    """
+    """Return the colours of a theme."""
     if theme not in _PALETTES:
         raise ConfigError("theme", theme, "one of " + ", ".join(map(repr, get_args(Theme))))
     return _PALETTES[theme]

@@ -26,15 +26,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def picture_path(path: str | Path, endings: tuple[str, ...]) -> Path:
-    """Check the name of a picture's file and create its folder.
-
-    Args:
-        path: the file.
-        endings: of the formats that the picture can have, such as ``.svg``.
-
-    Raises:
-        ConfigError: the name has another ending.
-    """
+    """Check the name of a picture's file and create its folder."""
     path = Path(path)
     if path.suffix.lower() not in endings:
         raise ConfigError("path", str(path), f"a name that ends in {' or '.join(endings)}")
@@ -123,18 +115,7 @@ class Canvas:
     def chip(
         self, x: float, y: float, width: float, text: str, paint: Paint, title: str, *, marks: str, letter: str = ""
     ) -> None:
-        """Paint a node.
-
-        Args:
-            x: left border.
-            y: middle.
-            width: in pixels.
-            text: the label.
-            paint: its colours.
-            title: the tooltip.
-            marks: the classes of the element; ``round``, ``dashed`` and ``strong`` change its form.
-            letter: shown small before the label.
-        """
+        """Paint a node."""
         words = marks.split()
         radius = 8 if "round" in words else 2
         dash = ' stroke-dasharray="3 2"' if "dashed" in words else ""
@@ -186,14 +167,7 @@ class Canvas:
         )
 
     def picture(self, width: float, height: float, ground: str, title: str) -> Picture:
-        """Return the picture of the elements on a background.
-
-        Args:
-            width: in pixels, rounded up.
-            height: the same.
-            ground: the background colour.
-            title: the alternative text.
-        """
+        """Return the picture of the elements on a background."""
         across, down = int(width + 0.999), int(height + 0.999)
         symbols = "".join(f'<path id="{name}" d="{path}"/>' for name, path in self._symbols.items())
         defined = f"<defs>{symbols}</defs>" if symbols else ""
@@ -212,10 +186,7 @@ def xml_text(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """Count the columns that a text takes at most.
-
-    Combining characters take none, wide ones two, and so do symbols, which viewers take from other fonts.
-    """
+    """Count the columns that a text takes at most."""
     return sum(0 if unicodedata.combining(sign) else 2 if _wide(sign) else 1 for sign in text)
 
 

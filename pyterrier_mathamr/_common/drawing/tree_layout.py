@@ -62,14 +62,7 @@ class Placed(NamedTuple):
 
 
 def spread(nodes: Sequence[Node]) -> Placed:
-    """Place each leaf in a row of its own and each parent before its first child.
-
-    Args:
-        nodes: each after its parent.
-
-    Returns:
-        Their places; a line is the points of a polygon, x and y in turn.
-    """
+    """Place each leaf in a row of its own and each parent before its first child."""
     size = len(nodes)
     widths = [text_width(node.label) + _PADDING for node in nodes]
     children = _children(nodes)
@@ -97,15 +90,7 @@ def spread(nodes: Sequence[Node]) -> Placed:
 
 
 def flow(nodes: Sequence[Node], limit: float) -> Placed:
-    """Place the symbols of a layout tree in rows that are broken at a maximal width.
-
-    Args:
-        nodes: each after its parent; the role ``n`` leads to the next symbol of a row.
-        limit: width of a row in pixels; more where a single symbol with what hangs under it is wider.
-
-    Returns:
-        Their places, as in :func:`spread`.
-    """
+    """Place the symbols of a layout tree in rows that are broken at a maximal width."""
     size = len(nodes)
     widths = [text_width(node.label) + _PADDING for node in nodes]
     children = _children(nodes)

@@ -15,11 +15,7 @@ class Counted:
     """Gives a class the text of its counts; its `repr` stays the call that rebuilds it."""
 
     def counts(self) -> list[str]:
-        """List what it holds.
-
-        Raises:
-            MathAMRError: it cannot be opened, which the text then says.
-        """
+        """List what it holds."""
         raise NotImplementedError
 
     def __str__(self) -> str:

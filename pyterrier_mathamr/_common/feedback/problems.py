@@ -40,13 +40,7 @@ class Problem(NamedTuple):
 
 
 class PostWarning(MathAMRWarning):
-    """Some posts have faults; they were read as far as possible.
-
-    Args:
-        problems: the first of them.
-        count: of all problems.
-        posts: with a problem.
-    """
+    """Some posts have faults; they were read as far as possible."""
 
     def __init__(self, problems: tuple[Problem, ...], count: int, posts: int) -> None:
         super().__init__(problems, count, posts)
@@ -66,11 +60,7 @@ _OPEN: ContextVar[dict[Problem, None] | None] = ContextVar("problems of posts", 
 
 @contextmanager
 def told_once() -> Iterator[None]:
-    """Gather what is told within, each problem once, and warn of it at the end, also where an error ends it.
-
-    Warns:
-        PostWarning: something was told; a ``told_once`` around this one warns in its place.
-    """
+    """Gather what is told within, each problem once, and warn of it at the end, also where an error ends it."""
     if _OPEN.get() is not None:
         yield
         return

@@ -28,16 +28,7 @@ def progress(
     total: int | None = None,
     beside: Callable[[], str] | None = None,
 ) -> Iterable[T]:
-    """Show a bar while ``items`` are iterated over; none for a single item, of which it would tell nothing.
-
-    Args:
-        items: any iterable.
-        desc: what is done, shown before the bar.
-        unit: what the items are, in the plural (``posts``, ``formulas``).
-        verbose: ``False`` returns ``items`` unchanged.
-        total: the number of items where ``items`` has no ``len``.
-        beside: gives what is shown after the bar.
-    """
+    """Show a bar while ``items`` are iterated over; none for a single item, of which it would tell nothing."""
     if total is None and isinstance(items, Sized):
         total = len(items)
     if not verbose or (total is not None and total <= 1):
@@ -49,16 +40,7 @@ def progress(
 
 @contextmanager
 def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
-    """Show a bar of bytes if the work takes more than a second.
-
-    Args:
-        desc: what is done, shown before the bar.
-        total: all bytes.
-        verbose: ``False`` shows none.
-
-    Yields:
-        What to call with each number of bytes that is done.
-    """
+    """Show a bar of bytes if the work takes more than a second."""
     if not verbose:
         yield lambda size: None
         return
@@ -70,17 +52,7 @@ def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[
 
 @contextmanager
 def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
-    """Show a bar of what is told to be done, from its beginning; none for a single item.
-
-    Args:
-        desc: what is done, shown before the bar.
-        unit: what the items are, in the plural.
-        total: the number of items.
-        verbose: ``False`` shows none.
-
-    Yields:
-        What to call with each number of items that is done.
-    """
+    """Show a bar of what is told to be done, from its beginning; none for a single item."""
     if not verbose or total <= 1:
         yield lambda count: None
         return

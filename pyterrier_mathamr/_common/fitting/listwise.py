@@ -36,21 +36,7 @@ class NothingToFitError(MathAMRError):
 
 
 def fit_listwise(groups: Sequence[Group], *, ridge: float = 1e-4) -> _Floats:
-    """Find the weights, none below 0, under which the right candidates are most likely.
-
-    Newton's method on all weights; a feature whose weight would be negative is left out, with the most negative first,
-    and gets 0.
-
-    Args:
-        groups: one for each question; those without a right or without a wrong candidate are skipped.
-        ridge: the factor of half the squared length of the weights (of features with unit spread).
-
-    Returns:
-        float64 ``[f]``.
-
-    Raises:
-        NothingToFitError: every group is skipped.
-    """
+    """Find the weights, none below 0, under which the right candidates are most likely."""
     useful = [(features, right) for features, right in groups if right.any() and not right.all()]
     if not useful:
         raise NothingToFitError(len(groups))

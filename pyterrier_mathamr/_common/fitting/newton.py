@@ -29,12 +29,7 @@ class Slopes(NamedTuple):
 
 
 def minimise(function: Callable[[_Floats], Slopes], start: _Floats) -> _Floats:
-    """Find the minimum of a function: Newton steps, each halved until the value falls.
-
-    Args:
-        function: strictly convex.
-        start: float64 ``[f]``.
-    """
+    """Find the minimum of a function: Newton steps, each halved until the value falls."""
     place, here = start, function(start)
     for _ in range(_STEPS):
         step = np.linalg.solve(here.curve, here.slope)

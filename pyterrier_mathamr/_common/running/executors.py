@@ -29,18 +29,7 @@ class Executor(Protocol):
         ...
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items.
-
-        Items are read only a few ahead of the results, so memory is bounded.
-
-        Args:
-            work: the function; it is sent to each worker once.
-            items: its arguments.
-
-        Returns:
-            The results in the order of the items; an exception of the work is raised in its place. Closing the
-            generator ends what is being worked on.
-        """
+        """Map a function over items."""
         ...
 
     def doing(self) -> str:

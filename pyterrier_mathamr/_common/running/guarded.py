@@ -41,32 +41,14 @@ _WAITING = 10  # times the limit on CPU time; a child that computes nothing is e
 
 
 class OverLimitError(MathAMRError):
-    """Work on an input was ended: it took too much time or memory, or crashed native code.
-
-    Args:
-        reason: which of them.
-    """
+    """Work on an input was ended: it took too much time or memory, or crashed native code."""
 
     reason: str
     template = "{reason}"
 
 
 class Guarded(Generic[P, R]):
-    """A function of a module that is called in a child process, one call at a time.
-
-    Its arguments and results are pickled; what it raises is raised here. The child starts with the first call, serves
-    all threads of this process, and ends with it.
-
-    Args:
-        function: found by its module and name in the child, which imports only that module.
-        seconds: CPU time that a call may take.
-        memory: bytes of address space that the child may use; ``None`` for no limit, where it maps files.
-
-    ::
-
-        read = Guarded(text_from_latex, seconds=5)
-        title, text = read(source)
-    """
+    """A function of a module that is called in a child process, one call at a time."""
 
     def __init__(self, function: Callable[P, R], seconds: float, memory: int | None = MEMORY) -> None:
         self.function, self.seconds, self.memory = function, seconds, memory
@@ -74,11 +56,7 @@ class Guarded(Generic[P, R]):
         self._child: _Child | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function.
-
-        Raises:
-            OverLimitError: it was ended.
-        """
+        """Call the function."""
         with self._lock:
             if self._child is None or self._child.owner != os.getpid():
                 self._child = _Child(self.function, self.seconds, self.memory)
@@ -129,11 +107,7 @@ class _Child:
         weakref.finalize(self, _end, self._process, self._connection, self.owner)
 
     def ask(self, call: object) -> tuple[bool, Any]:
-        """Send a call, and wait for its answer.
-
-        Raises:
-            EOFError, OSError: the child has ended.
-        """
+        """Send a call, and wait for its answer."""
         self._connection.send(call)
         answer: tuple[bool, Any] = self._connection.recv()
         return answer

@@ -19,12 +19,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Heap:
-    """Returns free pages to the system, where the C library is glibc; elsewhere it does nothing.
-
-    Args:
-        resident: the memory that the process holds, in bytes.
-        trim: returns free pages; ``None`` where there is nothing that does.
-    """
+    """Returns free pages to the system, where the C library is glibc; elsewhere it does nothing."""
 
     def __init__(self, resident: Callable[[], int] | None = None, trim: Callable[[], object] | None = None) -> None:
         self._resident = resident or _resident

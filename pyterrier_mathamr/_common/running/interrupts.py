@@ -36,12 +36,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruptible:
-    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; in other threads than the main one, nothing.
-
-    Args:
-        command: the command line that resumes the work.
-        to_the_end: the process ends with the command, soon, even if its last threads do not.
-    """
+    """A context in which SIGINT and SIGTERM raise :class:`Interrupted`; in other threads than the main one, nothing."""
 
     def __init__(self, command: str, *, to_the_end: bool) -> None:
         self._command, self._to_the_end = command, to_the_end
@@ -80,10 +75,7 @@ class Interruptible:
         sys.stderr.flush()
 
     def leave(self, code: int) -> None:
-        """End the process, where it ends with the command, without the seconds of Python's own shutdown.
-
-        Exit handlers, such as the removal of temporary folders, are run.
-        """
+        """End the process, where it ends with the command, without the seconds of Python's own shutdown."""
         if self._to_the_end and self._pipe:
             atexit._run_exitfuncs()
             sys.stdout.flush()

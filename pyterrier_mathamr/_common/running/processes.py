@@ -64,15 +64,7 @@ def limit_cores(cores: int) -> None:
 
 
 def runs_within(sizes: Iterable[int], budget: int) -> list[range]:
-    """Cut neighbours into runs whose sizes add up to at most ``budget``; one that is larger is a run of its own.
-
-    Args:
-        sizes: of the items, in order.
-        budget: the largest sum of a run of several items.
-
-    Returns:
-        The numbers of the items of each run; together all of them in order.
-    """
+    """Cut neighbours into runs whose sizes add up to at most ``budget``; one that is larger is a run of its own."""
     runs: list[range] = []
     room = 0
     for i, size in enumerate(sizes):
@@ -150,14 +142,7 @@ def in_order(
     items: Iterator[Item],
     workers: int,
 ) -> Generator[Result, None, None]:
-    """Yield the results of items in their order, and hand out a few items ahead of them.
-
-    Args:
-        first: what is handed out already.
-        submit: hands out an item.
-        items: the others.
-        workers: processes that work on them.
-    """
+    """Yield the results of items in their order, and hand out a few items ahead of them."""
     waiting = deque(first)
     while True:
         waiting.extend(submit(item) for item in islice(items, _AHEAD * workers - len(waiting)))
@@ -168,11 +153,7 @@ def in_order(
 
 @contextmanager
 def ending(pool: ProcessPoolExecutor, workers: int) -> Iterator[None]:
-    """End the processes of a pool after the block, at once where an error ends it.
-
-    Raises:
-        WorkerDiedError: a process was killed.
-    """
+    """End the processes of a pool after the block, at once where an error ends it."""
     try:
         yield
     except BrokenProcessPool as error:
@@ -199,11 +180,7 @@ def one_thread_each() -> Iterator[None]:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in the processes started here, even before :func:`begin_worker`, and postpone it in this one.
-
-    SIGTERM is blocked, too, or it would leave a process half started; :func:`begin_worker` unblocks it. The processes
-    inherit the mask. In this process the mask is not enough: its other threads take signals and hand them on.
-    """
+    """Block Ctrl-C in the processes started here, even before :func:`begin_worker`, and postpone it in this one."""
     with postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:

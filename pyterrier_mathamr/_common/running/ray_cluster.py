@@ -190,11 +190,7 @@ class _Slots:
         return max(1, self._count)
 
     def check(self) -> None:
-        """Refuse a cluster none of whose nodes can do an item.
-
-        Raises:
-            ClusterError: it would wait for ever.
-        """
+        """Refuse a cluster none of whose nodes can do an item."""
         if not self.room():
             asked = ", ".join(f"{name}: {amount:g}" for name, amount in self._cluster.needs().items())
             raise ClusterError(self._cluster.address, f"none of its nodes has {asked}")

@@ -43,18 +43,7 @@ class ClusterError(MathAMRError):
 
 
 def connect(address: str = "auto") -> Any:
-    """Connect this process to a Ray cluster, unless it is connected already.
-
-    Args:
-        address: of the cluster, see :data:`ADDRESS`.
-
-    Returns:
-        The module ``ray``.
-
-    Raises:
-        MissingExtraError: Ray is not installed; an ImportError that names the extra.
-        ClusterError: there is no such cluster, or this process is connected to another.
-    """
+    """Connect this process to a Ray cluster, unless it is connected already."""
     ray = require("ray", "ray")
     if ray.is_initialized():
         there = ray.get_runtime_context().gcs_address
@@ -75,11 +64,7 @@ def connect(address: str = "auto") -> Any:
 
 
 def _knock(address: str) -> None:
-    """Open and close a connection to a head; Ray itself tries for more than a minute where there is none.
-
-    Raises:
-        OSError: nothing listens there.
-    """
+    """Open and close a connection to a head; Ray itself tries for more than a minute where there is none."""
     host, colon, port = address.partition(":")
     if colon:
         socket.create_connection((host, int(port)), timeout=_PATIENCE).close()

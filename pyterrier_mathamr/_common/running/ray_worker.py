@@ -37,17 +37,7 @@ class OtherReleaseError(MathAMRError):
 
 
 def do(key: str, work: list[Any], release: str, item: Any) -> Done:
-    """Work on an item.
-
-    Args:
-        key: names the work.
-        work: one reference to the function, which is fetched only if the worker does not have it.
-        release: the release of the package that the work comes from.
-        item: the argument.
-
-    Raises:
-        OtherReleaseError: this node has another one.
-    """
+    """Work on an item."""
     global _kept
     node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
     if _kept is None or _kept[0] != wanted:  # on another GPU it is made anew

@@ -29,21 +29,7 @@ _known: tuple[bytes, Any] = (b"", None)  # in a worker process: the function tha
 
 
 class StartedProcesses:
-    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`.
-
-    They end with its last result, or with the ``with`` block.
-
-    ::
-
-        with StartedProcesses(Processes(2), load) as executor:
-            executor.start()                     the processes import and load
-            items = prepared()                   meanwhile
-            for result in executor.map(work, items): ...
-
-    Args:
-        processes: how many.
-        prepare: what each process does first; a function of the module that has its work.
-    """
+    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`."""
 
     def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
         self._processes, self._prepare = processes, prepare
@@ -76,11 +62,7 @@ class StartedProcesses:
                 self._pool.submit(_nothing)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
-        """Map a function over items, in their order, as an ``Executor`` does.
-
-        Raises:
-            WorkerDiedError: a process was killed.
-        """
+        """Map a function over items, in their order, as an ``Executor`` does."""
         if self._pool is None:
             return self._processes.map(work, items)
         return self._mapped(self._pool, work, items)

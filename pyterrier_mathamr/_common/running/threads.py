@@ -23,15 +23,7 @@ _held = threading.Lock()
 
 
 def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Work on items side by side, a thread for each usable core, of which each multiplies matrices by itself.
-
-    Args:
-        work: most of its time is in numpy, which lets other threads run.
-        items: pieces of at least a millisecond.
-
-    Returns:
-        The results, in the order of the items.
-    """
+    """Work on items side by side, a thread for each usable core, of which each multiplies matrices by itself."""
     waiting = list(items)
     threads = min(usable_cores(), len(waiting))
     with one_blas_thread():
@@ -43,11 +35,7 @@ def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Re
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let numpy's matrix products compute on the calling thread.
-
-    Of several threads that are in here at once, one sets the limit and removes it; otherwise one thread could save the
-    limit of another as the previous value and restore it at the end.
-    """
+    """Let numpy's matrix products compute on the calling thread."""
     if not _held.acquire(blocking=False):
         yield
         return

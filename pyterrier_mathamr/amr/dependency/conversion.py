@@ -25,12 +25,7 @@ _SUBJECTS = frozenset({"nsubj", "nsubj:pass", "csubj", "csubj:pass", "nsubj:oute
 
 
 class Conversion:
-    """The tokens of a sentence and its graph.
-
-    Args:
-        syntax: the sentence's analysis.
-        lemmas: lemmas by ``letter:word``.
-    """
+    """The tokens of a sentence and its graph."""
 
     def __init__(self, syntax: Syntax, lemmas: Mapping[str, str]) -> None:
         self.words, self.tags, self.heads, self.relations = syntax

@@ -55,16 +55,7 @@ _DOUBLED = re.compile(r"([bdgklmnprt])\1$")
 
 
 def lemma(word: str, tag: str, known: Mapping[str, str]) -> str:
-    """Return a word's lemma.
-
-    Args:
-        word: the word in lower case.
-        tag: its Penn tag.
-        known: lemmas by ``letter:word`` (n noun, v verb, a adjective or adverb), which precede the rules.
-
-    Returns:
-        The lemma in lower case.
-    """
+    """Return a word's lemma."""
     kind = "v" if tag[0] == "V" or tag == "MD" else "n" if tag[0] == "N" else "a" if tag[0] in "JR" else ""
     if not kind:
         return word

@@ -57,15 +57,7 @@ class DependencyAmrParser(ByParameters, PartParser):
 
 
 def part_of_sentence(syntax: Syntax, lemmas: Mapping[str, str]) -> Part:
-    """Convert one analysed sentence.
-
-    Args:
-        syntax: tokens, tags, heads and relations.
-        lemmas: lemmas by ``letter:word``.
-
-    Returns:
-        A part with one root and each placeholder as a node; without a root where the sentence has no word.
-    """
+    """Convert one analysed sentence."""
     conversion = Conversion(syntax, lemmas)
     repair(conversion)
     make_nodes(conversion)

@@ -70,11 +70,7 @@ def _clipped(value: Floats, low: float) -> Floats:
 
 
 class SyntaxNet:
-    """The network and its vocabulary.
-
-    Args:
-        folder: the folder of ``syntax.npz`` and ``syntax.json.gz``.
-    """
+    """The network and its vocabulary."""
 
     def __init__(self, folder: Path = DATA) -> None:
         with gzip.open(folder / "syntax.json.gz", "rt", encoding="utf-8") as file:
@@ -107,14 +103,7 @@ class SyntaxNet:
         self._distance[places, places + 1] = -1e9  # no token is its own head
 
     def analyse(self, sentences: Sequence[list[str]]) -> list[Syntax]:
-        """Analyse sentences.
-
-        Args:
-            sentences: the tokens of each sentence, one to `MAX_TOKENS`.
-
-        Returns:
-            One analysis for each sentence; the heads form a tree with one root.
-        """
+        """Analyse sentences."""
         with one_blas_thread():
             windows = runs_within(map(len, sentences), _WINDOW)
             return [analysis for run in windows for analysis in self._analyse(sentences[run.start : run.stop])]
@@ -145,10 +134,7 @@ class SyntaxNet:
             )
 
     def _hidden(self, sentences: Sequence[list[str]], starts: Numbers) -> Floats:
-        """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``.
-
-        Each distinct token is embedded, and multiplied by the weights of the first layer, once.
-        """
+        """Compute the hidden states of all tokens: integers as float32 ``[tokens, width]``."""
         rows: dict[str, int] = {}
         row = np.array([rows.setdefault(token, len(rows)) for sentence in sentences for token in sentence])
         words = self._words([*rows])  # [distinct tokens + 1, width]
@@ -203,15 +189,7 @@ def bundled_net() -> SyntaxNet:
 
 
 def tree_heads(scores: npt.NDArray[np.float32]) -> list[int]:
-    """Choose heads that form a tree with one root.
-
-    Args:
-        scores: float32 ``[n, n + 1]``, row for the dependent, column for the head; column 0 is the root.
-
-    Returns:
-        The head of each token, -1 for the root: the best heads where they form a tree; otherwise second roots are
-        moved, and each cycle is broken at its cheapest arc.
-    """
+    """Choose heads that form a tree with one root."""
     heads: list[int] = (scores.argmax(axis=1) - 1).tolist()
     roots = [token for token, head in enumerate(heads) if head < 0]
     if not roots:

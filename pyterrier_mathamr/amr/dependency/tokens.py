@@ -61,16 +61,7 @@ def features_of(token: str) -> Features:
 def feature_ids(
     tokens: Sequence[str], vocabulary: Mapping[str, int], memory: dict[str, tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Look up the features of tokens.
-
-    Args:
-        tokens: the tokens.
-        vocabulary: number of each ``feature=value``; 0 for any other.
-        memory: the results so far, extended by this function.
-
-    Returns:
-        For each token the numbers of its `FEATURES`.
-    """
+    """Look up the features of tokens."""
     found = []
     for token in tokens:
         ids = memory.get(token)

@@ -28,15 +28,7 @@ def is_role(text: str) -> bool:
 
 
 def spell(label: str, variables: Collection[str] = ()) -> str:
-    """Write a label as an atom.
-
-    Args:
-        label: any text.
-        variables: texts that would be read as a variable here, and therefore need quotes.
-
-    Returns:
-        The label, in quotes if needed; empty for the empty label.
-    """
+    """Write a label as an atom."""
     if not label or (is_symbol(label) and label not in variables):
         return label
     return f'"{_ESCAPED.sub(_escape, label)}"'

@@ -84,10 +84,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(lines: list[str]) -> list[Token]:
-    """Tokenize lines up to the first character that starts no token; a quoted string ends on its line.
-
-    A graph cannot continue after it, and to go on would search for the end of a string from each quotation mark.
-    """
+    """Tokenize lines up to the first character that starts no token; a quoted string ends on its line."""
     tokens: list[Token] = []
     for number, line in enumerate(lines):
         for match in _TOKEN.finditer(line):

@@ -102,15 +102,7 @@ class Answer:
 
 
 def read_answer(annotation: object) -> Answer:
-    """Read a parser's output for one text.
-
-    Args:
-        annotation: Penman notation with comments and alignment marks, blank for an empty parse, or no text at all.
-
-    Returns:
-        The graph without comments and marks, placeholders restored to ``FORMULA_n``; ``(a / amr-empty)`` for a blank
-        annotation.
-    """
+    """Read a parser's output for one text."""
     if not isinstance(annotation, str):
         return Answer(error="no graph")
     if not annotation.strip():

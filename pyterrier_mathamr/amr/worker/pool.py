@@ -76,11 +76,7 @@ class Worker:
     def answers(
         self, batch: Sequence[Text], mode: Mode, stopped: threading.Event
     ) -> Iterator[list[tuple[str, Answer]]]:
-        """Parse a batch until it is done or ``stopped`` is set; yield the answers by key, some at a time.
-
-        Raises:
-            ParserUnavailableError: the parser cannot be loaded, or the worker fails repeatedly.
-        """
+        """Parse a batch until it is done or ``stopped`` is set; yield the answers by key, some at a time."""
         waiting = deque([batch])
         while waiting and not stopped.is_set():
             texts = waiting.popleft()
@@ -171,16 +167,7 @@ class WorkerPool:
         self._workers = [Worker(command, device, limits) for device in devices]
 
     def run(self, batches: Iterable[Sequence[Text]], mode: Mode, settle: Settle) -> None:
-        """Parse batches.
-
-        Args:
-            batches: the texts; each key once.
-            mode: documents or sentences.
-            settle: called with the answers by key as they arrive, one call at a time.
-
-        Raises:
-            ParserUnavailableError: the parser cannot be loaded, or a worker fails repeatedly.
-        """
+        """Parse batches."""
         waiting, lock, stopped = deque(batches), threading.Lock(), threading.Event()
 
         def work(worker: Worker) -> None:

@@ -30,15 +30,7 @@ class WorkerBrokenError(Exception):
 
 
 class WorkerProcess:
-    """A running worker.
-
-    Args:
-        python: the interpreter.
-        device: ``cuda:1``, ``cuda``, ``cpu``, or empty for the parser's choice; the worker sees no other device.
-
-    Raises:
-        OSError: the interpreter cannot be run.
-    """
+    """A running worker."""
 
     def __init__(self, python: str, device: str) -> None:
         self._process = subprocess.Popen(
@@ -68,16 +60,7 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def ask(self, request: Mapping[str, Any], seconds: float, stopped: threading.Event | None = None) -> dict[str, Any]:
-        """Send a request and wait for its reply.
-
-        Args:
-            request: the request, without its number.
-            seconds: time limit.
-            stopped: ends the wait when it is set.
-
-        Raises:
-            WorkerBrokenError: no reply in time, the worker ended, or the line is no reply to this request.
-        """
+        """Send a request and wait for its reply."""
         self._number += 1
         line = json.dumps({"id": self._number, **request}).encode("ascii") + b"\n"
         answer = self._exchange(line, seconds, stopped or threading.Event())

@@ -39,14 +39,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS doc (number INTEGER PRIMARY KEY, id TEXT N
 
 
 class DocumentStore(Docstore):  # type: ignore[misc]
-    """Looks documents up by id or position.
-
-    Args:
-        path: the SQLite file; it and its folder are created when the store is first used.
-        read: reads all documents, always in the same order.
-        record: the named tuple of a document; its fields are text, integers or ``None``.
-        count_hint: counts them, for the progress bar.
-    """
+    """Looks documents up by id or position."""
 
     def __init__(
         self,
@@ -69,11 +62,7 @@ class DocumentStore(Docstore):  # type: ignore[misc]
             return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _WHOLE)
 
     def build(self) -> None:
-        """Fill the store, or the rest of it after an interrupted build; a complete one is left unchanged.
-
-        Raises:
-            ARQMathError: the file cannot be written, or is no store.
-        """
+        """Fill the store, or the rest of it after an interrupted build; a complete one is left unchanged."""
         if self.built():
             return
         self.path.parent.mkdir(parents=True, exist_ok=True)

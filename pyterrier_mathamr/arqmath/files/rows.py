@@ -55,11 +55,7 @@ def clean(piece: bytes) -> bytes:
 
 
 def parse_piece(piece: bytes, repair: Callable[[bytes], bytes]) -> tuple[etree._Element | None, bool]:
-    """Parse one element; if it is malformed, parse it again after ``repair``.
-
-    Returns:
-        The element, or ``None`` where the repaired piece is malformed, too; and whether it was repaired.
-    """
+    """Parse one element; if it is malformed, parse it again after ``repair``."""
     try:
         return etree.fromstring(piece, _PARSER), False
     except etree.XMLSyntaxError:
@@ -70,18 +66,7 @@ def parse_piece(piece: bytes, repair: Callable[[bytes], bytes]) -> tuple[etree._
 
 
 def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element]]:
-    """Read each ``<row …/>`` of a Stack Exchange dump.
-
-    Args:
-        path: the dump, plain or gzipped.
-        report: receives the rows that break a rule.
-
-    Yields:
-        The number of the row's first line, and the row.
-
-    Raises:
-        FileFormatError: the file has neither a row nor the root of an empty dump.
-    """
+    """Read each ``<row …/>`` of a Stack Exchange dump."""
     hidden = False  # whether in a comment
     for line, piece, last in _pieces(path, report):
         tag, cut = _TAG.match(piece), last and not _TAIL.search(piece)
@@ -103,12 +88,7 @@ def read_rows(path: Path, report: BadRows) -> Iterator[tuple[int, etree._Element
 
 
 def count_rows(path: Path, mark: bytes = b"<row ") -> int:
-    """Count the rows of a dump without reading them, for the total of a progress bar.
-
-    Args:
-        path: the dump, plain or gzipped.
-        mark: what each row that is counted has once.
-    """
+    """Count the rows of a dump without reading them, for the total of a progress bar."""
     count, rest = 0, b""
     for chunk in read_chunks(path):
         data = rest + chunk
@@ -118,11 +98,7 @@ def count_rows(path: Path, mark: bytes = b"<row ") -> int:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it is truncated.
-
-    Raises:
-        FileFormatError: the file is named ``.gz`` and is not gzipped.
-    """
+    """Read a file, plain or gzipped, in pieces of about :data:`CHUNK` bytes, to its end or to where it is truncated."""
     chunk = bytearray()
     with open_binary(path) as stream:
         try:
@@ -173,10 +149,7 @@ def _excerpt(piece: bytes) -> str:
 
 
 class SeenIds:
-    """A compact set of ids: numbers of at most 8 digits take a bit each (12 MiB at most), others a set's entry.
-
-    The 2.4 million posts of the release take half a megabyte.
-    """
+    """A compact set of ids: numbers of at most 8 digits take a bit each (12 MiB at most), others a set's entry."""
 
     def __init__(self) -> None:
         self._bits = bytearray()

@@ -84,10 +84,7 @@ def strictly(read: Callable[[], T]) -> T:
 
 
 class BadRows:
-    """Reports the bad rows of one file: the first twenty one by one, the number of others at the end.
-
-    The limit keeps a long file of bad rows from filling Python's registry of warnings.
-    """
+    """Reports the bad rows of one file: the first twenty one by one, the number of others at the end."""
 
     limit = 20
 
@@ -95,13 +92,7 @@ class BadRows:
         self.path, self.count = path, 0
 
     def __call__(self, code: str, line: int, what: str) -> None:
-        """Report one row.
-
-        Args:
-            code: a key of :data:`RULES`.
-            line: number of the row's first line, from 1.
-            what: the row as its reader identifies it (``post 154``), or the invalid text.
-        """
+        """Report one row."""
         self.count += 1
         if self.count <= self.limit:
             warnings.warn(BadRowWarning(self.path, line, code, what), stacklevel=3)

@@ -40,11 +40,7 @@ def packed_table_patterns(kind: Representation) -> Patterns:
 
 
 def topic_patterns(year: str, task: Task) -> Patterns:
-    """Return the names of the topics of a year; Task 3 uses those of Task 1.
-
-    Raises:
-        ConfigError: the task is not 1, 2 or 3.
-    """
+    """Return the names of the topics of a year; Task 3 uses those of Task 1."""
     _TASK.check("task", task)
     of = 2 if task == 2 else 1
     # The names of 2020 have no task; the files differ in their version.
@@ -66,16 +62,7 @@ def topic_table_patterns(year: str, kind: Representation) -> Patterns:
 
 
 def qrels_patterns(year: str, task: Task, judged: Judged = "formula") -> Patterns:
-    """Return the names of the judgments of a year; official test topics precede all topics.
-
-    Args:
-        year: ``2020``, ``2021``, ``2022``, ``sample``.
-        task: 1, 2 or 3.
-        judged: in Task 2, whether formula ids or visual ids are judged.
-
-    Raises:
-        ConfigError: the task is not 1, 2 or 3, or ``judged`` has another value.
-    """
+    """Return the names of the judgments of a year; official test topics precede all topics."""
     _TASK.check("task", task)
     _JUDGED.check("judged", judged)
     y = re.escape(year)

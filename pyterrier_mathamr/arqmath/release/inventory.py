@@ -39,13 +39,7 @@ class Release:
         return tuple(found)
 
     def find(self, patterns: Patterns, *, complete: bool = False) -> Path | None:
-        """Return the best file whose name one of the patterns matches, or ``None``.
-
-        Args:
-            patterns: best first; among the files of one pattern the latest version is the best.
-            complete: whether to return the complete file even if there is a ``.mini`` one, restricted to a partial
-                collection, which is preferred otherwise.
-        """
+        """Return the best file whose name one of the patterns matches, or ``None``."""
         for pattern in patterns:
             rule = re.compile(pattern, re.IGNORECASE)
             matching = [file for file in self.files if rule.fullmatch(file.name.replace(".mini.", "."))]
@@ -56,11 +50,7 @@ class Release:
         return None
 
     def need(self, what: str, patterns: Patterns, *, complete: bool = False, hint: str = "") -> Path:
-        """Return the file of :meth:`find`.
-
-        Raises:
-            MissingFileError: there is none.
-        """
+        """Return the file of :meth:`find`."""
         file = self.find(patterns, complete=complete)
         if file is None:
             raise MissingFileError(what, self.path, tuple(_readable(patterns)), hint)

@@ -43,15 +43,7 @@ _COMPARED = 1000  # ranks of the first system that the others are compared with
 
 
 class Answers:
-    """Answers the requests of the page.
-
-    An engine that another process replaces or changes is followed: the next request sees the new posts.
-
-    Args:
-        engine: what is searched.
-        systems: names from :data:`SYSTEMS`; several are shown side by side.
-        results: posts of each.
-    """
+    """Answers the requests of the page."""
 
     def __init__(self, engine: SearchEngine, systems: Sequence[str] = ("blend",), results: int = 10) -> None:
         self._engine = engine
@@ -101,24 +93,14 @@ class Answers:
         return explained(self.engine, q, docno, system)
 
     def post(self, docno: str, q: str = "", start: int | None = None) -> dict[str, Any]:
-        """A post, with what a question has, too, in its colors; of a long one a piece.
-
-        Args:
-            docno: the post.
-            q: the question.
-            start: the first character of the piece; by default it is the piece that answers the question best.
-        """
+        """A post, with what a question has, too, in its colors; of a long one a piece."""
         engine = self.engine
         post, titled = read_post(engine, docno)
         matcher = engine.matcher(q)
         return {"docno": docno, **shown_piece(post, best_piece(post, matcher, start), matcher, titled)}
 
     def graph(self, docno: str, theme: Theme = "light", sentence: int = 0) -> str:
-        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees.
-
-        Raises:
-            ConfigError: there is no such sentence, or the graph is too large.
-        """
+        """The drawing of a post's graph, as SVG; of a large post the first sentences, without trees."""
         graph = self.engine.graph(docno)
         if len(graph.amr.labels) > _LARGEST_GRAPH:
             raise ConfigError("graph", f"{len(graph.amr.labels):,} nodes", f"at most {_LARGEST_GRAPH:,} to be drawn")

@@ -82,14 +82,7 @@ def most_connections() -> int:
 
 
 class PageServer(uvicorn.Server):
-    """A server in which a burst of connections waits in the kernel, and few are accepted in one round of the loop.
-
-    A connection whose request has been sent is read in the round after, before as many others as are allowed have come.
-
-    Args:
-        config: of uvicorn.
-        end_requests: called when the server has been told to end, and requests have had a moment to complete.
-    """
+    """A server in which a burst of connections waits in the kernel, and few are accepted in one round of the loop."""
 
     def __init__(self, config: uvicorn.Config, end_requests: Callable[[], None] = lambda: None) -> None:
         super().__init__(config)

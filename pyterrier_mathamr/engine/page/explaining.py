@@ -108,25 +108,14 @@ def _matched_formulas(parts: pd.DataFrame) -> Mapping[int, int]:
 
 
 class _Cells:
-    """Writes the parts of one of the two texts.
-
-    Args:
-        post: the text.
-        matcher: knows the colors of words.
-        formula_color: the class of formula ``i``.
-    """
+    """Writes the parts of one of the two texts."""
 
     def __init__(self, post: MathPost, matcher: Matcher, formula_color: Callable[[int], str]) -> None:
         self._post, self._matcher, self._color = post, matcher, formula_color
         self._sentences = post.sentences
 
     def cell(self, row: int, text: str) -> str:
-        """Write a part.
-
-        Args:
-            row: of a vector: formulas, sentences, the whole text; -1 for words.
-            text: of words.
-        """
+        """Write a part."""
         formulas = len(self._post.formulas)
         if row < 0:
             return marked_html(text, MathPost(text, ()), self._matcher, lambda _: "")

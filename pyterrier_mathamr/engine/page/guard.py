@@ -25,12 +25,7 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
-    """Refuses names of other hosts and adds :data:`HEADERS`.
-
-    Args:
-        app: what answers.
-        hosts: names that are accepted, or ``*`` for any.
-    """
+    """Refuses names of other hosts and adds :data:`HEADERS`."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         self._app, self._hosts = app, frozenset(hosts)

@@ -62,15 +62,7 @@ class BadRequestError(MathAMRError):
 
 
 def make_app(answers: Answers | SeparateAnswers, *, hosts: Collection[str] = LOCAL) -> Starlette:
-    """Make the web application.
-
-    Args:
-        answers: what it shows.
-        hosts: names of the server that are accepted, so that no other site reaches it under its own; ``*`` for any.
-
-    Raises:
-        MissingExtraError: the extra ``serve`` is not installed.
-    """
+    """Make the web application."""
     require("starlette", "serve")
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -152,11 +144,7 @@ def _api(answers: Answers | SeparateAnswers) -> list[Route]:
 
 
 class _Queue:
-    """Threads in which requests are answered, first come, first served.
-
-    Args:
-        threads: at a time.
-    """
+    """Threads in which requests are answered, first come, first served."""
 
     def __init__(self, threads: int) -> None:
         self.waiting = 0
@@ -237,19 +225,7 @@ def _choice(request: Request, name: str, values: Collection[str]) -> str:
 def serve_page(
     path: Path, systems: Sequence[str], *, host: str, port: int, started: Callable[[str, bool], None] = lambda *_: None
 ) -> None:
-    """Serve the page until the process is told to end.
-
-    Args:
-        path: the engine.
-        systems: names from :data:`SYSTEMS`.
-        host: the address to listen on; on any other than a loopback one the page answers to every name.
-        port: 0 for any free one.
-        started: called with the address once the page can be opened, and with whether other machines reach it.
-
-    Raises:
-        MissingExtraError: the extra ``serve`` is not installed. ServeError: the address is taken.
-        StoreError: there is no engine, or it cannot be opened.
-    """
+    """Serve the page until the process is told to end."""
     uvicorn = require("uvicorn", "serve")
     from .connections import SECONDS_TO_END, PageServer, limits
 

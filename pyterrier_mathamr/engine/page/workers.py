@@ -41,14 +41,7 @@ SEARCHES, SMALL = max(2, min(4, usable_cores())), 2
 
 
 class SeparateAnswers:
-    """The requests of :class:`~.answers.Answers`, answered by it in other processes.
-
-    Each method raises :class:`OverLimitError` where the process was ended, and what :class:`~.answers.Answers` raises.
-
-    Args:
-        path: the engine.
-        systems: names from :data:`SYSTEMS`.
-    """
+    """The requests of :class:`~.answers.Answers`, answered by it in other processes."""
 
     def __init__(self, path: Path, systems: Sequence[str] = ("blend",)) -> None:
         self._searches = _Processes(SEARCHES, path, systems)
@@ -124,14 +117,7 @@ class _Processes:
 
 
 def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> Any:
-    """Answer a request; called in a process of its own.
-
-    Args:
-        path: the engine.
-        systems: names from :data:`SYSTEMS`.
-        request: a method of :class:`~.answers.Answers`.
-        args: its arguments.
-    """
+    """Answer a request; called in a process of its own."""
     from pyterrier_mathamr.formula import one_text  # not for the process of the server
 
     try:

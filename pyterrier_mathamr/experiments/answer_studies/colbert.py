@@ -48,12 +48,7 @@ def colbert_pairs(parts: AnswerParts) -> list[tuple[str, str]]:
 
 
 def train_colbert(parts: AnswerParts, path: Path) -> None:
-    """Train the model of a seed and save it.
-
-    Args:
-        parts: of the seed.
-        path: of the model.
-    """
+    """Train the model of a seed and save it."""
     shared, pairs = parts.shared, colbert_pairs(parts)
     source = shared.collection.path
     own = [pair for pair in read_training_pairs(source).train if pair in set(pairs)]

@@ -100,12 +100,7 @@ class AnswerStudy:
 
 
 def key_of(name: str, settings: Mapping[str, Any]) -> str:
-    """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``.
-
-    Args:
-        name: what is kept.
-        settings: plain values for JSON.
-    """
+    """Name a folder by what its content depends on, such as ``bm25-1f0c23ab``."""
     slug = "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
     text = json.dumps(settings, sort_keys=True)
     return f"{slug}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -141,11 +136,5 @@ class Outcome:
         return [row for row in self.rows if row.name not in self.missing and (row.known or not known)]
 
     def ranking(self, name: str, of: str, seed: int = ONCE) -> pd.DataFrame:
-        """Return what a row found: ``qid``, ``docno``, ``score``, ``rank``.
-
-        Args:
-            name: of the row.
-            of: a year, or ``known item``.
-            seed: of a trained row.
-        """
+        """Return what a row found: ``qid``, ``docno``, ``score``, ``rank``."""
         return self.parts.at(of=of, seed=seed).ranking(next(row for row in self.rows if row.name == name))

@@ -83,15 +83,7 @@ FULL = tuple(Extract(row, "rerank", "middle", judged=False) for row in RANKINGS)
 
 
 def answers_of(extract: Extract, parts: AnswerParts) -> pd.DataFrame:
-    """Answer the topics of a year, or read the answers of an earlier run.
-
-    Args:
-        extract: how.
-        parts: of the year.
-
-    Returns:
-        ``qid``, ``qanswer``, ``score``, ``sources``.
-    """
+    """Answer the topics of a year, or read the answers of an earlier run."""
     settings = {**extract._asdict(), "row": extract.row.name, "depth": DEPTH, "of": parts.of, **extract.row.settings}
 
     def build(path: Path) -> None:
@@ -128,16 +120,7 @@ def _name(extract: Extract) -> str:
 
 
 def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
-    """Look up what the sources of answers are worth in Task 1.
-
-    Args:
-        answers: of :func:`answers_of`.
-        parts: of the year.
-
-    Returns:
-        ``qid``, one row for each judged topic, with ``grade`` (NaN for a source that is not judged), ``good`` (1 for a
-        grade of 2 or 3, else 0), ``answered`` and ``characters`` (NaN where there is no answer).
-    """
+    """Look up what the sources of answers are worth in Task 1."""
     topics, qrels, _ = parts.found
     sources = answers.rename(columns={"sources": "docno"}).merge(qrels, on=["qid", "docno"], how="left")
     sources = topics[["qid"]].merge(sources, on="qid", how="left")
@@ -155,11 +138,7 @@ def grades_of(answers: pd.DataFrame, parts: AnswerParts) -> pd.DataFrame:
 
 
 def source_tables(outcome: Outcome) -> dict[str, pd.DataFrame]:
-    """Measure all extracts: a table of those of judged answers, and one of all answers.
-
-    Args:
-        outcome: what the rows found.
-    """
+    """Measure all extracts: a table of those of judged answers, and one of all answers."""
     ways = (*EXTRACTS, *FULL) if outcome.parts.preset == "full" else EXTRACTS
     of_years = [outcome.parts.at(of=year) for year in outcome.years]
     tables = {}

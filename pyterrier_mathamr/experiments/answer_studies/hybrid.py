@@ -34,13 +34,7 @@ def _reranked(parts: AnswerParts) -> pt.Transformer:
 
 
 def hybrid_row(other: AnswerRow, name: str, alpha: float) -> AnswerRow:
-    """Make the row of ColBERT fused with another row.
-
-    Args:
-        other: the row.
-        name: its name in that of the fusion.
-        alpha: the weight of ColBERT.
-    """
+    """Make the row of ColBERT fused with another row."""
     return AnswerRow(
         f"ColBERT + {name}, α {alpha}",
         _fused(other, alpha),

@@ -48,11 +48,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTraining]:
-    """Return backbone, configuration and training of a preset, changed by hand and by a row.
-
-    Raises:
-        ConfigError: an option that was set by hand does not exist.
-    """
+    """Return backbone, configuration and training of a preset, changed by hand and by a row."""
     config, training = PRESETS["mini"]
     if parts.preset != "mini":  # the paper's sizes over an encoder that is used as it is
         config, training = replace(PRESETS["published"][0], text="latex", formula_vocabulary="own"), MaRFTraining()
@@ -65,13 +61,7 @@ def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTrain
 
 
 def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
-    """Make a model, or load it if it was made before.
-
-    Args:
-        parts: of the study.
-        trained: train it.
-        own: options of a row.
-    """
+    """Make a model, or load it if it was made before."""
     from pyterrier_mathamr.systems.answers.marf import MaRF
 
     backbone, config, training = _options(parts, **own)
@@ -156,12 +146,7 @@ def _reranking(parts: AnswerParts, marf: MaRF, index: MaRFIndex) -> pt.Transform
 
 
 def with_other_formulas(marf: MaRF, posts: Sequence[MathPost]) -> MaRF:
-    """Change what a model reads: each formula becomes one of another post, of the same or the nearest length.
-
-    Args:
-        marf: changed.
-        posts: whose formulas are taken.
-    """
+    """Change what a model reads: each formula becomes one of another post, of the same or the nearest length."""
     pool = sorted({formula for reading in marf.readings(posts) for formula in reading.formulas}, key=len)
     lengths, read = list(map(len, pool)), marf.readings
 

@@ -103,31 +103,13 @@ class AnswerParts:
         return replace(self, of=of or self.of, seed=self.seed if seed is None else seed)
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Make an object once in this process, such as a model that is loaded for each set of topics.
-
-        Args:
-            key: of the object; include :attr:`seed` if it depends on it.
-            make: makes it.
-        """
+        """Make an object once in this process, such as a model that is loaded for each set of topics."""
         if key not in self._loaded:
             self._loaded[key] = make()
         return cast("Made", self._loaded[key])
 
     def stage(self, name: str, build: Callable[[Path], object], *, trained: bool = False, **settings: Any) -> Path:
-        """Make an artifact in the work folder, unless it is finished; studies that ask for the same share it.
-
-        Two processes that want the same wait for each other. With other settings it is made beside the earlier one.
-
-        Args:
-            name: such as ``colbert`` or ``colbert-index``.
-            build: is given the path and makes the artifact there; what a run that was killed left at the path is still
-                there, to be continued or removed.
-            trained: it also depends on the seed, the preset and the options that were set by hand.
-            settings: what else it depends on, as plain values for JSON.
-
-        Returns:
-            The path.
-        """
+        """Make an artifact in the work folder, unless it is finished; studies that ask for the same share it."""
         own = {**self.shared.origin, **settings, **(self._training if trained else {})}
         key = key_of(name, own)
         path = self.folder / "made" / key
@@ -137,16 +119,7 @@ class AnswerParts:
         return path
 
     def ranking(self, row: AnswerRow) -> pd.DataFrame:
-        """Return what a row finds for these topics: ranked now, or read if it was ranked before.
-
-        A fusion takes such rankings in place of systems, so that no system searches twice.
-
-        Args:
-            row: of this study or another one.
-
-        Returns:
-            ``qid``, ``docno``, ``score``, ``rank``.
-        """
+        """Return what a row finds for these topics: ranked now, or read if it was ranked before."""
         parts = self if row.trained else self.at(seed=ONCE)
         if self.live:
             self.asked.append(row)

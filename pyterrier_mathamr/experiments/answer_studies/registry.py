@@ -17,14 +17,7 @@ ANSWER_STUDIES: Mapping[str, AnswerStudy] = MappingProxyType(
 
 
 def find_answer_study(name: str) -> AnswerStudy:
-    """Look up a study.
-
-    Args:
-        name: such as ``answers/colbert``.
-
-    Raises:
-        ConfigError: no such name.
-    """
+    """Look up a study."""
     if name not in ANSWER_STUDIES:
         raise ConfigError("study", name, "one of " + ", ".join(ANSWER_STUDIES))
     return ANSWER_STUDIES[name]

@@ -53,11 +53,7 @@ ADVICE = "They have learned too little, or find too few of the judged answers."
 
 
 def answer_report(outcome: Outcome) -> Report:
-    """Make the report of a study.
-
-    Args:
-        outcome: what its rows found.
-    """
+    """Make the report of a study."""
     study, shared, years = outcome.study, outcome.parts.shared, outcome.years
     tests = tests_table(outcome)
     judged, more = f"{JUDGED} of {' and '.join(years)}", study.more(outcome) if study.more else {}
@@ -98,11 +94,7 @@ def answer_report(outcome: Outcome) -> Report:
 
 
 def published_of(study: str) -> dict[str, pd.DataFrame]:
-    """Return the published tables of a study's systems by their captions.
-
-    Args:
-        study: its name.
-    """
+    """Return the published tables of a study's systems by their captions."""
     found = [published_answers()[paper].captioned(numbers) for paper, numbers in PUBLISHED.get(study, ())]
     return {caption: table for tables in found for caption, table in tables.items()}
 
@@ -122,17 +114,7 @@ def _about(outcome: Outcome, judged: str) -> dict[str, str]:
 
 
 def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str], tests: pd.DataFrame) -> pd.DataFrame:
-    """Compute the mean of each measure over the topics, and its standard deviation over the seeds.
-
-    Args:
-        outcome: what the rows found.
-        topics: years, which are pooled, or ``known item``.
-        measures: their names; the first has a star where it differs from that of BM25, and a column for each year.
-        tests: as :func:`tests_table`.
-
-    Returns:
-        ``system``, ``seeds`` (empty for what is not trained), and the measures; the random order first.
-    """
+    """Compute the mean of each measure over the topics, and its standard deviation over the seeds."""
     known = list(topics) == [KNOWN_ITEM]
     starred = tests[tests["significant"] & tests["against"].eq(BM25) & tests["measure"].eq(measures[0])]["system"]
     lines = []
@@ -155,14 +137,7 @@ def means_table(outcome: Outcome, topics: Sequence[str], measures: Sequence[str]
 
 
 def tests_table(outcome: Outcome) -> pd.DataFrame:
-    """Test each row against BM25 and its other baselines, by the first measure of each task.
-
-    Args:
-        outcome: what the rows found.
-
-    Returns:
-        ``system``, ``against``, ``topics``, ``measure``, and the columns of :class:`PairedTest`.
-    """
+    """Test each row against BM25 and its other baselines, by the first measure of each task."""
     asked: list[tuple[str, str, Sequence[str], str]] = []
     tasks: tuple[tuple[Sequence[str], str], ...] = ((outcome.years, MAIN), ([KNOWN_ITEM], KNOWN[0]))
     for topics, measure in tasks:

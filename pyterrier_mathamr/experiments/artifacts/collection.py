@@ -34,15 +34,7 @@ from .jobs import build_graphs, complete_store
 
 
 class Artifacts(FormulaIndexes):
-    """What the runs on a collection share; each artifact is made on first use.
-
-    Args:
-        collection: a local ARQMath folder.
-        workdir: where the artifacts are kept.
-        pairs: files of pairs from outside the collection.
-        say: receives a line for each stage, or ``None``.
-        verbose: show progress bars.
-    """
+    """What the runs on a collection share; each artifact is made on first use."""
 
     def __init__(
         self,
@@ -58,16 +50,7 @@ class Artifacts(FormulaIndexes):
         self.origin = {"collection": str(self.collection.path.resolve()), "version": __version__}
 
     def prepare(self, years: Sequence[str], *, task2: bool = False) -> None:
-        """Make everything that runs share; one process at a time.
-
-        Args:
-            years: of the topics.
-            task2: with the formula topics.
-
-        Raises:
-            ARQMathError: a file of the release is missing or damaged.
-            NoRelevantTopicError: no topic of a year can be measured on this collection.
-        """
+        """Make everything that runs share; one process at a time."""
         require_years(self.collection, years)
         if task2:
             require_years(self.collection, years, 2)
@@ -156,15 +139,7 @@ class Artifacts(FormulaIndexes):
         return frozenset(entry["visual_id"] for entry in self.tangent.get_corpus_iter())
 
     def text_encoder(self, config: MathAMRConfig, *, cached: bool = True) -> TextEncoder | None:
-        """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none.
-
-        It computes in bfloat16, which is several times faster on a CPU that supports it and moves a vector by half a
-        percent of its length, far less than another seed does.
-
-        Args:
-            config: of the run.
-            cached: without the shared vectors, each text is computed again, as for the text of a new query.
-        """
+        """Return the text encoder of a configuration, with vectors that all runs share; ``None`` if it has none."""
         if config.text.features == "lookup":
             return None
         cache = self.workdir / "texts.sqlite" if cached else None
@@ -172,11 +147,7 @@ class Artifacts(FormulaIndexes):
         return TextEncoder(config.text.text_model, cache=cache, precision="bfloat16", verbose=shown)
 
     def questions(self, split: Split) -> TopicSet:
-        """Return the questions of a split, and their own answers as judgments.
-
-        Args:
-            split: ``validation`` to choose by, ``test`` to report.
-        """
+        """Return the questions of a split, and their own answers as judgments."""
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
             topics = known_item_topics(self.collection.questions(), split)
@@ -185,22 +156,12 @@ class Artifacts(FormulaIndexes):
         return TopicSet(*self._kept(split, read), self.graphs)
 
     def topics(self, year: int | str) -> TopicSet:
-        """Return the topics of a year that can be measured on this collection, and their judgments.
-
-        Args:
-            year: 2020, 2021 or 2022, or another year in the file names.
-        """
+        """Return the topics of a year that can be measured on this collection, and their judgments."""
         kept = self._kept(str(year), lambda: judged_topics(self.collection, year, self.bm25))
         return TopicSet(*kept, self._topic_graphs(str(year), year, kept[0]))
 
     def formula_topics(self, year: int | str) -> TopicSet:
-        """Return the formula topics of a year that can be measured on this collection, and their judgments.
-
-        They are judged by visual id if the collection has such judgments, otherwise by formula id.
-
-        Args:
-            year: 2020, 2021 or 2022, or another year in the file names.
-        """
+        """Return the formula topics of a year that can be measured on this collection, and their judgments."""
 
         def read() -> tuple[pd.DataFrame, pd.DataFrame]:
             judged = visual_judgments(self.collection, year, self.formulas, self.visual_ids)

@@ -67,11 +67,7 @@ class FormulaIndexes:
 
     @cached_property
     def cft(self) -> TangentCFT:
-        """The vectors of all formulas by Tangent-CFT, trained on them in a few minutes.
-
-        Raises:
-            MissingExtraError: it is not trained yet, and gensim is not installed.
-        """
+        """The vectors of all formulas by Tangent-CFT, trained on them in a few minutes."""
         training = FastTextOptions.small()
         index, settings = TangentCFT(self.workdir / "formulas.cft"), {"training": training.to_dict()}
         return self.of_formulas("cft", index, settings=settings, training=training)
@@ -86,17 +82,7 @@ class FormulaIndexes:
     def of_formulas(
         self, stage: str, index: Index, *, settings: Mapping[str, Any] | None = None, **options: Any
     ) -> Index:
-        """Index the formulas of all posts, or find the index built.
-
-        Args:
-            stage: its name in the table of costs.
-            index: with an ``indexer`` that takes ``store``, ``resume`` and ``verbose``, as those of expressions do.
-            settings: what else it depends on; with others the stage is refused.
-            options: of the indexer.
-
-        Raises:
-            SettingsChangedError: the stage is finished with other settings.
-        """
+        """Index the formulas of all posts, or find the index built."""
         make: Any = index.indexer
         indexer = make("overwrite", store=self.formulas, resume=True, verbose=self.verbose, **options)
         documents, count = read_documents(self.collection.path), self.collection.count_posts

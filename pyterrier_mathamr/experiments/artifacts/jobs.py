@@ -83,23 +83,7 @@ def complete_store(
     fresh: bool = False,
     verbose: bool = False,
 ) -> GraphStore:
-    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped.
-
-    Args:
-        sources: as for :func:`build_graphs`, each post in one of them.
-        builder: makes the graphs, with trees of the same sources.
-        store: where they are kept; a finished store is replaced once the new one is complete.
-        workers: number of processes; ``None``: all usable cores with the embedded parser, one with any other.
-        executor: where graphs are built instead.
-        fresh: discard the work of a job that was stopped.
-        verbose: show progress.
-
-    Returns:
-        ``store``.
-
-    Raises:
-        UnfinishedJobError: a job that was stopped had other sources or options.
-    """
+    """Build the graphs of the posts of sources into a store, or complete the store of a job that was stopped."""
     if fresh:
         store.discard()
     counts = [count_documents(source) for source in sources] if verbose else [None]
@@ -175,28 +159,7 @@ def index_in_parts(
     fresh: bool = False,
     verbose: bool = False,
 ) -> ShardedIndex:
-    """Encode the graphs of some documents and index their vectors in parts, one after the other.
-
-    Args:
-        docnos: which documents.
-        graphs: their graphs.
-        model: the encoder.
-        path: the folder; a finished index in parts is replaced once the new one is complete, and a job that was stopped
-            continues.
-        parts: how many, of about as many documents each, neighbours in one. They are cut between batches of the
-            encoder where there are enough, so that the vectors are those of one index, to the byte.
-        sources: what the choice of documents depends on, as plain values.
-        executor: where graphs are encoded, by default in this process.
-        fresh: discard the work of a job that was stopped.
-        verbose: show progress.
-
-    Returns:
-        The index.
-
-    Raises:
-        ConfigError: there are fewer documents than ``parts``.
-        UnfinishedJobError: a job that was stopped had other graphs, another model, or other documents or parts.
-    """
+    """Encode the graphs of some documents and index their vectors in parts, one after the other."""
     COUNT.check("parts", parts)
     between(1, len(docnos)).check("parts", parts)
     made_from = {**(sources or {}), "graphs": artifact_identity(graphs.path), "model": vectors_by(model)}
@@ -224,23 +187,7 @@ def index_documents(
     verbose: bool = False,
     **options: Any,
 ) -> Index:
-    """Encode the graphs of some documents and index their vectors.
-
-    Args:
-        docnos: which documents.
-        graphs: their graphs.
-        model: the encoder.
-        index: where the vectors are kept; a finished index is replaced once the new one is complete, and a job that
-            was stopped continues after its last complete part.
-        mode: see the index's ``indexer``.
-        sources: what the choice of documents depends on, as plain values.
-        executor: where graphs are encoded, by default in this process; the index is the same for all.
-        verbose: show progress.
-        options: further options of the index's ``indexer``.
-
-    Returns:
-        ``index``.
-    """
+    """Encode the graphs of some documents and index their vectors."""
     sources = {**(sources or {}), "graphs": artifact_identity(graphs.path)}
     options |= {"verbose": verbose, "total": len(docnos) if isinstance(docnos, Sized) else None}
     indexer = index.indexer(mode, model=vectors_by(model), resume=True, sources=sources, **options)

@@ -37,13 +37,7 @@ class ModelArtifacts:
     def model(
         self, settings: Mapping[str, Any], train: Callable[[Path], MathAMR], text: TextEncoder | None = None
     ) -> MathAMR:
-        """Train a model, or open it if it is trained.
-
-        Args:
-            settings: what it depends on.
-            train: trains it; is given the folder for its training state.
-            text: its text encoder.
-        """
+        """Train a model, or open it if it is trained."""
         path, checkpoint = self.stages.workdir / "model", self.stages.workdir / "training"
 
         def build() -> None:

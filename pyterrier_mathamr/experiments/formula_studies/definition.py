@@ -58,11 +58,7 @@ FORMULA_STUDIES: Mapping[str, FormulaStudy] = MappingProxyType({study.name: stud
 
 
 def find_formula_study(name: str) -> FormulaStudy:
-    """Look up a study.
-
-    Raises:
-        ConfigError: no such name.
-    """
+    """Look up a study."""
     if name not in FORMULA_STUDIES:
         raise ConfigError("study", name, "one of " + ", ".join(FORMULA_STUDIES))
     return FORMULA_STUDIES[name]

@@ -55,14 +55,7 @@ class FormulaRun:
         return self.shared.workdir / "in-out" / hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def values(self, known: pd.DataFrame) -> pd.DataFrame:
-        """Train and measure, or read what was measured.
-
-        Args:
-            known: queries of known items.
-
-        Returns:
-            ``topics`` (the year, or ``known``), ``system`` (the combination), ``qid``, ``measure``, ``value``.
-        """
+        """Train and measure, or read what was measured."""
         stages = Stages(self.folder)
         settings = {**self.shared.origin, **asdict(self.options), "formulas": self.study.formulas}
         model = self.folder / "model"

@@ -19,17 +19,7 @@ _KNOWN_MEASURE = str(KNOWN_ITEM_MEASURES[0])
 
 
 def study_table(values: Mapping[Key, pd.DataFrame], against: Mapping[Key, Key]) -> pd.DataFrame:
-    """Make the table of a study.
-
-    Args:
-        values: of each row, ``topics`` (a year, or ``known``), ``seed``, ``qid``, ``measure``, ``value``.
-        against: the row that a row is tested against; others are not tested.
-
-    Returns:
-        ``condition``, ``combination``, ``seeds``, nDCG' of each year, the measures of Task 2 over the topics of all
-        years, ``RR@10`` of known items, and of tested rows the difference in nDCG', ``p`` and whether it is significant
-        after Bonferroni over the tests of the table.
-    """
+    """Make the table of a study."""
     rows = []
     for key, own in values.items():
         judged = own[own["topics"] != KNOWN]

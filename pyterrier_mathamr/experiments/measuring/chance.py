@@ -28,18 +28,7 @@ _CUTOFF = 10
 
 
 def random_floor(qrels: pd.DataFrame, *, draws: int = DRAWS, seed: int = 42) -> pd.DataFrame:
-    """Measure random orders of each topic's judged documents.
-
-    In a part of the release few documents are judged, so that nDCG' is far above 0 for any order; this is how far.
-
-    Args:
-        qrels: ``qid``, ``docno``, ``label``.
-        draws: orders of each topic, at least 1.
-        seed: of the random generator.
-
-    Returns:
-        ``qid``, ``measure``, ``value``: the mean of each measure of Task 1 over the draws.
-    """
+    """Measure random orders of each topic's judged documents."""
     random = np.random.default_rng(seed)
     judged = qrels.rename(columns=ALIASES)
     values = []
@@ -54,17 +43,7 @@ def random_floor(qrels: pd.DataFrame, *, draws: int = DRAWS, seed: int = 42) -> 
 
 
 def random_known_items(qrels: pd.DataFrame, documents: int) -> pd.DataFrame:
-    """Compute what a random order of all documents has on known items, in expectation.
-
-    With r of N documents right, the first right one is at rank i with probability C(N - i, r - 1) / C(N, r).
-
-    Args:
-        qrels: ``qid``, ``docno``: the right documents of each question.
-        documents: how many are ranked, N.
-
-    Returns:
-        ``qid``, ``measure``, ``value`` for ``RR@10`` and ``R@10``.
-    """
+    """Compute what a random order of all documents has on known items, in expectation."""
     rows: list[tuple[str, str, float]] = []
     depth = min(_CUTOFF, documents)
     reciprocal, recall = map(str, KNOWN_ITEM_MEASURES)

@@ -54,11 +54,7 @@ class Comparison(NamedTuple):
     judgments: int
 
     def remark(self, advice: str) -> tuple[str, ...]:
-        """Point out the systems near the random order, if there are any.
-
-        Args:
-            advice: what to do, unless the baseline is one of them: then the topics or judgments are too few.
-        """
+        """Point out the systems near the random order, if there are any."""
         if self.table["name"].iloc[0] in {one.name for one in self.near}:
             advice = TOO_FEW
         return near_random_remark(self.near, self.floor, str(self.table.columns[1]), self.topics, advice)
@@ -73,16 +69,7 @@ def compare(
     *,
     floor_name: str = FLOOR,
 ) -> Comparison:
-    """Measure rankings, test them against the first and against a random order.
-
-    Args:
-        rankings: name to ranking; the first is the baseline of the table.
-        topics: ``qid``.
-        qrels: ``qid``, ``docno``, ``label``.
-        floor: ``qid``, ``measure``, ``value`` of the random order.
-        measures: of ``ir_measures``; by default those of Task 1. The first decides what is near the random order.
-        floor_name: of its row.
-    """
+    """Measure rankings, test them against the first and against a random order."""
     measures = measures or TASK1_MEASURES
     table = measure(rankings, topics, qrels, measures)
     by_topic = measure_by_topic(rankings, topics, qrels, measures)
@@ -97,15 +84,7 @@ def compare(
 
 
 def near_random(by_topic: pd.DataFrame, floor: pd.DataFrame) -> tuple[NearRandom, ...]:
-    """Find the systems that are not significantly above a random order.
-
-    The test is the two-sided paired t-test over the topics, with Bonferroni's correction for the systems. Those below
-    the random order are found, too.
-
-    Args:
-        by_topic: ``name``, ``qid``, ``value`` of one measure; a topic without a value has 0.
-        floor: ``qid``, ``value`` of the random order by the same measure.
-    """
+    """Find the systems that are not significantly above a random order."""
     chance = floor.set_index("qid")["value"]
     names = by_topic["name"].drop_duplicates().tolist()
     near = []
@@ -122,15 +101,7 @@ def near_random(by_topic: pd.DataFrame, floor: pd.DataFrame) -> tuple[NearRandom
 def near_random_remark(
     near: tuple[NearRandom, ...], floor: float, measure: str, topics: int, advice: str
 ) -> tuple[str, ...]:
-    """Write a remark on the systems near a random order; none if there are none.
-
-    Args:
-        near: see :func:`near_random`.
-        floor: mean of the random order.
-        measure: its name.
-        topics: how many were tested.
-        advice: what to do.
-    """
+    """Write a remark on the systems near a random order; none if there are none."""
     if not near:
         return ()
     named = "; ".join(f"{one.name} {one.value:.4f} (p = {one.p:.2f})" for one in near)

@@ -18,16 +18,7 @@ WEIGHTS = tuple(step / 20 for step in range(21))
 
 
 def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
-    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice.
-
-    Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system.
-        qrels: ``qid``, ``docno``, ``label``.
-
-    Returns:
-        ``weight`` (of ``right``, 0 to 1 in steps of 0.05) and ``RR@10``.
-    """
+    """Measure the fusion of two rankings at each weight, for inspection; see :func:`fitted_weight` for the choice."""
     rows = []
     judged = qrels.rename(columns=ALIASES)
     for weight in WEIGHTS:
@@ -38,16 +29,7 @@ def fusion_weights(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame)
 
 
 def fitted_weight(left: pd.DataFrame, right: pd.DataFrame, qrels: pd.DataFrame) -> float:
-    """Fit the weight of ``right`` in a fusion; 0.5, with a warning, if the questions do not determine one.
-
-    ``systems.fit_fusion_weight`` reads whole rankings: the first ten results of known items alone often choose 0 for a
-    side that helps further down.
-
-    Args:
-        left: ``qid``, ``docno``, ``score``.
-        right: the same of the other system.
-        qrels: ``qid``, ``docno``, ``label``.
-    """
+    """Fit the weight of ``right`` in a fusion; 0.5, with a warning, if the questions do not determine one."""
     try:
         return fit_fusion_weight(left, right, qrels)
     except NothingToFitError as error:

@@ -18,14 +18,7 @@ def with_missing(
     missing: Mapping[str, MissingExtraError | BrokenExtraError],
     column: str = "name",
 ) -> pd.DataFrame:
-    """Add a row for each system that an extra is missing for, which says so.
-
-    Args:
-        table: ``name`` and measures; what is not among ``names`` comes last.
-        names: all systems in their order.
-        missing: by system.
-        column: which has the names.
-    """
+    """Add a row for each system that an extra is missing for, which says so."""
     said = {name: f"{name}: needs the extra {error.extra}" for name, error in missing.items()}
     rows = pd.concat([table, pd.DataFrame({column: list(said.values())})], ignore_index=True)
     order = {said.get(name, name): place for place, name in enumerate(names)}

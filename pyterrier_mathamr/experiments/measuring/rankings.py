@@ -126,12 +126,7 @@ def _experiment(
 
 
 def _read_rows(rankings: Rankings, qrels: pd.DataFrame, measures: list[Any]) -> list[pd.DataFrame]:
-    """Keep the rows that the measures read, a few of a thousand: ir_measures walks through all that it is given.
-
-    If every measure reads judged documents only, the others are dropped. If every measure has a cutoff, so is each row
-    with at least that many higher scores in its query; scores are compared in single precision, as trec_eval does. Ids
-    become plain objects, which ir_measures reads twice as fast.
-    """
+    """Keep the rows that the measures read, a few of a thousand: ir_measures walks through all that it is given."""
     judged = pd.MultiIndex.from_frame(qrels[["qid", "docno"]])
     judged_alone = all(measure.NAME == "Bpref" or measure.params.get("judged_only") for measure in measures)
     cutoffs = [measure.params.get("cutoff") for measure in measures]

@@ -26,19 +26,7 @@ class Way(NamedTuple):
 
 
 def time_queries(ways: Mapping[str, Way], topics: pd.DataFrame, *, most: int = TIMED_QUERIES) -> pd.DataFrame:
-    """Answer queries one at a time with each system.
-
-    Systems that share an encoder share the time of each query's encoding, which is measured once.
-
-    Args:
-        ways: name to system.
-        topics: at most the first ``most`` are used.
-        most: how many.
-
-    Returns:
-        ``name``, ``queries``, the means ``encoding ms`` (parsing, graph and model; 0 without an encoder),
-        ``search ms`` and ``ms per query`` (their sum), and the percentiles ``p50 ms`` and ``p95 ms`` of the sum.
-    """
+    """Answer queries one at a time with each system."""
     queries = [topics.iloc[[row]] for row in range(min(most, len(topics)))]
     encoders = {id(way.encode): way.encode for way in ways.values() if way.encode is not None}
     encoded = {key: _timed(encoder, queries) for key, encoder in encoders.items()}

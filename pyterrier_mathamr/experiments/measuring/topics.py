@@ -37,16 +37,7 @@ class TopicSet(NamedTuple):
 
 
 def require_years(collection: ARQMathCollection, years: Iterable[int | str], task: Literal[1, 2] = 1) -> None:
-    """Refuse years whose topics or judgments the folder lacks, by the names of files, before anything is made for them.
-
-    Args:
-        collection: a local ARQMath folder.
-        years: 2020, 2021 or 2022, or others in the file names.
-        task: 1 or 2, which has judgments of formula ids or of visual ids.
-
-    Raises:
-        MissingFileError: it says what was looked for.
-    """
+    """Refuse years whose topics or judgments the folder lacks, by the names of files."""
     for year in years:
         collection.topics(year, task)
         try:
@@ -60,21 +51,7 @@ def require_years(collection: ARQMathCollection, years: Iterable[int | str], tas
 def judged_topics(
     collection: ARQMathCollection, year: int | str, answers: Container[DocNo]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Read the topics of Task 1 that have a relevant answer among those that can be found.
-
-    Args:
-        collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another year in the file names.
-        answers: the answers that can be found, such as an index. Judgments of others are left out, which changes the
-            ideal ranking on a part of the release and nothing on the whole release.
-
-    Returns:
-        Topics, ``qid, query, title, body`` (``title`` and ``body`` as HTML with the ids of the formulas, ``query`` as
-        text with ``$…$``), and judgments, ``qid, docno, label``.
-
-    Raises:
-        NoRelevantTopicError: there is no such topic.
-    """
+    """Read the topics of Task 1 that have a relevant answer among those that can be found."""
     graded = [(row.query_id, row.doc_id, row.relevance) for row in collection.qrels(year) if row.doc_id in answers]
     relevant = {qid for qid, _, label in graded if label >= RELEVANT}
     topics = [
@@ -89,12 +66,7 @@ def judged_topics(
 
 
 def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFrame:
-    """Read the topics of Task 2: ``qid, title, body, formula_id, latex``, each formula within its question.
-
-    Args:
-        collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another year in the file names.
-    """
+    """Read the topics of Task 2: ``qid, title, body, formula_id, latex``, each formula within its question."""
     rows = [(topic.id, topic.title, topic.body, topic.formula_id, topic.latex) for topic in collection.topics(year, 2)]
     frame: pd.DataFrame = pd.DataFrame(rows, columns=["qid", "title", "body", "formula_id", "latex"], dtype=str)
     return frame
@@ -103,25 +75,7 @@ def formula_topics(collection: ARQMathCollection, year: int | str) -> pd.DataFra
 def visual_judgments(
     collection: ARQMathCollection, year: int | str, visual_ids: FormulaStore, found: Container[str]
 ) -> dict[str, pd.DataFrame]:
-    """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id.
-
-    As the organisers define it, the grade of a formula applies to all formulas that look the same. Topics without a
-    relevant formula are left out.
-
-    Args:
-        collection: a local ARQMath folder.
-        year: 2020, 2021 or 2022, or another year in the file names.
-        visual_ids: of the collection's formulas.
-        found: the visual ids that can be found. Judgments of others are left out, which changes the ideal ranking on
-            a part of the release and nothing on the whole release.
-
-    Returns:
-        ``formula ids`` and ``visual ids``, as far as the folder has them, to ``qid, docno, label``.
-
-    Raises:
-        MissingFileError: the folder has neither.
-        NoRelevantTopicError: no topic has a relevant formula.
-    """
+    """Read the judgments of Task 2, of formula ids and of visual ids, both by visual id."""
     readers: dict[str, Callable[[], pd.DataFrame]] = {
         "formula ids": lambda: visual_qrels(_frame(collection.qrels(year, 2)), visual_ids),
         "visual ids": lambda: _frame(collection.qrels(year, 2, judged="visual")),

@@ -40,13 +40,7 @@ class Cost:
 
 
 def cost_of(system: pt.Transformer, topics: pd.DataFrame, most: int = QUERIES) -> Cost:
-    """Answer topics one at a time.
-
-    Args:
-        system: from the text of topics to a ranking.
-        topics: the first ``most`` are timed, after a first search that opens files.
-        most: how many.
-    """
+    """Answer topics one at a time."""
     queries = [topics.iloc[[row]] for row in range(min(most, len(topics)))]
     system(queries[0])
     start = time.process_time()
@@ -57,14 +51,7 @@ def cost_of(system: pt.Transformer, topics: pd.DataFrame, most: int = QUERIES) -
 
 
 def kept_cost(parts: AnswerParts, name: str, measure: Callable[[], Cost], **settings: Any) -> Cost:
-    """Measure a cost, unless the work folder has it.
-
-    Args:
-        parts: of the collection.
-        name: of the system.
-        measure: measures it.
-        settings: as of :meth:`AnswerParts.stage`.
-    """
+    """Measure a cost, unless the work folder has it."""
 
     def build(path: Path) -> None:
         cost = measure()

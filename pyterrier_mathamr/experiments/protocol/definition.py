@@ -73,11 +73,7 @@ class Training:
     mean: Callable[[Fitted], float]
 
     def ranking(self, name: str) -> pd.DataFrame:
-        """Return what a part finds for the training topics.
-
-        Args:
-            name: of a system of the report.
-        """
+        """Return what a part finds for the training topics."""
         return self.part(name).rank(self.questions)
 
 
@@ -101,11 +97,7 @@ class ProtocolSystem(Protocol):
         """Whether it can search for the answers of linked questions; see :class:`AnswerRow`."""
 
     def fit(self, training: Training) -> Fitted:
-        """Choose everything on the training topics.
-
-        Args:
-            training: the topics and their judgments.
-        """
+        """Choose everything on the training topics."""
 
 
 @dataclass(frozen=True, eq=False)

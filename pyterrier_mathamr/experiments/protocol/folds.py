@@ -24,17 +24,7 @@ class Fold(NamedTuple):
 
 
 def crossed_years(qids: Sequence[str]) -> list[Fold]:
-    """Leave each year out in turn.
-
-    Args:
-        qids: each with its year in front, ``2020 A.1``.
-
-    Returns:
-        A fold for each year, which is measured; everything is chosen on all others.
-
-    Raises:
-        ConfigError: there is a single year.
-    """
+    """Leave each year out in turn."""
     years = list(dict.fromkeys(map(_year, qids)))
     if len(years) < 2:
         raise ConfigError("years", years, "several, as everything is chosen on the others: --years 2020,2022")
@@ -47,15 +37,7 @@ def crossed_years(qids: Sequence[str]) -> list[Fold]:
 
 
 def pooled_folds(qids: Sequence[str], number: int = 10) -> list[Fold]:
-    """Split the topics of all years into folds of the same size, by a hash of the qid.
-
-    Args:
-        qids: of all topics.
-        number: of folds, at most as many as topics.
-
-    Raises:
-        ConfigError: there are fewer than two topics.
-    """
+    """Split the topics of all years into folds of the same size, by a hash of the qid."""
     if len(qids) < 2:
         raise ConfigError("years", list(qids), "years with at least two topics")
     order = sorted(qids, key=lambda qid: hashlib.sha256(qid.encode()).hexdigest())

@@ -91,13 +91,7 @@ class Material:
     def fitted(
         self, find: Callable[[str], pd.DataFrame], chosen: Mapping[str, object] | None = None, *, keep: bool = True
     ) -> Fitted:
-        """Make a system of rankings that are found by year, and for known items.
-
-        Args:
-            find: from a year, or ``known item``, to the ranking of its topics, with their own qids.
-            chosen: the settings.
-            keep: keep the rankings in memory.
-        """
+        """Make a system of rankings that are found by year, and for known items."""
         kept: dict[str, pd.DataFrame] = {}
 
         def rank(questions: Questions) -> pd.DataFrame:

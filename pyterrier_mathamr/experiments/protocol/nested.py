@@ -20,20 +20,7 @@ MAIN = TASK1_MEASURES[0]
 
 
 class Nested:
-    """Fits systems on training topics; what they find for the other topics is all that comes out.
-
-    A candidate that several folds look at is ranked and measured once, for all topics; a fold sees the mean over its
-    own topics alone.
-
-    Args:
-        systems: in the order of the tables. Parts come before what is made of them.
-        questions: the judged topics.
-        qrels: their judgments.
-        measure: what everything is chosen by.
-
-    Raises:
-        ConfigError: a part is no system, or comes after what is made of it.
-    """
+    """Fits systems on training topics; what they find for the other topics is all that comes out."""
 
     def __init__(
         self, systems: Sequence[ProtocolSystem], questions: Questions, qrels: pd.DataFrame, measure: Any = MAIN
@@ -49,11 +36,7 @@ class Nested:
             before.add(system.name)
 
     def fit(self, qids: frozenset[str]) -> dict[str, Fitted]:
-        """Fit all systems on some topics; one that an extra is missing for is left out, with what is made of it.
-
-        Args:
-            qids: of the training topics.
-        """
+        """Fit all systems on some topics; one that an extra is missing for is left out, with what is made of it."""
         questions = self.questions.only(qids)
         fitted: dict[str, Fitted] = {}
         training = Training(
@@ -76,14 +59,7 @@ class Nested:
         return fitted
 
     def run(self, folds: Sequence[Fold]) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
-        """Fit on the training topics of each fold, and rank its test topics.
-
-        Args:
-            folds: whose test topics are all topics, each once.
-
-        Returns:
-            Name to the ranking of all topics, and what was chosen: ``fold``, ``system``, ``chosen``.
-        """
+        """Fit on the training topics of each fold, and rank its test topics."""
         found: dict[str, list[pd.DataFrame]] = {name: [] for name in self.systems}
         chosen = []
         for fold in folds:

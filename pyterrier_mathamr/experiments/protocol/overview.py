@@ -30,13 +30,7 @@ _MEGABYTE = 1e6
 
 
 def overview_table(tables: Mapping[str, pd.DataFrame], names: Sequence[str], costs: Mapping[str, Cost]) -> pd.DataFrame:
-    """Put the figures of each system in one row.
-
-    Args:
-        tables: of the report, by caption.
-        names: of the systems, in order; ensembles without one part are left out.
-        costs: by name, where they are known.
-    """
+    """Put the figures of each system in one row."""
     chosen = [name for name in names if name not in ABLATIONS]
     crossed, known, linked = (tables[caption].set_index("name") for caption in (CROSSED, KNOWN, LINKED))
     measures, found = [str(measure) for measure in TASK1_MEASURES[:3]], str(KNOWN_ITEM_MEASURES[0])
@@ -52,14 +46,7 @@ def overview_table(tables: Mapping[str, pd.DataFrame], names: Sequence[str], cos
 
 
 def parts_table(values: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Compare ensembles with the same without one part.
-
-    Args:
-        values: caption to ``name``, ``qid``, ``measure``, ``value``.
-
-    Returns:
-        ``ensemble``, ``without``, and for each caption the difference, its interval as ``error``, and ``p``.
-    """
+    """Compare ensembles with the same without one part."""
     lines: dict[tuple[str, str], dict[str, object]] = {}
     for caption in (CROSSED, FOLDS):
         main = values[caption][values[caption]["measure"] == _MAIN]

@@ -24,21 +24,7 @@ _QUIET = "#767676"
 
 
 def draw_systems(table: pd.DataFrame, measure: str, cost: str, baseline: str, folder: Path) -> list[Path]:
-    """Draw the quality of each system with its interval of 95 %, and its quality over the time of a query.
-
-    Quality is a point and not a bar: beside bars from 0 the differences of good systems could not be seen.
-
-    Args:
-        table: ``name``, ``measure``, ``<measure> error``, ``<measure> reject`` (differs from the baseline), ``cost`` in
-            milliseconds, NaN where it is not known.
-        measure: a column.
-        cost: a column.
-        baseline: the system whose quality is a line in both pictures.
-        folder: where ``systems.png`` and ``cost.png`` are written.
-
-    Returns:
-        Their paths; none where matplotlib (extra ``plots``) is not installed.
-    """
+    """Draw the quality of each system with its interval of 95 %, and its quality over the time of a query."""
     if importlib.util.find_spec("matplotlib") is None or table.empty:
         return []
     ordered = table.dropna(subset=[measure]).sort_values(measure, ascending=False, kind="stable").reset_index(drop=True)

@@ -103,14 +103,7 @@ def run_protocol(
 def protocol_report(
     made: Prepared, material: Material, systems: Sequence[ProtocolSystem], costs: Mapping[str, Cost] | None = None
 ) -> Report:
-    """Measure systems, and make the report.
-
-    Args:
-        made: the model and the artifacts.
-        material: the questions.
-        systems: BM25 and others, parts before what is made of them.
-        costs: of systems by their names.
-    """
+    """Measure systems, and make the report."""
     nested, qids = Nested(systems, material.judged, material.qrels), list(material.judged.topics["qid"])
     values, chosen = {}, []
     for caption, folds in ((CROSSED, crossed_years(qids)), (FOLDS, pooled_folds(qids))):

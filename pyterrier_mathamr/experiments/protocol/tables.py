@@ -42,17 +42,7 @@ NOTES = (
 def means_table(
     values: pd.DataFrame, measures: Sequence[Any], names: Sequence[str], years: bool = False
 ) -> pd.DataFrame:
-    """Average over topics, with standard errors.
-
-    Args:
-        values: ``name``, ``qid``, ``measure``, ``value``, without gaps.
-        measures: the columns.
-        names: of the rows.
-        years: add columns of the first measure for each year, which stands before the qid.
-
-    Returns:
-        ``name`` and for each measure a column and its ``error``.
-    """
+    """Average over topics, with standard errors."""
     lines = []
     for name in names:
         own = values[values["name"] == name]
@@ -70,15 +60,7 @@ def means_table(
 
 
 def tests_table(found: Mapping[str, pd.DataFrame], systems: Sequence[ProtocolSystem]) -> pd.DataFrame:
-    """Test each system against the baseline and against each of its parts, over the same topics.
-
-    Args:
-        found: caption to ``name``, ``qid``, ``measure``, ``value``.
-        systems: all.
-
-    Returns:
-        ``table``, ``system``, ``against``, and the columns of :class:`PairedTest`; corrected within each table.
-    """
+    """Test each system against the baseline and against each of its parts, over the same topics."""
     tables = [
         tests_of(found[caption], systems, measure, baseline).assign(table=caption)
         for caption, (measure, baseline) in TESTED.items()
@@ -87,17 +69,7 @@ def tests_table(found: Mapping[str, pd.DataFrame], systems: Sequence[ProtocolSys
 
 
 def tests_of(values: pd.DataFrame, systems: Sequence[ProtocolSystem], measure: str, baseline: str) -> pd.DataFrame:
-    """Test each system against the baseline and against each of its parts, by one measure.
-
-    Args:
-        values: ``name``, ``qid``, ``measure``, ``value``.
-        systems: all.
-        measure: its name.
-        baseline: name of a system.
-
-    Returns:
-        ``system``, ``against``, and the columns of :class:`PairedTest`, corrected for the number of rows.
-    """
+    """Test each system against the baseline and against each of its parts, by one measure."""
     wide = values[values["measure"] == measure].pivot(index="qid", columns="name", values="value")
     pairs = [
         (system.name, other)
@@ -113,13 +85,7 @@ def tests_of(values: pd.DataFrame, systems: Sequence[ProtocolSystem], measure: s
 
 
 def starred(table: pd.DataFrame, tests: pd.DataFrame, caption: str) -> pd.DataFrame:
-    """Mark the systems that differ significantly from the baseline.
-
-    Args:
-        table: of :func:`means_table`.
-        tests: of :func:`tests_table`.
-        caption: of the table.
-    """
+    """Mark the systems that differ significantly from the baseline."""
     measure, baseline = TESTED[caption]
     own = tests[(tests["table"] == caption) & (tests["against"] == baseline) & tests["significant"].astype(bool)]
     return table.assign(**{f"{measure} reject": table["name"].isin(own["system"])})
@@ -134,11 +100,7 @@ def star(caption: str) -> str:
 
 
 def chosen_table(chosen: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Join folds that chose the same: ``system``, ``chosen``, ``folds``.
-
-    Args:
-        chosen: ``fold``, ``system``, ``chosen``.
-    """
+    """Join folds that chose the same: ``system``, ``chosen``, ``folds``."""
     folds = pd.concat(chosen).groupby(["system", "chosen"], sort=False)["fold"].agg("; ".join)
     table = folds.rename("folds").reset_index()
     order = pd.concat(chosen)["system"].drop_duplicates().tolist()

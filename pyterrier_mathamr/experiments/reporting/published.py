@@ -32,11 +32,7 @@ class Figure:
 
     @classmethod
     def parse(cls, text: str) -> Figure | None:
-        """Read ``0.494 ± 0.002`` or ``0.497*``; return ``None`` for anything else.
-
-        Args:
-            text: a cell as printed.
-        """
+        """Read ``0.494 ± 0.002`` or ``0.497*``; return ``None`` for anything else."""
         match = _NUMBER.fullmatch(text)
         if match is None:
             return None
@@ -67,11 +63,7 @@ class PublishedTable:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
     def figure(self, row: str, column: str) -> Figure | None:
-        """Read one cell; return ``None`` if it is not a number.
-
-        Raises:
-            KeyError: the table has no such row; ValueError: it has no such column.
-        """
+        """Read one cell; return ``None`` if it is not a number."""
         return Figure.parse(dict(self.rows)[row][self.columns.index(column)])
 
     def frame(self) -> pd.DataFrame:

@@ -19,15 +19,7 @@ _WITHOUT = ", layers = 0"
 
 
 def _crossed(name: str, title: str, *options: Condition, task2: bool = False, **shared: Any) -> Study:
-    """Make a study of options, each with two layers and without.
-
-    Args:
-        name: of the study.
-        title: of the study.
-        options: conditions; the others are tested against the first.
-        task2: also measure the vectors of formulas.
-        shared: options of all of them.
-    """
+    """Make a study of options, each with two layers and without."""
     conditions, rows, first = [], [], (options[0].name, COLBERT)
     for option in options:
         plain = option.name + _WITHOUT

@@ -73,13 +73,7 @@ class Condition:
 
 
 def condition(name: str, recipe: Recipe = _PLAIN_RECIPE, **changes: Any) -> Condition:
-    """Define a condition.
-
-    Args:
-        name: as in the table.
-        recipe: which pairs and negatives it is trained on.
-        changes: options of the configuration that differ from the study's settings.
-    """
+    """Define a condition."""
     return Condition(name, tuple(changes.items()), recipe)
 
 

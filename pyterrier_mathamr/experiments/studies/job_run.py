@@ -34,20 +34,7 @@ from .job import FORMULAS, KNOWN_ITEM, Job, formula_label
 
 
 def run_job(job: Job, *, say: Callable[[str], None] | None = None, verbose: bool = False) -> None:
-    """Do a job, or what is left of it.
-
-    A job that was killed continues: training after its last complete epoch, indexing after its last complete part. A
-    second process with the same job waits for the first and then finds it done.
-
-    Args:
-        job: what to do; what it shares with others exists (:meth:`Artifacts.prepare`).
-        say: receives a line for each stage, or ``None``.
-        verbose: show progress bars.
-
-    Raises:
-        SettingsChangedError: the folder has a stage with other settings.
-        ModelError: training failed; the message says where.
-    """
+    """Do a job, or what is left of it."""
     with writer_lock(job.folder, wait=True):
         shared, stages = Artifacts(job.collection, job.workdir, pairs=job.pairs), Stages(job.folder, say)
         own = ModelArtifacts(shared, stages, verbose=verbose)
@@ -151,14 +138,7 @@ def _cost(model: MathAMR, checkpoint: Path) -> dict[str, object]:
 
 
 def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex) -> None:
-    """Search with each strategy, and write the values by topic and the times of single queries.
-
-    Args:
-        job: the strategies, the years and the files.
-        shared: topics and judgments.
-        model: encodes the queries.
-        index: the answers' vectors.
-    """
+    """Search with each strategy, and write the values by topic and the times of single queries."""
     strategies = {name: STRATEGIES[name] for name in job.measured_strategies}
     search = Search(model, index, shared.bm25, strategies, job.depth, job.device)
     if FUSION in strategies:
@@ -177,16 +157,7 @@ def measure_job(job: Job, shared: Artifacts, model: MathAMR, index: MathAMRIndex
 
 
 def _speed(job: Job, shared: Artifacts, search: Search) -> pd.DataFrame:
-    """Time single queries from their text to their ranking; a text encoder computes every vector, without a cache.
-
-    Args:
-        job: its model and the years; the topics of the first are timed.
-        shared: topics, and their official trees.
-        search: the strategies.
-
-    Returns:
-        ``system``, ``queries``, ``queries per second``, and the times of :func:`time_queries`.
-    """
+    """Time single queries from their text to their ranking; a text encoder computes every vector, without a cache."""
     text = shared.text_encoder(job.config, cached=False)
     plain = dataclasses.replace(search, model=MathAMR.from_pretrained(job.folder / "model", text=text))
     table = time_queries(plain.ways(shared.topic_formulas(job.years[0])), shared.topics(job.years[0]).topics)
@@ -195,13 +166,7 @@ def _speed(job: Job, shared: Artifacts, search: Search) -> pd.DataFrame:
 
 
 def measure_formulas(job: Job, own: ModelArtifacts, model: MathAMR) -> None:
-    """Index the vectors of all formulas, search for those of the formula topics, and write the values by topic.
-
-    Args:
-        job: the years and the file.
-        own: graphs, topics and the index.
-        model: encodes posts and questions.
-    """
+    """Index the vectors of all formulas, search for those of the formula topics, and write the values by topic."""
     index, parts = own.formulas(model), []
     for year in job.years:
         found = own.shared.formula_topics(year)

@@ -57,14 +57,7 @@ PRESETS: Mapping[str, Preset] = {
 
 
 def find_study(name: str) -> Study:
-    """Look up a study.
-
-    Args:
-        name: such as ``paper/4.6``, or another table of the same experiment (``paper/4.7``).
-
-    Raises:
-        ConfigError: no such name.
-    """
+    """Look up a study."""
     for study in STUDIES.values():
         if name == study.name or name in {f"paper/{table}" for table in study.tables}:
             return study
@@ -72,15 +65,7 @@ def find_study(name: str) -> Study:
 
 
 def find_preset(name: str, pairs: int = 0) -> Preset:
-    """Look up a preset.
-
-    Args:
-        name: of the preset, or ``auto`` for ``full`` from :data:`FULL_PAIRS` pairs and ``mini`` below.
-        pairs: how many there are to train on.
-
-    Raises:
-        ConfigError: no such name.
-    """
+    """Look up a preset."""
     if name == "auto":
         return PRESETS["full" if pairs >= FULL_PAIRS else "mini"]
     if name not in PRESETS:

@@ -69,16 +69,7 @@ def study_report(
     preset: Preset,
     changes: Mapping[str, Any],
 ) -> Report:
-    """Make the report of the finished runs.
-
-    Args:
-        study: its rows and tests.
-        jobs: by condition and seed.
-        shared: for the floor.
-        years: of the pooled topics.
-        preset: says what differs from the paper.
-        changes: options that were set for this run.
-    """
+    """Make the report of the finished runs."""
     results = read_results(jobs)
     tables = StudyTables(study, _with_references(study, results, shared, years), years)
     seeds = sorted({seed for _, seed in jobs})
@@ -192,23 +183,13 @@ def _about(
 
 
 def with_depths(table: pd.DataFrame, depth: Depth) -> pd.DataFrame:
-    """Name the systems of a table by their numbers of candidates at a depth.
-
-    Args:
-        table: with a column ``system`` or ``against``, or another table, which is unchanged.
-        depth: of the rankings.
-    """
+    """Name the systems of a table by their numbers of candidates at a depth."""
     texts = [name for name in ("system", "against") if name in table.columns]
     return table.assign(**{name: [named_by_depth(str(text), depth) for text in table[name]] for name in texts})
 
 
 def named_by_depth(text: str, depth: Depth) -> str:
-    """Replace the names of systems in a text by those with the numbers of candidates at a depth.
-
-    Args:
-        text: any.
-        depth: of the rankings.
-    """
+    """Replace the names of systems in a text by those with the numbers of candidates at a depth."""
     for strategy in STRATEGIES.values():
         text = text.replace(strategy.name, strategy.label(depth))
     return text

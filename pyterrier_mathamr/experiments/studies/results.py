@@ -42,13 +42,7 @@ class Results:
     costs: pd.DataFrame
 
     def by_topic(self, key: Key, topics: Sequence[str], measure: str) -> pd.DataFrame:
-        """Return one system's values of one measure: a row for each topic, a column for each seed.
-
-        Args:
-            key: condition and system.
-            topics: years, which are pooled, or ``known item``.
-            measure: its name.
-        """
+        """Return one system's values of one measure: a row for each topic, a column for each seed."""
         found = self.values
         chosen = found[
             (found["condition"] == key[0])
@@ -70,11 +64,7 @@ class Results:
 
 
 def read_results(jobs: Jobs) -> Results:
-    """Read the files of finished jobs.
-
-    Args:
-        jobs: by condition and seed; unfinished jobs are left out.
-    """
+    """Read the files of finished jobs."""
     values, speed, costs = [], [], []
     for (condition, seed), job in jobs.items():
         if not job.finished():

@@ -18,19 +18,7 @@ from .workers import last_line, name_of, start, write_job
 
 
 def spread_jobs(jobs: Sequence[Job], executor: Executor, say: Callable[[str], None]) -> dict[Path, str]:
-    """Do jobs on an executor; one that fails does not stop the others.
-
-    Args:
-        jobs: what to do; those of the same folder are done one after another.
-        executor: where.
-        say: receives a line for each job that ends.
-
-    Returns:
-        The folder of each job that failed, and the last line of its ``log.txt``.
-
-    Raises:
-        ConfigError: not all nodes see the work folder.
-    """
+    """Do jobs on an executor; one that fails does not stop the others."""
     folders: dict[Path, list[Job]] = {}
     for job in jobs:
         folders.setdefault(job.folder, []).append(job)

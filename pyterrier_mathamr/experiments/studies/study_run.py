@@ -113,20 +113,7 @@ def study_jobs(
     changes: dict[str, Any],
     device: str | None,
 ) -> Jobs:
-    """List the runs of a study, by condition and seed.
-
-    Args:
-        study: its conditions.
-        shared: collection, pairs and work folder.
-        preset: its options and seeds.
-        years: of the topics.
-        seeds: instead of the preset's or the study's.
-        changes: options for all conditions, which override those of the preset.
-        device: where to train.
-
-    Raises:
-        ConfigError: an option is invalid.
-    """
+    """List the runs of a study, by condition and seed."""
     if not shared.pairs and any(condition.recipe.pairs != "all" for condition in study.conditions):
         raise ConfigError("pairs", [], f"at least one file of pairs, which {study.name} is about")
     depth = Depth()

@@ -35,13 +35,7 @@ REFERENCE = "–"
 
 @dataclass(frozen=True, eq=False)
 class StudyTables:
-    """The tables of one study.
-
-    Args:
-        study: its rows and tests.
-        results: of its runs.
-        years: of the pooled topics.
-    """
+    """The tables of one study."""
 
     study: Study
     results: Results
@@ -64,13 +58,7 @@ class StudyTables:
         return self._done(_formula_rows(self.study)) if self.study.task2 else ()
 
     def mean(self, topics: Sequence[str], measures: Sequence[str], keys: Sequence[Key] | None = None) -> pd.DataFrame:
-        """Compute the mean of each measure and its standard deviation over the seeds, the floor and BM25 first.
-
-        Args:
-            topics: years, which are pooled, or ``known item``.
-            measures: their names.
-            keys: condition and system of each row; by default the study's.
-        """
+        """Compute the mean of each measure and its standard deviation over the seeds, the floor and BM25 first."""
         chosen = [row.key for row in self.rows] if keys is None else list(keys)
         lines = []
         for condition, system in (*self._references(topics), *chosen):
@@ -84,12 +72,7 @@ class StudyTables:
         return table
 
     def tested(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
-        """Compute :meth:`mean`, and for each tested row and measure whether it differs from its baseline.
-
-        Args:
-            rows: of Task 1 or of Task 2.
-            topics: years or years of formulas, which are pooled.
-        """
+        """Compute :meth:`mean`, and for each tested row and measure whether it differs from its baseline."""
         table = self.mean(topics, TASK1, [row.key for row in rows])
         outcomes = (
             self.significance(rows, topics).set_index(["condition", "system", "measure"])["significant"].to_dict()
@@ -119,12 +102,7 @@ class StudyTables:
         return table
 
     def significance(self, rows: Sequence[Row], topics: Sequence[str]) -> pd.DataFrame:
-        """Test each row against its baseline on each measure, on values averaged over the seeds.
-
-        Args:
-            rows: of Task 1 or of Task 2.
-            topics: years or years of formulas, which are pooled.
-        """
+        """Test each row against its baseline on each measure, on values averaged over the seeds."""
         lines = []
         for row in rows:
             for measure in TASK1 if row.against is not None else ():
@@ -145,12 +123,7 @@ class StudyTables:
         return table
 
     def against_bm25(self, topics: Sequence[str], measure: str) -> pd.DataFrame:
-        """Test every system of every condition against BM25, corrected for the tests of this table only.
-
-        Args:
-            topics: years, which are pooled, or ``known item``.
-            measure: its name.
-        """
+        """Test every system of every condition against BM25, corrected for the tests of this table only."""
         bm25 = self.results.mean_over_seeds((REFERENCE, BM25), topics, measure)
         lines = []
         for condition, system in self.systems():
@@ -198,14 +171,7 @@ class StudyTables:
     def near_random_remark(
         self, topics: Sequence[str], measure: str, keys: Sequence[Key], advice: str
     ) -> tuple[str, ...]:
-        """Point out the systems that are not significantly above the random order, by values averaged over the seeds.
-
-        Args:
-            topics: years or years of formulas, which are pooled, or ``known item``.
-            measure: its name.
-            keys: condition and system of each.
-            advice: what to do.
-        """
+        """Point out the systems that are not significantly above the random order."""
         floors = [key for key in self._references(topics) if key[1] in (FLOOR, RANDOM_ANSWERS)]
         if not floors or not keys:
             return ()

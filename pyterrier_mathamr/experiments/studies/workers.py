@@ -32,19 +32,7 @@ _BARS = {"TQDM_MININTERVAL": "2"}  # seconds between two states of a bar in a lo
 def run_jobs(
     jobs: Sequence[Job], workers: int, say: Callable[[str], None], *, verbose: bool = False
 ) -> dict[Path, str]:
-    """Do jobs in parallel; one that fails does not stop the others.
-
-    If this process is interrupted, the running jobs are killed; they continue the next time.
-
-    Args:
-        jobs: what to do; those of the same folder run one after another.
-        workers: how many at a time, at least 1.
-        say: receives a line for each job that begins or ends.
-        verbose: show how many jobs are finished, and what one that runs is doing.
-
-    Returns:
-        The folder of each job that failed, and the last line of its ``log.txt``.
-    """
+    """Do jobs in parallel; one that fails does not stop the others."""
     waiting, running, failed = list(jobs), dict[Path, tuple[Job, subprocess.Popen[bytes]]](), dict[Path, str]()
     started: dict[Path, float] = {}
     shown = _Shown(len(jobs), verbose)
@@ -121,12 +109,7 @@ def write_job(job: Job) -> Path:
 
 
 def start(job: Job, *, with_parent: bool = False) -> subprocess.Popen[bytes]:
-    """Start a process that does a job.
-
-    Args:
-        job: what to do.
-        with_parent: the process ends when this one dies, however it dies.
-    """
+    """Start a process that does a job."""
     command = [sys.executable, "-c", f"from {__name__} import main; main()", str(write_job(job))]
     command += [str(os.getpid())] * with_parent
     with (job.folder / "log.txt").open("ab") as log:

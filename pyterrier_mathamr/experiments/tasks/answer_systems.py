@@ -60,17 +60,7 @@ class ChosenAnswers(NamedTuple):
 
 
 def chosen_answers(names: Sequence[str] | None) -> ChosenAnswers:
-    """Choose the systems of a table.
-
-    Args:
-        names: of systems as in the tables, in any case; ``all``; ``None`` for BM25 and the strategies of MathAMR+.
-
-    Returns:
-        The systems in the order of the table; the baseline and what a fusion is made of included.
-
-    Raises:
-        ConfigError: a name is that of no system.
-    """
+    """Choose the systems of a table."""
     if names is None:
         return ChosenAnswers(tuple(TASK1), ())
     known = (*TASK1, *ANSWER_SYSTEMS)

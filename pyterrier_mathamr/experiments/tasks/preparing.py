@@ -44,24 +44,13 @@ class Prepared(NamedTuple):
         return self.own.shared
 
     def settings(self, **own: Any) -> dict[str, Any]:
-        """Describe what a report is of: the collection, settings of the task, and the model.
-
-        Args:
-            own: settings of the task.
-        """
+        """Describe what a report is of: the collection, settings of the task, and the model."""
         collection, model = str(self.shared.collection.path), self.model
         return {"collection": collection, **self.choices, **own, "model": model.identity, **model.config.to_dict()}
 
 
 def years_of(years: int | str | Sequence[int | str]) -> list[str]:
-    """Read years: one, several, or several joined by commas.
-
-    Args:
-        years: as given.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Read years: one, several, or several joined by commas."""
     given = str(years).split(",") if isinstance(years, (int, str)) else [str(year) for year in years]
     found = list(dict.fromkeys(year.strip() for year in given if year.strip()))
     if not found:
@@ -79,20 +68,7 @@ def prepare(
     changes: Mapping[str, Any] | None,
     verbose: bool,
 ) -> Prepared:
-    """Build the graphs, and train a model on the collection's training questions or open the given one.
-
-    Args:
-        path: a local ARQMath folder.
-        workdir: where the artifacts are kept.
-        config: of the model to train.
-        model: name or folder of a trained model.
-        preset: a name of ``TRAINING_PRESETS``, or ``auto``.
-        changes: options that override those of the preset.
-        verbose: report each stage on stderr, with progress bars.
-
-    Raises:
-        ConfigError: more than one of ``config``, ``model`` and ``preset`` is given.
-    """
+    """Build the graphs, and train a model on the collection's training questions or open the given one."""
     changes = changes or {}
     _refuse_contradictions(config, model, preset, changes)
     say = to_stderr if verbose else None

@@ -72,19 +72,7 @@ TRAINING_PRESETS: Mapping[str, TrainingPreset] = {
 
 
 def choose_training(preset: str, pairs: int, changes: Mapping[str, Any]) -> tuple[TrainingPreset, str]:
-    """Choose how the model is made, and say why.
-
-    Args:
-        preset: a name, or ``auto``.
-        pairs: how many there are to train on.
-        changes: options that override those of the preset; with any, a model is trained.
-
-    Returns:
-        The preset, and a line for the user: how many pairs, which preset, how to choose another.
-
-    Raises:
-        ConfigError: there is no such preset, or the preset trains nothing that options could change.
-    """
+    """Choose how the model is made, and say why."""
     names = ("auto", *TRAINING_PRESETS)
     if preset not in names:
         raise ConfigError("preset", preset, f"one of {', '.join(names)} for an experiment on a folder")

@@ -162,12 +162,7 @@ def _about_known_items(made: Prepared, one: Comparison) -> str:
 
 
 def star(one: Comparison, baseline: str) -> str:
-    """Say what a star in a table means.
-
-    Args:
-        one: the comparison.
-        baseline: the system that the others are tested against.
-    """
+    """Say what a star in a table means."""
     systems = len(one.table) - 2  # without the baseline and the random order
     return (
         f"A star: differs from {baseline} (two-sided paired t-test over the topics, p < 0.05 after Bonferroni over "
@@ -176,12 +171,7 @@ def star(one: Comparison, baseline: str) -> str:
 
 
 def about_times(speed: pd.DataFrame, year: str) -> str:
-    """Say how the times of queries were taken.
-
-    Args:
-        speed: see :func:`time_queries`.
-        year: of the topics.
-    """
+    """Say how the times of queries were taken."""
     threads = torch.get_num_threads()
     device = "a GPU" if torch.cuda.is_available() else f"{threads} CPU thread{'s' * (threads > 1)}"
     queries = int(speed["queries"].max()) if len(speed) else 0

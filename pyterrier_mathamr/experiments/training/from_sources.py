@@ -26,11 +26,7 @@ from .negatives import Miner, mine_negatives
 
 
 class JoinedGraphs:
-    """The graphs of several stores as one.
-
-    Args:
-        stores: searched in order.
-    """
+    """The graphs of several stores as one."""
 
     def __init__(self, stores: Sequence[GraphStore]) -> None:
         self._stores = tuple(stores)
@@ -59,25 +55,7 @@ def train_on_pairs(
     text: TextEncoder | None = None,
     verbose: bool = False,
 ) -> MathAMR:
-    """Train a model on the pairs of several sources.
-
-    Args:
-        sources: pairs of each source; pairs without graphs are left out. If no source has validation pairs, a share of
-            the training questions is held out (``config.validation_share``).
-        graphs: of all posts.
-        config: options of the model and the training.
-        checkpoint: where the state after each epoch is kept; a run that was stopped continues from it.
-        fresh: discard the state of a run that was stopped.
-        first: sources whose training pairs come first, see :meth:`~pyterrier_mathamr.Trainer.fit`.
-        negatives: hard negatives by question id.
-        never: documents by question id that are never its negatives.
-        device: where to compute; ``None`` is the best available.
-        text: the text encoder, if the configuration has one, such as one with a cache.
-        verbose: show progress.
-
-    Returns:
-        The model of the epoch with the lowest validation loss.
-    """
+    """Train a model on the pairs of several sources."""
 
     def known(of: Sequence[TrainingPairs], part: Literal["train", "validation"]) -> list[tuple[str, str]]:
         pairs = (pair for source in of for pair in getattr(source, part))

@@ -102,18 +102,7 @@ def compare(
     query_weights: npt.ArrayLike | None = None,
     query_document_weight: float | None = None,
 ) -> Comparison:
-    """Take the score of a document apart.
-
-    Args:
-        table: of :func:`similarities`.
-        query_id: of the query.
-        document_id: of the document.
-        query_weights: float ``[q]``; 1 by default.
-        query_document_weight: the weight of the product of the two document vectors.
-
-    Raises:
-        AlignmentError: the number of weights is not that of the rows, or one of the posts has no vector.
-    """
+    """Take the score of a document apart."""
     cosines = table.to_numpy()
     for post, count in ((query_id, cosines.shape[0]), (document_id, cosines.shape[1])):
         if not count:

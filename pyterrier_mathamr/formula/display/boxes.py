@@ -67,18 +67,7 @@ def formula_box(
     edges: int = 0,
     note: str = "",
 ) -> Box:
-    """Measure the box of a formula.
-
-    Args:
-        name: such as ``FORMULA_0``.
-        latex: the formula, or its id.
-        opt: the nodes of its operator tree; none where it is not shown.
-        slt: those of its symbol layout tree.
-        limit: the width at which a row of symbols is broken.
-        virtual: the label of its virtual node.
-        edges: of the virtual node.
-        note: in place of trees that are not shown.
-    """
+    """Measure the box of a formula."""
     trees = []
     if opt:
         trees.append(Tree("OPT", opt, placed_tree(opt)))

@@ -32,12 +32,7 @@ class KeyEntry(NamedTuple):
 
 
 def key_of(nodes: Iterable[TreeNode], *, virtual: bool = True) -> list[KeyEntry]:
-    """List what the nodes of a drawing need to be understood.
-
-    Args:
-        nodes: all that are drawn.
-        virtual: whether virtual nodes are drawn.
-    """
+    """List what the nodes of a drawing need to be understood."""
     kinds, letters, edges, again = {"virtual"} if virtual else set(), set[str](), set[str](), False
     for node in nodes:
         kinds.add(node.kind)

@@ -89,15 +89,7 @@ def paragraph(
     lines: int = 50,
     badges: Mapping[int, Sequence[Badge]] | None = None,
 ) -> Paragraph:
-    """Break a text into lines.
-
-    Args:
-        text: with ``FORMULA_i`` in place of formula ``i``.
-        latex: of the formulas; a placeholder without LaTeX stays.
-        width: of a line, in pixels.
-        lines: at most; what follows is an ellipsis.
-        badges: of formulas, by number.
-    """
+    """Break a text into lines."""
     rows: list[list[tuple[float, Piece]]] = [[]]
     x = 0.0
     for piece in _pieces(text, latex, width, badges or {}):
@@ -126,17 +118,7 @@ def paint_paragraph(
     strong: bool = False,
     fills: Mapping[int, str] | None = None,
 ) -> None:
-    """Write a paragraph whose left upper corner is at ``x``, ``top``.
-
-    Args:
-        canvas: to paint on.
-        written: the lines.
-        x: left border.
-        top: upper border.
-        color: of the letters.
-        strong: write words in bold.
-        fills: the background of formulas, by number.
-    """
+    """Write a paragraph whose left upper corner is at ``x``, ``top``."""
     for line in written.lines:
         base = top + line.ascent
         for at, piece in line.pieces:

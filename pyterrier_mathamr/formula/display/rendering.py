@@ -26,15 +26,7 @@ _LONGEST = 5_000
 
 
 def formula_html(latex: str, *, display: bool = False) -> str:
-    """Render a formula as MathML, without style attributes, which a strict content security policy refuses.
-
-    Args:
-        latex: LaTeX without delimiters.
-        display: as a block of its own.
-
-    Returns:
-        ``<math>``, or the LaTeX as ``<code>`` where it cannot be converted.
-    """
+    """Render a formula as MathML, without style attributes, which a strict content security policy refuses."""
     try:
         return _formula_html(latex, display)
     except NotTriedError:  # here; it is not remembered
@@ -92,13 +84,7 @@ def needs_space(latex: str) -> bool:
 
 
 def formula_span(latex: str, kind: str = "", *, display: bool = False) -> str:
-    """Render a formula in a span of class ``formula`` that knows its LaTeX.
-
-    Args:
-        latex: LaTeX without delimiters.
-        kind: a further class, such as a color's.
-        display: as a block of its own.
-    """
+    """Render a formula in a span of class ``formula`` that knows its LaTeX."""
     classes = f"formula {kind}".strip()
     return f'<span class="{classes}" data-latex="{escape(latex)}">{formula_html(latex, display=display)}</span>'
 

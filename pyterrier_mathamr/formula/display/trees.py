@@ -33,17 +33,7 @@ def indented(tree: FormulaTree) -> str:
 def symbol_node(
     label: str, title: str, parent: int, role: str, kind: str, length: int = _LABEL, *, again: bool = False
 ) -> TreeNode:
-    """Make a symbol of a formula tree a node to be painted.
-
-    Args:
-        label: such as ``V!x``; with a variable before it (``o / V!x``) where the symbol is mentioned elsewhere.
-        title: told on demand.
-        parent: index of its parent, -1 for the root.
-        role: of the edge from its parent, as in graphs (``:slt-n``, ``:op0``).
-        kind: ``opt`` or ``slt``.
-        length: longer labels are cut.
-        again: whether it only mentions a node.
-    """
+    """Make a symbol of a formula tree a node to be painted."""
     variable, slash, name = label.rpartition(" / ")
     letter, text = readable(name)
     shown = shortened(f"{variable}{slash}{text}", length) or "·"

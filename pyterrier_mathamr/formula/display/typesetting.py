@@ -20,16 +20,7 @@ _KEPT = ("x", "y", "width", "height", "d", "stroke-width")
 
 
 def typeset(latex: str, size: int, room: float) -> Outlines | None:
-    """Typeset a formula.
-
-    Args:
-        latex: LaTeX without delimiters.
-        size: of its letters, in pixels.
-        room: its greatest width; a wider formula is set smaller.
-
-    Returns:
-        The outlines; ``None`` where the LaTeX is not understood, too long, or legible only in more room.
-    """
+    """Typeset a formula."""
     drawn = _outlines(latex, size)
     if drawn is None or drawn.width <= room:
         return drawn

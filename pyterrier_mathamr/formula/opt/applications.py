@@ -32,11 +32,7 @@ def letter_of(node: Node) -> Node | None:
 
 
 def takes(factors: list[Node], arguments: list[Node]) -> bool:
-    """Whether the last of some factors is a function letter that may be applied to the arguments.
-
-    It may not where the letter occurs in its own arguments as a quantity (``h(2x+h)`` is a product), or ends a word
-    that was typed without its backslash (``log(x)``).
-    """
+    """Whether the last of some factors is a function letter that may be applied to the arguments."""
     letter = letter_of(factors[-1])
     if letter is None:
         return False
@@ -62,13 +58,7 @@ def application(operator: Node, arguments: list[Node]) -> Node:
 
 
 def apply_functions(root: Node) -> None:
-    """Apply function letters in a tree of Content MathML where parentheses are certain or likely.
-
-    They are certain where the factor after the letter is an open interval or a vector (``f(t,x)``), or a sum, a
-    difference or a nested product (``f(x+1)``, ``f(cx)``, ``f(g(x))``). They are likely where the product is the letter
-    and a number or another variable, with or without a subscript, and otherwise only a differential (``f(x)``,
-    ``f(x_1) dx``). All other products stay: ``af(x)`` and ``afx`` look the same, as do ``f(x)^2`` and ``f(x^2)``.
-    """
+    """Apply function letters in a tree of Content MathML where parentheses are certain or likely."""
     nodes, stack = [], [root]
     while stack:
         nodes.append(stack.pop())

@@ -50,11 +50,7 @@ def fragments(nodes: list[Node]) -> Node:
 
 
 def applied(nodes: list[Node]) -> Node:
-    """Put operands below their operator.
-
-    An identifier becomes a function, ``F!``. An operator that is a tree becomes operand 0 of ``+!``, whose label names
-    the base where the operator is a script. An integral has three operands and a root two.
-    """
+    """Put operands below their operator."""
     operator, operands = nodes[0], nodes[1:]
     if operator.label[:2] == "V!":
         operator.label = "F!" + operator.label[2:]

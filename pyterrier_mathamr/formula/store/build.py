@@ -62,11 +62,7 @@ def build_store(
 
 
 def fingerprint(slt_tables: Sequence[Path], opt_tables: Sequence[Path]) -> list[list[object]]:
-    """Identify the tables of a store: column, name and content of each, in the order they are read.
-
-    Raises:
-        FormulaTableError: a table cannot be read.
-    """
+    """Identify the tables of a store: column, name and content of each, in the order they are read."""
     found: list[list[object]] = []
     for table, column in _interleave(slt_tables, opt_tables):
         try:

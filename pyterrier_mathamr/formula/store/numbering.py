@@ -60,17 +60,7 @@ class Numbered(NamedTuple):
 def batches(
     tables: Sequence[RestOfTable], size: int, verbose: bool, beside: Callable[[], str] | None = None
 ) -> Iterator[Batch]:
-    """Read what is left of tables.
-
-    Args:
-        tables: which.
-        size: rows of a batch.
-        verbose: show a bar for each table.
-        beside: gives what is shown after the bar.
-
-    Yields:
-        The batches in order; an empty one ends each table.
-    """
+    """Read what is left of tables."""
     for place, table, column, rows_done in tables:
         total = count_rows(table) if verbose else None
         title = f"{column.upper()}, {table.name}"

@@ -41,15 +41,7 @@ def encode(tree: FormulaTree) -> bytes:
 
 
 def decode(body: bytes, number: int) -> FormulaTree:
-    """Read what :func:`encode` wrote.
-
-    Args:
-        body: the bytes of a tree.
-        number: the tree's number.
-
-    Raises:
-        ValueError: the bytes are damaged or are those of another tree.
-    """
+    """Read what :func:`encode` wrote."""
     if tree_number(body) != number:
         raise ValueError("another tree")
     head, text, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
@@ -66,10 +58,7 @@ def decode(body: bytes, number: int) -> FormulaTree:
 
 
 def tree_number(body: bytes) -> int:
-    """Number a tree by its content, 63 bits of its digest, so that a build finds it without an index.
-
-    Among the 20 million distinct trees of the whole collection, two share a number with a probability of 2 in 100,000.
-    """
+    """Number a tree by its content, 63 bits of its digest, so that a build finds it without an index."""
     return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> (64 - NUMBER_BITS)
 
 
@@ -79,11 +68,7 @@ class StoreFile(SqliteFile):
     SCHEMA = SCHEMA
 
     def rows(self, ids: Iterable[FormulaId]) -> Iterator[tuple[FormulaId, int | None, int | None, str]]:
-        """Look up formulas, each once, in the order of ``ids``: id, numbers of both trees, visual id.
-
-        Raises:
-            DamagedError: a row cannot be read.
-        """
+        """Look up formulas, each once, in the order of ``ids``: id, numbers of both trees, visual id."""
         for batch in in_batches(dict.fromkeys(ids)):
             keys = {fid: sqlite_id(fid) for fid in batch}
             query = "SELECT id, slt, opt, visual_id FROM formula WHERE id IN ({})"
@@ -97,14 +82,7 @@ class StoreFile(SqliteFile):
                         raise self._damaged(fid) from error
 
     def trees(self, wanted: Mapping[int, FormulaId]) -> dict[int | None, FormulaTree]:
-        """Look up trees by number.
-
-        Args:
-            wanted: for each number a formula with this tree, for messages.
-
-        Raises:
-            DamagedError: a tree is missing or damaged; names the formula.
-        """
+        """Look up trees by number."""
         trees: dict[int | None, FormulaTree] = {}
         for batch in in_batches(sorted(wanted)):
             bodies = dict(self.query("SELECT number, body FROM tree WHERE number IN ({})", batch))

@@ -31,15 +31,7 @@ Converter = Callable[[str], FormulaTree]
 
 
 class Staging:
-    """The second file of an unfinished store.
-
-    Args:
-        path: the file.
-        new: begin it; otherwise it must be there.
-
-    Raises:
-        DamagedError: it is gone, or was changed since an earlier run wrote it.
-    """
+    """The second file of an unfinished store."""
 
     def __init__(self, path: Path, *, new: bool) -> None:
         self.path = path
@@ -81,13 +73,7 @@ class Staging:
 
 
 class NewTrees:
-    """Numbers the trees of one kind, and collects those that may not be staged yet.
-
-    Equal MathML is converted once while it is remembered, by a digest of it, and its tree is staged once.
-
-    Args:
-        convert: makes the tree of MathML.
-    """
+    """Numbers the trees of one kind, and collects those that may not be staged yet."""
 
     def __init__(self, convert: Converter) -> None:
         self._convert = convert
@@ -96,11 +82,7 @@ class NewTrees:
         self._before: dict[bytes, int] = {}
 
     def number(self, mathml: str) -> int:
-        """Return the number of a tree.
-
-        Raises:
-            FormulaError: the MathML has none.
-        """
+        """Return the number of a tree."""
         key = hashlib.blake2b(mathml.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         number = self._recent.get(key)
         if number is None:
@@ -121,16 +103,7 @@ class NewTrees:
 
 
 def move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> None:
-    """Insert all staged trees into a store, those that an earlier run has not inserted.
-
-    Args:
-        connection: the unfinished store.
-        staged: the second file, which no other connection is writing.
-        verbose: show progress.
-
-    Raises:
-        DamagedError: the second file was changed.
-    """
+    """Insert all staged trees into a store, those that an earlier run has not inserted."""
     connection.execute("ATTACH ? AS staged", (str(staged),))
     with unchanged(staged):
         if (found := connection.execute("PRAGMA staged.quick_check(1)").fetchone()[0]) != "ok":

@@ -22,11 +22,7 @@ _NONE: list[Atom] = []
 
 
 class Atom:
-    """One symbol, or one construct in the place of a symbol, in a row.
-
-    ``symbol`` is its layout tree and ``end`` the last symbol of that row; ``node`` is its operator tree (for an
-    operator, the operator with its scripts). ``raw`` are the atoms of a fence or a group.
-    """
+    """One symbol, or one construct in the place of a symbol, in a row."""
 
     __slots__ = ("applies", "arguments", "end", "items", "node", "raw", "role", "scripts", "symbol", "text")
 

@@ -32,11 +32,7 @@ _TABLE = re.compile(r"\\begin\b|\\cr\b|matrix")
 
 
 def repair(latex: str) -> str:
-    r"""Repair what keeps a formula from being read: unpaired braces and fences, scripts without content.
-
-    An unclosed ``{`` is closed at the end, a ``}`` too many is dropped, ``\left`` and ``\right`` get an invisible
-    partner, a ``&`` outside a table is dropped.
-    """
+    r"""Repair what keeps a formula from being read: unpaired braces and fences, scripts without content."""
     text = _DANGLING.sub("", latex.strip())
     if not _TABLE.search(text):
         text = _AND.sub(" ", text)
@@ -135,13 +131,7 @@ _LOCAL = _Local()
 
 
 def to_mathml(latex: str) -> str:
-    """Convert LaTeX to Presentation MathML.
-
-    Raises:
-        math_core.LatexError: ``math-core`` does not accept the LaTeX.
-        FormulaError: it is longer than `LONGEST`, or its conversion takes too much time or memory.
-        NotTriedError: that of others did, see `one_text`.
-    """
+    """Convert LaTeX to Presentation MathML."""
     if len(latex) > LONGEST:
         raise FormulaError(f"{len(latex):,} characters, more than the {LONGEST:,} that are converted", latex)
     defines = _DEFINITION.search(latex) is not None
@@ -170,11 +160,7 @@ def _convert(latex: str) -> str:
 
 
 def convert_deep(latex: str) -> tuple[str, str]:
-    """Convert on a thread with a large stack: the MathML, or what is wrong with the LaTeX.
-
-    Raises:
-        OverLimitError: the MathML is too large.
-    """
+    """Convert on a thread with a large stack: the MathML, or what is wrong with the LaTeX."""
     made: list[tuple[str, str]] = []
 
     def run() -> None:
@@ -206,11 +192,7 @@ _BIG = r"\Bigg"
 
 
 def sized(latex: str) -> str:
-    r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size stays as it is.
-
-    Raises:
-        FormulaError: another command that opens a fence has no argument.
-    """
+    r"""Write a size before each opening fence, and ``\bmod`` for ``\pmod``; a fence with a size stays as it is."""
     size = r"\big" if _BIG in latex else _BIG
 
     def written(match: re.Match[str]) -> str:

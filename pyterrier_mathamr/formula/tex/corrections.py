@@ -35,12 +35,7 @@ LineRules = Literal["first", "layout", "operators"]
 
 @lru_cache
 def rules(functions: bool, lines: LineRules) -> dict[str, mathml.Rule[Atom]]:
-    """Make the table of rules.
-
-    Args:
-        functions: whether letters like ``f`` are functions where parentheses follow.
-        lines: how derivations in lines are read: the table is for the layout tree, statements for the operator tree.
-    """
+    """Make the table of rules."""
     changed: dict[str, mathml.Rule[Atom]] = {}
     if functions:
         changed["mi"] = _letter

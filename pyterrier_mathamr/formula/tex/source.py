@@ -138,15 +138,7 @@ _NAME = re.compile(r"\\[a-zA-Z]+")
 
 
 def definitions_used(latex: str, macros: str) -> str:
-    """Return the definitions that a formula uses, so that it is not converted with all those of its post.
-
-    Args:
-        latex: the formula.
-        macros: see :func:`definitions`.
-
-    Returns:
-        The definitions of its commands, and of the commands that these use; where one is defined twice, the last.
-    """
+    """Return the definitions that a formula uses, so that it is not converted with all those of its post."""
     known = _by_command(macros)
     used, left = dict[str, str](), [latex]
     while left:

@@ -25,30 +25,14 @@ EMPTY_POST = MathPost(text="", formulas=())
 
 
 def formula_post(row: Row) -> MathPost:
-    """Read a query that is one formula: ``latex``, else ``query``, with or without dollars.
-
-    The post is ``FORMULA_0`` and nothing else: its graph is that of a sentence which consists of the formula, as in
-    titles and displayed lines of real posts. An invented sentence ("Find ``FORMULA_0``.") would be the same for all
-    queries and draw them towards posts with these words.
-
-    Args:
-        row: ``formula_id``, where present, is the id of the formula.
-
-    Returns:
-        The post; empty where the formula has neither LaTeX nor an id.
-    """
+    """Read a query that is one formula: ``latex``, else ``query``, with or without dollars."""
     latex = strip_delimiters(text_of(row, "query" if is_blank(row.get("latex")) else "latex"))
     formula = PostFormula(latex, text_of(row, "formula_id"))
     return MathPost(placeholder(0), (formula,)) if latex or formula.id else EMPTY_POST
 
 
 def warn_of_second_texts(rows: Iterable[Row], columns: Sequence[str]) -> None:
-    """Warn of queries that share a ``qid`` but not their text, since only the first of them is built.
-
-    Args:
-        rows: queries, with ``qid``; a row where one of the columns is blank is ignored.
-        columns: where the text of a query is.
-    """
+    """Warn of queries that share a ``qid`` but not their text, since only the first of them is built."""
     found: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
     for row in rows:
         text = tuple(row[name] for name in columns)

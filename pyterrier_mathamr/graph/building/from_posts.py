@@ -57,14 +57,7 @@ def build_graphs(
 
 
 def parse_posts(ids: Sequence[str], posts: Sequence[MathPost], parser: AmrParser) -> list[AmrGraph]:
-    """Parse a batch; where the parser fails, parse its halves until the failing posts are alone.
-
-    Returns:
-        One AMR for each post; ``(a / amr-empty)`` for those that fail, each named in a ``MathAMRWarning``.
-
-    Raises:
-        ParserUnavailableError: the parser cannot parse anything.
-    """
+    """Parse a batch; where the parser fails, parse its halves until the failing posts are alone."""
     found: dict[int, AmrGraph] = {}
     ranges = [(0, len(posts))]
     while ranges:

@@ -16,21 +16,7 @@ from .transformer import GraphBuilder
 
 
 def on_devices(builder: GraphBuilder, parser: WorkerParser, executor: Executor) -> tuple[GraphBuilder, RayCluster]:
-    """Prepare a builder and a cluster for a parser that has processes of its own.
-
-    Args:
-        builder: makes the graphs.
-        parser: its parser.
-        executor: where.
-
-    Returns:
-        A copy of the builder, whose parser has one process on the first device that it sees, or on the processor if
-        that is what it was made for, and no cache, since a file cannot be written by several machines; and the
-        cluster, which gives each piece of work a GPU if nothing was said of resources.
-
-    Raises:
-        ConfigError: the executor is no cluster.
-    """
+    """Prepare a builder and a cluster for a parser that has processes of its own."""
     if not isinstance(executor, RayCluster):
         raise ConfigError("executor", executor, f"Processes(1): the parser {parser.name} has processes of its own")
     on_processor = bool(parser.devices) and all(device.startswith("cpu") for device in parser.devices)

@@ -203,11 +203,7 @@ def _build_batch(builder: GraphBuilder, batch: Batch) -> Built:
 
 
 def _pending(job: Job, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Skip the batches that an earlier run has completed.
-
-    Raises:
-        UnfinishedJobError: a document differs from the one that was built at its position.
-    """
+    """Skip the batches that an earlier run has completed."""
     sources = np.concatenate([np.zeros(0, dtype=np.uint64), *(part["sources"] for part in job.done.parts)])
     start = 0
     for batch in batches:

@@ -169,11 +169,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         return [{**row, "query_graph": graphs[row["qid"]]} for row in rows]
 
     def _sides(self, columns: Collection[str]) -> tuple[bool, bool]:
-        """Check the columns of a frame and tell whether graphs of queries, and of documents, are to be built.
-
-        Raises:
-            pt.validate.InputValidationError: a column is missing; inspection reads the possible inputs from it.
-        """
+        """Check the columns of a frame and tell whether graphs of queries, and of documents, are to be built."""
         with pt.validate.any(list(columns), context=self) as check:
             if self.side in ("auto", "query"):
                 for names in (["latex"], ["query"]) if self.queries == "formula" else _TOPICS:
@@ -192,13 +188,7 @@ class GraphBuilder(ColumnAdder, Transformer):
         return self.side in ("query", "both"), self.side in ("document", "both")
 
     def _query_graphs(self, rows: Sequence[Row], known: Mapping[str, MathAMRGraph] | None = None) -> dict[str, Any]:
-        """Build the graph of each query from its first row with text; a query without text has an empty graph.
-
-        Args:
-            rows: ``qid`` and the columns that hold text.
-            known: graphs of queries without text: after ``bm25 + mathamr`` a query that BM25 finds nothing for has no
-                text, but the graph that was built from it.
-        """
+        """Build the graph of each query from its first row with text; a query without text has an empty graph."""
         warn_of_second_texts(rows, [name for name in TOPIC_COLUMNS if rows and name in rows[0]])
         reader = formula_post if self.queries == "formula" else partial(query_post, bare_formulas=self.bare_formulas)
         posts: dict[str, MathPost] = {}

@@ -229,10 +229,7 @@ class _Drawing:
         self.canvas.chip(_MARGIN, start, wide, _DOCUMENT, self.colors.virtual, told, marks="virtual round strong")
 
     def _paint(self, band: _Band, x: float, top: float) -> None:
-        """Paint a sentence, its virtual node with the frame, the boxes, and a line from each placeholder to its box.
-
-        Boxes are mostly below their placeholders; the first line turns last, so these lines do not cross.
-        """
+        """Paint a sentence, its virtual node with the frame, the boxes, and a line from each placeholder to its box."""
         colors = self.colors
         left, tree_top = x + band.lead + _FRAME, top + band.head
         if band.heading is not None:

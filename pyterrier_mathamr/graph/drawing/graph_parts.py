@@ -54,17 +54,7 @@ class GraphParts:
 
 
 def parts_of(graph: MathAMRGraph) -> GraphParts:
-    """Take a graph apart.
-
-    Args:
-        graph: of a post.
-
-    Returns:
-        Its parts; each node of the graph is in exactly one, beside leaves that mention it.
-
-    Raises:
-        MissingPlaceholderError: a formula has no node; GraphError: the edges are not in writing order.
-    """
+    """Take a graph apart."""
     layout = layout_of(graph.amr, graph.n_formulas, graph.id)
     begins = {root: i for i, root in enumerate(layout.roots)}
     mentioned = _mentioned(graph.amr)

@@ -194,11 +194,7 @@ class _Reader:
 
 
 def read_record(raw: RawRecord) -> tuple[MathAMRGraph, Counter[str]]:
-    """Read one record leniently; return the graph and its repairs.
-
-    Raises:
-        MathAMRError, ValueError: there is no graph; _RefusedError: it cannot be stored for another reason.
-    """
+    """Read one record leniently; return the graph and its repairs."""
     if raw.damage:
         raise _RefusedError(raw.damage)
     amr, repairs = decode_leniently(raw.text, first_line=raw.line)

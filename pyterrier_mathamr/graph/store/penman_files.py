@@ -54,14 +54,7 @@ class _Line(NamedTuple):
 
 
 def iter_raw_records(path: Path) -> Iterator[RawRecord]:
-    """Split a file into records.
-
-    Args:
-        path: the file, gzipped or not.
-
-    Returns:
-        The records in order; a damaged compressed file ends with a record of the damage.
-    """
+    """Split a file into records."""
     cutter = _Cutter()
     with open(path, "rb") as raw:
         packed = raw.read(2) == _GZIP

@@ -40,23 +40,12 @@ def pack(text: str) -> bytes:
 
 
 def unpack(data: bytes) -> str:
-    """Decompress a record: the inverse of :func:`pack`.
-
-    Raises:
-        zlib.error, ValueError: the bytes are damaged.
-    """
+    """Decompress a record: the inverse of :func:`pack`."""
     return decompressed(data).decode("utf-8", "surrogatepass")
 
 
 def record_of(graph: MathAMRGraph) -> str:
-    """Write a graph with all its fields.
-
-    Args:
-        graph: a graph with a form in Penman notation: no variable contains a space.
-
-    Returns:
-        JSON, the same text each time; ``graph_of(record_of(graph))`` equals ``graph``.
-    """
+    """Write a graph with all its fields."""
     amr = _changed(graph.amr)
     sources, roles, targets = zip(*graph.amr.edges, strict=True) if graph.amr.edges else ((), (), ())
     lengths = [target - source for source, target in zip(sources, targets, strict=True)]
@@ -66,11 +55,7 @@ def record_of(graph: MathAMRGraph) -> str:
 
 
 def graph_of(record: str) -> MathAMRGraph:
-    """Read a graph: the inverse of :func:`record_of`.
-
-    Raises:
-        ValueError, KeyError, TypeError, AmrError: the text is no record.
-    """
+    """Read a graph: the inverse of :func:`record_of`."""
     content = parse_json(record)
     if not isinstance(content, dict):
         raise ValueError("no record")

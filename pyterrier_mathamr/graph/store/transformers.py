@@ -29,18 +29,7 @@ _INPUTS = (("docno", "graph"), ("qid", "query_graph"), ("qid", "graph"))
 
 
 class GraphStoreIndexer(Indexer):
-    """Stores graphs by docno or qid; see :meth:`GraphStore.indexer`.
-
-    Example::
-
-        (mathamr.GraphBuilder() >> store.indexer(verbose=True)).index(dataset.get_corpus_iter())
-
-    Args:
-        store, mode, shard_size, verbose, total: see :meth:`GraphStore.indexer`.
-
-    Raises:
-        ConfigError: an option has no such value.
-    """
+    """Stores graphs by docno or qid; see :meth:`GraphStore.indexer`."""
 
     label = "GraphStore indexer"
     checks = {"mode": one_of(*get_args(Mode)), "shard_size": COUNT}  # noqa: RUF012
@@ -66,31 +55,13 @@ class GraphStoreIndexer(Indexer):
         return [list(names) for names in _INPUTS]
 
     def index(self, iter: pd.DataFrame | Iterable[dict[str, Any]]) -> GraphStore:
-        """Store graphs, or resume an interrupted job of this mode, which must get the same graphs.
-
-        Args:
-            iter: a DataFrame, or dictionaries with an id and a graph.
-
-        Returns:
-            The store, with all graphs.
-
-        Raises:
-            ExistsError: the store exists and the mode is ``create``.
-            DuplicateIdError: an id occurs twice.
-            UnfinishedJobError: the unfinished job had other graphs.
-            StoreError: the store cannot be written.
-        """
+        """Store graphs, or resume an interrupted job of this mode, which must get the same graphs."""
         total = len(iter) if self.total is None and isinstance(iter, Sized) else self.total
         shown = progress(documents(iter), "storing", "graphs", verbose=self.verbose, total=total)
         return self.index_records(self._records(shown), {})
 
     def index_records(self, records: Iterable[Record], sources: Mapping[str, Any]) -> GraphStore:
-        """Store packed graphs; otherwise as :meth:`index`.
-
-        Args:
-            records: the results of :func:`record_of_row`.
-            sources: identity of their sources, in plain JSON values; see :func:`~pyterrier_mathamr.store.open_job`.
-        """
+        """Store packed graphs; otherwise as :meth:`index`."""
         with self.store.job(self.mode, sources) as job:
             self.write(job, records)
             job.commit({})
@@ -102,14 +73,7 @@ class GraphStoreIndexer(Indexer):
             pass
 
     def written(self, job: Job, records: Iterable[Record]) -> Iterator[Record]:
-        """Write records in parts of at most ``shard_size``, and pass them on.
-
-        Yields:
-            Those that an earlier run of the job has not written; the last of them are on disk once it is exhausted.
-
-        Raises:
-            UnfinishedJobError: a record differs from that of the earlier run.
-        """
+        """Write records in parts of at most ``shard_size``, and pass them on."""
         part: list[Record] = []
         size = 0
         for record in filterfalse(partial(_is_done, job), records):
@@ -146,16 +110,7 @@ def _is_done(job: Job, record: Record) -> bool:
 
 
 def record_of_row(row: Mapping[str, Any], source: int = 0) -> Record:
-    """Make the record of a row with an id and a graph; the same bytes each time.
-
-    Args:
-        row: the row.
-        source: fingerprint of the document that the graph was built from.
-
-    Raises:
-        GraphError: there is no id with a graph.
-        AmrError: the graph has no form in Penman notation.
-    """
+    """Make the record of a row with an id and a graph; the same bytes each time."""
     name, graph = _id_and_graph(row)
     graph = graph if graph.id == name else replace(graph, id=name)
     graph.check()
@@ -173,20 +128,7 @@ def _id_and_graph(row: Mapping[str, Any]) -> tuple[str, MathAMRGraph]:
 
 
 class GraphLoader(ColumnAdder, Transformer):
-    """Adds ``graph`` by docno or ``query_graph`` by qid; see :meth:`GraphStore.loader`.
-
-    Example::
-
-        bm25 >> document_graphs.loader() >> topic_graphs.loader(side="query") >> model.text_scorer()
-
-    Args:
-        store: the store.
-        side: ``document`` adds ``graph`` by docno, ``query`` adds ``query_graph`` by qid, ``both`` both; ``auto`` by
-            docno where the frame has one, else by qid.
-
-    Raises:
-        ConfigError: ``side`` is none of these.
-    """
+    """Adds ``graph`` by docno or ``query_graph`` by qid; see :meth:`GraphStore.loader`."""
 
     label = "GraphStore loader"
     checks = {"side": one_of(*get_args(Side))}  # noqa: RUF012
@@ -197,17 +139,7 @@ class GraphLoader(ColumnAdder, Transformer):
         self.side: Side = side
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add the graphs; each id is read once.
-
-        Args:
-            inp: documents, queries or a ranking.
-
-        Returns:
-            The frame with ``graph``, ``query_graph`` or both.
-
-        Raises:
-            UnknownIdError: some ids are unknown; names them.
-        """
+        """Add the graphs; each id is read once."""
         with pt.validate.any(inp, context=self) as check:
             if self.side in ("auto", "document"):
                 check.columns(includes=["docno"])

@@ -61,11 +61,7 @@ def normalise(label: str, kind: NodeKind) -> str:
 
 
 def number_token(text: str) -> str | None:
-    """Return the token of rare numbers of the type of a number, or ``None`` where the text is no number.
-
-    Args:
-        text: a normalised label, of an AMR constant (``3.14``) or a formula's number (``N!3.14``).
-    """
+    """Return the token of rare numbers of the type of a number, or ``None`` where the text is no number."""
     digits = text.removeprefix("N!").replace("&comma;", ",")
     if not digits[-1:].isascii() or not (digits[-1:].isdigit() or digits[-1:] == "."):
         return None

@@ -103,13 +103,7 @@ class TensorStore(StoredArtifact):
             raise
 
     def __getitem__(self, key: int | str) -> GraphTensors:
-        """Read one graph by row or id.
-
-        Raises:
-            IndexError: no such row.
-            UnknownIdError: no such id.
-            DamagedError: an array is damaged.
-        """
+        """Read one graph by row or id."""
         if isinstance(key, str):
             return self.get_many([key])[0]
         snapshot = self.snapshot()

@@ -34,20 +34,7 @@ _SAME = 1e-5
 
 
 class Build:
-    """One build of an index.
-
-    Args:
-        job: writes it.
-        layout: what an entry is.
-        corpus: the documents that the entries come from.
-        model: the identity of the model of the vectors.
-        dtype: how rows are stored; by default as the existing index stores them, float32 in a new one.
-
-    Raises:
-        ModelMismatchError: another model made the existing index.
-        ConfigError: the existing index stores its rows with another dtype.
-        UnfinishedJobError: another model made the parts of an earlier run of the job.
-    """
+    """One build of an index."""
 
     def __init__(self, job: Job, layout: Layout, corpus: Corpus, model: str | None, dtype: DType | None) -> None:
         self.job, self.layout, self.corpus = job, layout, corpus
@@ -77,16 +64,7 @@ class Build:
         return kept or self.model
 
     def run(self, posts: Iterable[Post]) -> None:
-        """Add all documents and make the result the index, in one step.
-
-        Raises:
-            EmbeddingError: a document cannot be indexed.
-            DuplicateIdError: a document occurs twice, or is in the index already.
-            UnfinishedJobError: a document that an earlier run indexed has changed, or is missing.
-
-        Warns:
-            MathAMRWarning: formulas occurred twice and were left out.
-        """
+        """Add all documents and make the result the index, in one step."""
         for post in self._without_done(posts) if self.done.parts else posts:
             for entry in post.entries:
                 self._take(entry)
@@ -169,11 +147,7 @@ class Build:
         return np.where(same, rows, -1)
 
     def _compare(self, rows: Rows, entries: Sequence[Entry]) -> None:
-        """Refuse entries that differ from the stored ones.
-
-        Raises:
-            UnfinishedJobError: one differs; it is named.
-        """
+        """Refuse entries that differ from the stored ones."""
         if not entries:
             return
         stored, offsets = self.done.rows(rows)

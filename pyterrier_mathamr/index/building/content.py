@@ -18,19 +18,7 @@ from .entries import TEXTS, DType, Entry, Layout
 def part_content(
     layout: Layout, dtype: DType, entries: Sequence[Entry], sources: Sources, model: str | None
 ) -> Content:
-    """Check entries and lay them out as one part.
-
-    Args:
-        layout: what an entry is.
-        dtype: how rows are stored. With float16 they are rounded first, so that codes and searches are those of the
-            stored rows.
-        entries: at least one, all of the same width, in the order of indexing.
-        sources: the documents of the corpus that the entries come from.
-        model: the identity of the model of the rows.
-
-    Raises:
-        EmbeddingError: a row is not finite, is zero, or is too long or too short for float32 or ``dtype``.
-    """
+    """Check entries and lay them out as one part."""
     lengths = np.array([len(entry.rows) for entry in entries], dtype=np.int64)
     arrival = np.argsort(lengths, kind="stable")
     ordered = [entries[place] for place in arrival.tolist()]
@@ -67,17 +55,7 @@ def merge(layout: Layout, parts: Sequence[Part]) -> Content:
 
 
 def check_values(rows: Rows, offsets: Numbers, entries: Sequence[Entry], how: str = "") -> float:
-    """Refuse rows that have no direction; return the greatest length, rounded up.
-
-    Args:
-        rows: float32 ``[r, d]``.
-        offsets: int64 ``[m + 1]`` of the entries' rows.
-        entries: the entries of the rows.
-        how: how the rows were converted, for the error.
-
-    Raises:
-        EmbeddingError: a row is not finite, is zero, or is too long.
-    """
+    """Refuse rows that have no direction; return the greatest length, rounded up."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", rows, rows)
     bad = ~(np.isfinite(squares) & (squares > 0))

@@ -55,21 +55,7 @@ class Post(NamedTuple):
 
 
 def check_rows(docno: str, value: Any) -> Rows:
-    """Convert one document's embeddings to float32 rows.
-
-    A document without rows is refused: every post has at least its VIRTUAL_DOCUMENT, and without one it could never be
-    found. The numbers are checked for a whole part at once.
-
-    Args:
-        docno: the document, for the error.
-        value: anything numpy takes as an array ``[n, d]`` of numbers.
-
-    Returns:
-        float32 ``[n, d]``.
-
-    Raises:
-        EmbeddingError: not an array of numbers, not two-dimensional, or without rows or columns.
-    """
+    """Convert one document's embeddings to float32 rows."""
     try:
         rows = np.asarray(value)
         if rows.dtype.kind not in "fiu":
@@ -87,11 +73,7 @@ def check_rows(docno: str, value: Any) -> Rows:
 
 
 def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
-    """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document.
-
-    Raises:
-        EmbeddingError: as :func:`check_rows`, or there are more formula ids than rows.
-    """
+    """Turn ``{docno, doc_embs, (formula_ids)}`` into one entry for each document."""
     for record in stream:
         docno = check_docno(record.get("docno"))
         rows = check_rows(docno, record.get("doc_embs"))
@@ -100,18 +82,7 @@ def document_posts(stream: Iterable[Mapping[str, Any]]) -> Iterator[Post]:
 
 
 def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) -> Iterator[Post]:
-    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, section 3.5.1).
-
-    A formula without an id gets that of :func:`~pyterrier_mathamr.posts.formula_id`; of an id that occurs twice in one
-    post the first row is indexed.
-
-    Args:
-        stream: the posts.
-        visual_ids: formula id to visual id, or a store that knows them; others get the empty string.
-
-    Raises:
-        EmbeddingError: as :func:`check_rows`, or there are no formula ids, or more of them than rows.
-    """
+    """Turn ``{docno, doc_embs, formula_ids}`` into one entry for each formula virtual node (MathAMR+, 3.5.1)."""
     for record in stream:
         docno = check_docno(record.get("docno"))
         rows = check_rows(docno, record.get("doc_embs"))
@@ -127,11 +98,7 @@ def formula_posts(stream: Iterable[Mapping[str, Any]], visual_ids: VisualIds) ->
 
 
 def check_docno(docno: Any) -> str:
-    """Refuse a docno that is not a string with at least one character.
-
-    Raises:
-        EmbeddingError: it is something else.
-    """
+    """Refuse a docno that is not a string with at least one character."""
     if not isinstance(docno, str) or not docno:
         raise EmbeddingError(str(docno), f"its docno is {docno!r}, not a string with at least one character")
     return docno
@@ -148,11 +115,7 @@ def _formula_ids(docno: str, record: Mapping[str, Any], rows: int) -> list[str] 
 
 
 def stored_formula_ids(text: str, path: Path | str) -> list[str] | None:
-    """Parse the formula ids of a stored document; ``None`` where none were given.
-
-    Raises:
-        DamagedError: the text is not a list of ids.
-    """
+    """Parse the formula ids of a stored document; ``None`` where none were given."""
     try:
         ids = json.loads(text) if text else None
     except (ValueError, RecursionError) as error:

@@ -34,22 +34,7 @@ MODEL_COLUMN = "doc_model"
 
 
 class ArtifactIndexer(Leaf, Indexer):
-    """Writes a stream of documents into an index; subclasses say how records become entries.
-
-    Args:
-        index: the index.
-        mode: ``create`` refuses a built index, ``overwrite`` replaces it, ``append`` adds to it.
-        model: the identity of the model of the vectors, a name or ``name@hash``; by default the ``doc_model`` of the
-            records, if any. Records of another model are refused.
-        dtype: how rows are stored: ``float32``, or ``float16`` for half the size; searches are then exact for the
-            rounded rows. By default as the existing index stores them, float32 in a new one.
-        resume: continue an interrupted earlier call with the same sources and options, and keep the finished work if
-            this one is interrupted. Work of another model, ``dtype`` or ``sources`` is refused, and so are documents
-            whose vectors have changed.
-        sources: what the documents are made from, as plain values: files, options. Read where ``resume`` is given.
-        verbose: show a progress bar.
-        total: the number of documents, for the bar.
-    """
+    """Writes a stream of documents into an index; subclasses say how records become entries."""
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "mode": one_of("create", "overwrite", "append"),
@@ -84,18 +69,7 @@ class ArtifactIndexer(Leaf, Indexer):
         raise NotImplementedError
 
     def index(self, iter: Iterable[Mapping[str, Any]], **kwargs: object) -> IndexArtifact:
-        """Write a stream of documents; the index changes in one step at the end, or not at all.
-
-        Args:
-            iter: a DataFrame or dictionaries with the fields of :meth:`index_inputs`.
-            kwargs: none; an argument of PyTerrier's base class.
-
-        Returns:
-            The index.
-
-        Raises:
-            MathAMRIndexError: one of its kinds, naming the document; the index is unchanged.
-        """
+        """Write a stream of documents; the index changes in one step at the end, or not at all."""
         stream = pt.utils.peekable(documents_of(iter))
         model = self.model
         if (first := _first(stream)) is not None:
@@ -114,27 +88,7 @@ class ArtifactIndexer(Leaf, Indexer):
         *,
         executor: Executor | None = None,
     ) -> IndexArtifact:
-        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does.
-
-        Example::
-
-            indexer = index.indexer(dtype="float16", resume=True)
-            indexer.index_encoded(dataset.get_corpus_iter(), colbert.doc_encoder(), executor=mathamr.Processes(4))
-
-        Args:
-            documents: a DataFrame or dictionaries with what the encoder reads; the same each time where ``resume``
-                continues a call that was interrupted.
-            encoder: a document encoder, of MathAMR, ColBERT or MaRF, or another transformer that can be pickled.
-            executor: where documents are encoded, in batches by position, by default in this process; rows are the
-                same to the byte on processors of one kind with as many threads.
-
-        Returns:
-            The index.
-
-        Raises:
-            MathAMRIndexError, StoreError: as :meth:`index`.
-            WorkerDiedError, ClusterError: finished work is kept where ``resume`` is given.
-        """
+        """Encode documents and write them, as ``(encoder >> indexer).index(indexer.pending(documents))`` does."""
         where = executor or Processes(1)
         size = max(100, getattr(encoder, "batch_size", 0))  # that of PyTerrier's pipeline
         pending = iter(self.pending(documents_of(documents), size))
@@ -144,12 +98,7 @@ class ArtifactIndexer(Leaf, Indexer):
             return self.index(records_of(encoded))
 
     def write(self, posts: Iterator[Post], model: str | None) -> None:
-        """Write documents to the index, in one step at the end.
-
-        Args:
-            posts: the documents; read once.
-            model: the identity of the model of the vectors.
-        """
+        """Write documents to the index, in one step at the end."""
         fingerprint = self.fingerprint() if self.resume else {}
         with self._index.job(self.mode, fingerprint, resume=self.resume) as job:
             corpus, self._corpus = self._corpus or Corpus(self._index.path, ()), None
@@ -168,20 +117,7 @@ class ArtifactIndexer(Leaf, Indexer):
             yield record
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what an interrupted job has finished, so that it is not encoded again.
-
-        ``(encode >> indexer).index(indexer.pending(corpus))`` continues an interrupted call, with an indexer made with
-        ``resume=True``. Whole batches are left out, counted from the beginning of the corpus, so that each document is
-        encoded in the same batch as without the interruption.
-
-        Args:
-            stream: dictionaries with ``docno``; the same documents each time.
-            batch_size: documents that the pipeline hands over at once: PyTerrier's 100, or the greatest ``batch_size``
-                of its stages where that is more.
-
-        Raises:
-            UnfinishedJobError: the finished work has another fingerprint, or a document was changed since.
-        """
+        """Leave out of a corpus what an interrupted job has finished, so that it is not encoded again."""
         if not self.resume:
             yield from stream
             return

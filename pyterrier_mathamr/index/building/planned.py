@@ -71,16 +71,7 @@ class RowCounts:
 
 
 def plan_shards(rows: Iterable[int], width: int, part_bytes: int) -> list[range]:
-    """Cut documents into the parts that one process would write.
-
-    Args:
-        rows: the number of rows of each document.
-        width: dimensions of a row.
-        part_bytes: bytes of float32 rows after which a part is closed.
-
-    Returns:
-        The numbers of the documents of each part; together all of them in order.
-    """
+    """Cut documents into the parts that one process would write."""
     cuts, held, number = [0], 0, 0
     for number, count in enumerate(rows, 1):
         held += 4 * width * count

@@ -20,12 +20,7 @@ from pyterrier_mathamr.store import DuplicateIdError, Job, Part, UnfinishedJobEr
 
 
 class Corpus:
-    """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now.
-
-    Args:
-        path: the index.
-        parts: the parts of the unfinished job.
-    """
+    """The documents of a corpus: those that an unfinished job has indexed, and those that are encoded now."""
 
     def __init__(self, path: Path, parts: Sequence[Part]) -> None:
         self.path, self._parts = path, [part.meta.name for part in parts]
@@ -47,12 +42,7 @@ class Corpus:
         return docno in self._encoded_again
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
-        """Leave out the batches of which every document is done.
-
-        Raises:
-            UnfinishedJobError: a document was changed since it was indexed.
-            DuplicateIdError: a document that is done occurs twice.
-        """
+        """Leave out the batches of which every document is done."""
         records = iter(stream)
         while batch := list(islice(records, batch_size)):
             docnos = [str(record["docno"]) for record in batch]
@@ -87,11 +77,7 @@ class Corpus:
         return np.array(pairs if len(pairs) == len(known) else [], dtype=np.uint64).reshape(-1, 2)
 
     def tell(self, job: Job) -> None:
-        """Tell a resumed job which of its rows were left out of the stream.
-
-        Raises:
-            UnfinishedJobError: its parts are not those of this corpus.
-        """
+        """Tell a resumed job which of its rows were left out of the stream."""
         there = [part.meta.name for part in job.done.parts]
         if self._met.any() and there != self._parts:
             raise UnfinishedJobError(self.path, {"parts": (self._parts, there)})

@@ -63,18 +63,7 @@ class CollectionOptions:
 
 @dataclass(frozen=True)
 class CollectionMeta:
-    """The metadata of a collection, stored with it in Qdrant.
-
-    Args:
-        slot: the collection behind the alias.
-        layout: the kind of its entries.
-        dimensions: the width of its rows; 0 while it has none.
-        model: the identity of the model of the vectors, where known.
-        max_norm: an upper bound of the length of rows.
-        build: the number of the last completed call that stored points.
-        pending: the number of a call that runs or was interrupted, whose points are hidden; 0 where there is none.
-        job: what identifies that call and the model of its vectors, as JSON; empty where it cannot be continued.
-    """
+    """The metadata of a collection, stored with it in Qdrant."""
 
     slot: str
     layout: Layout
@@ -92,11 +81,7 @@ class CollectionMeta:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any] | None, address: str) -> CollectionMeta:
-        """Read the stored form.
-
-        Raises:
-            QdrantCollectionError: it was not made by this package, or in a format that this release does not read.
-        """
+        """Read the stored form."""
         if not data or data.get("package") != "pyterrier-mathamr":
             raise QdrantCollectionError(address, "the collection was not made by this package")
         if data.get("format_version") != FORMAT_VERSION:
@@ -124,13 +109,7 @@ _SLOTS = ("--a", "--b")
 
 
 class Collection:
-    """A named collection of one layout: an alias of one of two.
-
-    Args:
-        connection: the connection to its server or folder.
-        name: the alias.
-        layout: the kind of its entries.
-    """
+    """A named collection of one layout: an alias of one of two."""
 
     def __init__(self, connection: Connection, name: str, layout: Layout) -> None:
         self.connection, self.name, self.layout = connection, name, layout
@@ -141,14 +120,7 @@ class Collection:
         return self.connection.call(method, self.address, doing, **arguments)
 
     def read(self, name: str | None = None) -> CollectionMeta | None:
-        """Read the metadata of the collection, or return ``None`` where there is none.
-
-        Args:
-            name: one of the two collections; by default the one behind the alias.
-
-        Raises:
-            QdrantCollectionError: it is of another layout, of another format or not ours.
-        """
+        """Read the metadata of the collection, or return ``None`` where there is none."""
         try:
             found = self.call("get_collection", "opening the collection", collection_name=name or self.name)
         except QdrantCollectionError:
@@ -171,11 +143,7 @@ class Collection:
         return second if meta is not None and meta.slot == first else first
 
     def create(self, meta: CollectionMeta, options: CollectionOptions) -> None:
-        """Create the collection ``meta.slot``, empty.
-
-        Raises:
-            QdrantError: the server refuses the options.
-        """
+        """Create the collection ``meta.slot``, empty."""
         models, remote = self.connection.models, self.connection.remote
         maxsim = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
         vectors = {

@@ -38,15 +38,7 @@ def _close_folders() -> None:
 
 
 class Connection:
-    """A client that is created on the first request.
-
-    Args:
-        location: the URL of a server (``https://host:6333``), or a folder for Qdrant's local mode.
-        api_key: the key; by default that of :data:`KEY_VARIABLE`. It is never shown or pickled.
-        timeout: seconds to wait for an answer.
-        retries: how often a request that failed for a transient reason is sent again.
-        pause: seconds before the first retry.
-    """
+    """A client that is created on the first request."""
 
     def __init__(self, location: str, api_key: str | None, timeout: int, retries: int, pause: float) -> None:
         self.location, self.timeout, self.retries, self.pause = location, timeout, retries, pause
@@ -65,13 +57,7 @@ class Connection:
 
     @property
     def client(self) -> Any:
-        """The client, opened on first use.
-
-        Raises:
-            MissingExtraError: qdrant-client is not installed.
-            ConfigError: the URL cannot be read.
-            LockedError: another process has the folder open.
-        """
+        """The client, opened on first use."""
         if self._opened is None:
             self._opened = self._server() if self.remote else self._folder()
         return self._opened
@@ -98,19 +84,7 @@ class Connection:
         return client
 
     def call(self, method: str, address: str, doing: str, *, retries: int | None = None, **arguments: Any) -> Any:
-        """Send one request, with retries.
-
-        Args:
-            method: the method of ``QdrantClient``.
-            address: the address in errors.
-            doing: what the request does, in words, for errors.
-            retries: how often it is sent again at most; by default those of the connection.
-            arguments: the arguments of the method.
-
-        Raises:
-            QdrantError: one of its kinds.
-            WriteError: local mode cannot write its folder.
-        """
+        """Send one request, with retries."""
         send = getattr(self.client, method)
         left = self.retries if retries is None else retries
         pause = self.pause

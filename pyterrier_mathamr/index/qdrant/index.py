@@ -36,19 +36,7 @@ from .upload import discard, upload
 
 
 class QdrantBase(Counted, VectorIndex):
-    """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet.
-
-    Args:
-        location: the URL of a server or cluster (``https://host:6333``), or a folder for Qdrant's local mode, which
-            needs no server and is meant for about ten thousand documents. Local mode keeps its points as pickles: open
-            only folders that you trust.
-        collection: its name.
-        api_key: the server's key; by default the environment variable ``QDRANT_API_KEY``. It is not shown, compared or
-            pickled: a copy in another process takes it from its own environment.
-        timeout: whole seconds to wait for an answer.
-        retries: how often a request that failed for a transient reason is sent again.
-        pause: seconds before the first retry; the pause doubles each time.
-    """
+    """An index in Qdrant. Constructing the object sends no request; the collection need not exist yet."""
 
     def __init__(
         self,
@@ -104,20 +92,11 @@ class QdrantBase(Counted, VectorIndex):
         return [counted(len(snapshot), what), counted(snapshot.meta.dimensions, "dimension")]
 
     def built(self) -> bool:
-        """Return whether the collection exists and is complete, unlike one of an unfinished upload.
-
-        Raises:
-            QdrantError: the server does not answer, or the collection is of another kind.
-        """
+        """Return whether the collection exists and is complete, unlike one of an unfinished upload."""
         return self.collection.read() is not None
 
     def snapshot(self) -> QdrantSnapshot:
-        """Return the collection as it is now.
-
-        Raises:
-            QdrantCollectionError: there is none, or it is of another kind.
-            QdrantError: the server does not answer.
-        """
+        """Return the collection as it is now."""
         return QdrantSnapshot(self.collection)
 
     @classmethod
@@ -129,22 +108,7 @@ class QdrantBase(Counted, VectorIndex):
         options: CollectionOptions | None = None,
         **connection: Any,
     ) -> Self:
-        """Build a new collection of all entries of some others, in their order; readers see it in one step at the end.
-
-        Args:
-            location: the URL of the new collection, or a folder for Qdrant's local mode.
-            collection: its name.
-            indexes: the indexes that are merged, wherever they are; one alone is copied.
-            options: shards, replicas, disk and int8 quantisation of the new collection.
-            connection: ``api_key``, ``timeout``, ``retries`` and ``pause`` of the new index.
-
-        Raises:
-            ExistsError: the collection exists already.
-            DuplicateIdError: two of them contain the same document; of a formula the first is kept, with a warning.
-            EmbeddingError: their dimensions differ.
-            ModelMismatchError: their models differ.
-            QdrantError: the server does not answer.
-        """
+        """Build a new collection of all entries of some others."""
         index = cls(location, collection, **connection)
         for source in indexes:
             if type(source) is not cls:
@@ -159,14 +123,7 @@ class QdrantBase(Counted, VectorIndex):
         discard(self.collection)
 
     def delete(self, docnos: Iterable[str]) -> None:
-        """Remove documents (or formulas, by their ids).
-
-        Args:
-            docnos: the documents; repeated ones are ignored.
-
-        Raises:
-            UnknownIdError: the collection does not contain some of them; it names them, and nothing is removed.
-        """
+        """Remove documents (or formulas, by their ids)."""
         names = list(dict.fromkeys(docnos))
         snapshot = self.snapshot()
         snapshot.find(names)

@@ -43,14 +43,7 @@ class Journal:
         self._sources: dict[str, str] = {}
 
     def interrupted(self, present: CollectionMeta | None) -> CollectionMeta | None:
-        """Return the metadata of the interrupted call that this one continues; ``None`` where there is none.
-
-        Args:
-            present: the metadata of the collection that readers see, if any.
-
-        Raises:
-            UnfinishedJobError: the interrupted call is another.
-        """
+        """Return the metadata of the interrupted call that this one continues; ``None`` where there is none."""
         base = extended(present, self.mode)
         found = base or self.collection.read(self.collection.other_slot(present))
         stopped = found is not None and (
@@ -64,16 +57,7 @@ class Journal:
         return found.changed(pending=found.pending or found.build)
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus the batches of which every document is stored.
-
-        Args:
-            stream: dictionaries with ``docno``.
-            batch_size: as for :meth:`~..building.indexers.ArtifactIndexer.pending`.
-
-        Raises:
-            UnfinishedJobError: the interrupted call is another, or a document was changed since.
-            DuplicateIdError: a document that is stored occurs twice.
-        """
+        """Leave out of a corpus the batches of which every document is stored."""
         found, records = self.interrupted(self.collection.read()), iter(stream)
         while some := list(islice(records, batch_size)):
             names = [str(record["docno"]) for record in some]

@@ -48,19 +48,7 @@ def search(
     how: Search = "exact",
     hnsw_ef: int | None = None,
 ) -> list[Hits]:
-    """Find the best ``k`` documents of each query.
-
-    Args:
-        snapshot: the collection.
-        queries: the queries; with ``doc`` their last rows are used.
-        k: how many, at least 1.
-        field: the vectors that are compared.
-        how: ``exact``, or ``approximate`` by Qdrant's HNSW; both are rescored exactly.
-        hnsw_ef: the number of nodes considered in approximate search.
-
-    Raises:
-        QueryError: a row has a negative weight, which Qdrant cannot search by.
-    """
+    """Find the best ``k`` documents of each query."""
     if not snapshot.meta.dimensions:
         return [NO_HITS] * len(queries)
     asked = queries.last_rows() if field == "doc" else queries

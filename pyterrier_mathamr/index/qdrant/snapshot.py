@@ -19,16 +19,7 @@ PAGE = 256
 
 
 class QdrantSnapshot:
-    """A :class:`~..protocols.SearchableSnapshot` of a collection; points get numbers when they first occur.
-
-    The vectors of the documents asked for last are kept and all others dropped: those of one query fit into memory.
-
-    Args:
-        collection: the collection.
-
-    Raises:
-        QdrantCollectionError: there is none, or it is of another kind.
-    """
+    """A :class:`~..protocols.SearchableSnapshot` of a collection; points get numbers when they first occur."""
 
     def __init__(self, collection: Collection) -> None:
         meta = collection.read()
@@ -71,11 +62,7 @@ class QdrantSnapshot:
             yield from self.call("retrieve", "reading points", ids=page, with_payload=payload, with_vectors=vectors)
 
     def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document.
-
-        Raises:
-            UnknownIdError: some are not in the collection; it names them.
-        """
+        """Return the number of each document."""
         ids = [point_id(docno) for docno in docnos]
         found = self._retrieve(list(dict.fromkeys(ids)), [BUILD])
         there = {str(point.id) for point in found if not self.meta.pending or point.payload[BUILD] != self.meta.pending}
@@ -120,11 +107,7 @@ class QdrantSnapshot:
         return np.array([len(self._held[number]) for number in numbers.tolist()], dtype=np.int64)
 
     def rows(self, numbers: Numbers, field: Field = "all") -> tuple[Rows, Numbers]:
-        """Return the vectors of some points, end to end.
-
-        Returns:
-            float32 ``[r, d]`` and offsets, int64 ``[m + 1]``.
-        """
+        """Return the vectors of some points, end to end."""
         self._hold(numbers, field)
         parts = [self._held[number] for number in numbers.tolist()]
         offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)

@@ -28,13 +28,7 @@ from .upload import upload
 
 
 class QdrantRetriever(IndexRetriever):
-    """Ranks documents by one of the collection's vectors; subclasses say by which.
-
-    Args:
-        index: the index.
-        num_results: and the others, as for :class:`IndexRetriever`; ``device`` has no effect.
-        hnsw_ef: the number of nodes considered in approximate search; the paper's is 128.
-    """
+    """Ranks documents by one of the collection's vectors; subclasses say by which."""
 
     def __init__(
         self,
@@ -58,48 +52,21 @@ class QdrantRetriever(IndexRetriever):
 
 
 class QdrantSingleVectorRetriever(QdrantRetriever):
-    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
-
-    ``index.single_vector()`` constructs one; the options are those of :class:`QdrantRetriever`.
-
-    Example::
-
-        graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
-    """
+    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row."""
 
     label = "Qdrant single"
     field = "doc"
 
 
 class QdrantFormulaRetriever(QdrantSingleVectorRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
-
-    ``formula_index.retriever()`` constructs one; the options are those of :class:`QdrantRetriever`.
-
-    Example::
-
-        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
-    """
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2)."""
 
     label = "Qdrant formulas"
     needs, gives, read = FormulaRetriever.needs, FormulaRetriever.gives, FormulaRetriever.read
 
 
 class QdrantColBERTRetriever(QdrantRetriever):
-    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search.
-
-    ``query_weights`` must not be negative, which Qdrant cannot search by; ``query_document_weight`` may.
-    ``index.colbert()`` constructs one, and so does ``index.retriever()``.
-
-    Example::
-
-        graphs >> model.query_encoder() >> index.colbert(num_results=1000)
-
-    Args:
-        index: the index.
-        num_results: and the others, as for :class:`QdrantRetriever`.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
-    """
+    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search."""
 
     label = "Qdrant ColBERT"
 
@@ -122,21 +89,7 @@ class QdrantColBERTRetriever(QdrantRetriever):
 
 
 class QdrantDocVNRetriever(QdrantRetriever):
-    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
-
-    ``index.doc_vn()`` constructs one.
-
-    Example::
-
-        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
-
-    Args:
-        index: the index.
-        candidates: documents of the first stage for each query, which ``exact``, ``search`` and ``hnsw_ef`` are about;
-            the second is always exact.
-        num_results: and the others, as for :class:`QdrantRetriever`.
-        normalise: divide scores by the query's number of rows (eq. 3.7).
-    """
+    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows."""
 
     label = "Qdrant doc-VN"
 
@@ -165,14 +118,7 @@ class QdrantDocVNRetriever(QdrantRetriever):
 
 
 class QdrantIndexer(ArtifactIndexer):
-    """Sends entries as points; readers see them in one step at the end.
-
-    Args:
-        index: the index.
-        mode: ``create`` refuses an existing collection, ``overwrite`` replaces it, ``append`` adds to it.
-        options: shards, replicas, disk and int8 quantisation of a new collection.
-        model: and the others, as for :class:`~..building.indexers.ArtifactIndexer`. A collection stores float32.
-    """
+    """Sends entries as points; readers see them in one step at the end."""
 
     def __init__(
         self,
@@ -201,21 +147,10 @@ class QdrantIndexer(ArtifactIndexer):
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
-    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
-
-    The options are those of :class:`QdrantIndexer`.
-    """
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
-        """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again.
-
-        Args:
-            stream: dictionaries with ``docno``; the same documents each time.
-            batch_size: as for :meth:`~..building.indexers.ArtifactIndexer.pending`.
-
-        Raises:
-            UnfinishedJobError: the interrupted call is another, or a document was changed since.
-        """
+        """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again."""
         if not self.resume:
             yield from stream
             return
@@ -224,13 +159,7 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
-    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector.
-
-    Args:
-        index: the index.
-        mode: and the others, as for :class:`QdrantIndexer`.
-        visual_ids: formula id to visual id; others get the empty string.
-    """
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector."""
 
     def __init__(
         self,

@@ -51,20 +51,7 @@ def upload(
     model: str | None,
     journal: Journal | None = None,
 ) -> None:
-    """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all.
-
-    Args:
-        collection: the collection.
-        mode: ``create`` refuses an existing collection, ``overwrite`` replaces it, ``append`` adds to it.
-        entries: the entries; read once.
-        options: how a new collection is created.
-        model: the identity of the model of the vectors.
-        journal: continues an interrupted earlier call, and keeps the stored points if this one is interrupted.
-
-    Raises:
-        MathAMRIndexError: one of its kinds; readers see what they saw before.
-        UnfinishedJobError: the points of an interrupted call are not of this one.
-    """
+    """Build a collection, replace it or add to it; readers see the change in one step at the end, or not at all."""
     present = collection.read()
     if present is not None and mode == "create":
         raise ExistsError(collection.address, "the collection exists already")
@@ -106,17 +93,7 @@ def discard(collection: Collection) -> None:
 
 
 class Upload:
-    """One upload: into a collection beside the one that readers see, or into that one, hidden from them.
-
-    Args:
-        collection: the collection.
-        meta: its metadata during the call.
-        present: the metadata of the collection that readers see, if any.
-        base: the same where this call adds to it.
-        journal: where the call can be continued.
-        model: the identity of the model of the vectors, told to readers at the end.
-        resumed: it continues one; its points are there.
-    """
+    """One upload: into a collection beside the one that readers see, or into that one, hidden from them."""
 
     def __init__(
         self,
@@ -163,12 +140,7 @@ class Upload:
         warn_of_repeated(self.collection.address, self._again)
 
     def store(self, batch: Sequence[Entry]) -> None:
-        """Check a batch and send the points that are not stored yet.
-
-        Raises:
-            EmbeddingError: a document cannot be stored; nothing of the batch is.
-            DuplicateIdError: a docno occurred before.
-        """
+        """Check a batch and send the points that are not stored yet."""
         for entry in batch:
             self._check(entry)
         offsets: Numbers = np.cumsum([0, *(len(entry.rows) for entry in batch)], dtype=np.int64)
@@ -197,11 +169,7 @@ class Upload:
             raise EmbeddingError(entry.docno, f"Qdrant accepts only valid Unicode ({error.reason})") from error
 
     def _new(self, batch: Sequence[Entry]) -> list[dict[str, Any]]:
-        """Return the points of a batch that are to be sent: all that are not stored as they are.
-
-        Raises:
-            DuplicateIdError: a document occurred before, or was in the collection before the call.
-        """
+        """Return the points of a batch that are to be sent: all that are not stored as they are."""
         names, there = [point_id(entry.docno) for entry in batch], {}
         if self.resumed or self.base is not None:
             there = self.collection.stored(self.meta.slot, names, BUILD, PRINT, SOURCE)
@@ -231,12 +199,7 @@ class Upload:
         return {"id": name, "vector": vector, "payload": {**payload, SOURCE: source} if source else payload}
 
     def finish(self) -> None:
-        """Make the stored points visible, in one step.
-
-        Raises:
-            UnfinishedJobError: some points of the interrupted call did not come again.
-            QdrantError: some points are lost.
-        """
+        """Make the stored points visible, in one step."""
         there = self.collection.count(self.meta.slot, build=self.number)
         known = len(self._came | self.journal.left_out if self.journal else self._came)
         if self.resumed and there > known:

@@ -23,31 +23,13 @@ _EF_CONSTRUCTION = 128
 
 
 def document_candidates(snapshot: Snapshot, queries: QueryBatch, k: int) -> list[Numbers]:
-    """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row.
-
-    Args:
-        snapshot: the index.
-        queries: the queries.
-        k: how many documents for each query at most.
-
-    Returns:
-        For each query, int64 numbers of documents, ascending.
-    """
+    """Find documents whose VIRTUAL_DOCUMENT is near the query's, its last row."""
     found = _nearest(snapshot, "doc", queries.last_rows(), k)
     return [np.unique(snapshot.live[row[row >= 0]]) for row in found]
 
 
 def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list[Numbers]:
-    """Find documents of which some row is near some row of the query.
-
-    Args:
-        snapshot: the index.
-        queries: the queries.
-        hits: how many rows of the index are found for each row of the query.
-
-    Returns:
-        For each query, int64 numbers of documents, ascending.
-    """
+    """Find documents of which some row is near some row of the query."""
     found = _nearest(snapshot, "all", queries, hits)
     ends = np.cumsum(snapshot.lengths(snapshot.live))
     of_query = [found[start:end] for start, end in zip(queries.offsets[:-1], queries.offsets[1:], strict=True)]
@@ -56,10 +38,7 @@ def token_candidates(snapshot: Snapshot, queries: QueryBatch, hits: int) -> list
 
 
 def _nearest(snapshot: Snapshot, field: Field, queries: QueryBatch, k: int) -> Numbers:
-    """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more.
-
-    Rows are numbered through those of all documents that are not deleted.
-    """
+    """Find the nearest rows of one field to each query row: int64 ``[T, k]``, -1 where the graph found no more."""
     if not len(snapshot):
         return np.empty((len(queries.rows), 0), dtype=np.int64)
     import faiss

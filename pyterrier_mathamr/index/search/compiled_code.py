@@ -37,10 +37,7 @@ def source() -> str:
 
 
 def _tile(groups: int) -> str:
-    """Return the function that multiplies a tile with one or two groups of query rows.
-
-    It has no loop over rows and groups: each of their sums is a register of its own.
-    """
+    """Return the function that multiplies a tile with one or two groups of query rows."""
     lines = [
         f"define internal void @tile{groups}(ptr %tile, i64 %left, i64 %words, ptr %query, ptr %bias, ptr %best, "
         "ptr %own) alwaysinline {",

@@ -39,11 +39,7 @@ _ARGUMENTS = (
 
 @lru_cache(maxsize=16)
 def compiled(dimensions: int) -> Callable[..., None] | None:
-    """Return the compiled function, tested once for vectors of some width; ``None`` where it cannot be used.
-
-    Args:
-        dimensions: ``d``.
-    """
+    """Return the compiled function, tested once for vectors of some width; ``None`` where it cannot be used."""
     if dimensions % _FOUR or not 0 < dimensions <= _MOST:
         return None
     try:
@@ -78,11 +74,7 @@ def _compile() -> Callable[..., None] | None:
 
 
 class Columns:
-    """Which sums of sixteen products are whose: the same for all shards that some queries are scanned in.
-
-    Args:
-        queries: the queries.
-    """
+    """Which sums of sixteen products are whose: the same for all shards that some queries are scanned in."""
 
     def __init__(self, queries: QueryBatch) -> None:
         rows = len(queries.rows)
@@ -115,15 +107,7 @@ class Columns:
 
 
 class CompiledScan:
-    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores.
-
-    Args:
-        function: as :func:`compiled` returns it.
-        codes: int8 ``[r, d]``.
-        offsets: int64 ``[m + 1]``; each document has a row.
-        coded: the queries as codes.
-        columns: of the same queries.
-    """
+    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores."""
 
     def __init__(
         self, function: Callable[..., None], codes: Codes, offsets: Numbers, coded: CodedQueries, columns: Columns
@@ -140,13 +124,7 @@ class CompiledScan:
         self.factors = columns.factors(coded)
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
-        """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``.
-
-        Args:
-            first: the first document.
-            last: the one after the last.
-            scores: float32 ``[queries, m]``.
-        """
+        """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``."""
         columns = self.columns
         best = _aligned(np.empty((2 * columns.groups, LANES), dtype=np.int32))
         scratch = _aligned(np.empty(CHUNK * self.words, dtype=np.int32))

@@ -31,18 +31,7 @@ CODES_PAY = 64
 
 
 def select(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device: str | None = None) -> list[Numbers]:
-    """Select the documents among which the best ``k`` of each query are, by a scan of all documents.
-
-    Args:
-        snapshot: the index.
-        queries: any number of queries; they share passes over the data.
-        k: how many, at least 1.
-        field: the vectors that are compared; with ``doc`` the queries' last rows.
-        device: the GPU that scans the codes of all vectors, as torch names it; ``None`` for the CPU.
-
-    Returns:
-        For each query, int64 numbers of documents, ascending; at least ``k`` where there are as many.
-    """
+    """Select the documents among which the best ``k`` of each query are, by a scan of all documents."""
     asked = queries.last_rows() if field == "doc" else queries
     selected: list[Numbers] = []
     for group in asked.of_rows(QUERY_ROWS):
@@ -101,11 +90,7 @@ def _floor(scores: Scores, k: int) -> float:
 
 
 class _Best:
-    """The documents of one query that can be among the best ``k``, and the upper bound of each score.
-
-    The scan knows each score within an error. The floor is the ``k``-th best lower bound; a document stays while its
-    upper bound reaches the floor.
-    """
+    """The documents of one query that can be among the best ``k``, and the upper bound of each score."""
 
     def __init__(self, k: int) -> None:
         self.k = k

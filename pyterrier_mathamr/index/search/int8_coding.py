@@ -24,15 +24,7 @@ _SLACK = 1 + 1e-5  # covers that the norms themselves are computed in floating p
 
 
 def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray[np.float64]]:
-    """Quantise rows to int8.
-
-    Args:
-        rows: float32 ``[r, d]``, finite.
-
-    Returns:
-        int8 ``[r, d]``, the codes; float32 ``[d]``, the scale of each dimension; float64 ``[2]``, the greatest ‖e‖ and
-        the greatest ‖c‖ of a row, rounded up.
-    """
+    """Quantise rows to int8."""
     greatest = np.abs(rows).max(axis=0)
     scales = np.where(greatest > _GREATEST * 1e-38, greatest / _GREATEST, 1).astype(np.float32)
     codes = np.empty(rows.shape, dtype=np.int8)
@@ -49,14 +41,7 @@ def encode_rows(rows: Rows) -> tuple[Codes, npt.NDArray[np.float32], npt.NDArray
 
 @dataclass(frozen=True)
 class CodedQueries:
-    """Query rows as codes for one shard.
-
-    Args:
-        codes: int8 ``[T, d]``.
-        factors: float32 ``[T]``, the factor of a product of codes: ``t`` times the row's weight.
-        steps: float32 ``[T]``, ``t`` alone.
-        errors: float64 ``[queries]``, the bound of each score's error.
-    """
+    """Query rows as codes for one shard."""
 
     codes: Codes
     factors: npt.NDArray[np.float32]
@@ -65,13 +50,7 @@ class CodedQueries:
 
 
 def encode_queries(queries: QueryBatch, scales: npt.NDArray[np.float32], bounds: Weights) -> CodedQueries:
-    """Quantise query rows for a shard of the given scales.
-
-    Args:
-        queries: the queries.
-        scales: float32 ``[d]`` of the shard.
-        bounds: float64 ``[2]`` of the shard, as :func:`encode_rows` returns them.
-    """
+    """Quantise query rows for a shard of the given scales."""
     scaled = queries.rows.astype(np.float64) * scales
     steps = np.maximum(np.abs(scaled).max(axis=1), 1e-300) / _GREATEST
     codes = np.rint(scaled / steps[:, None])

@@ -29,11 +29,7 @@ _EXACT = 1 << 24
 
 @lru_cache(maxsize=16)
 def usable(dimensions: int) -> bool:
-    """Test, once, whether torch has an integer product that is correct and faster than numpy's in float32.
-
-    Args:
-        dimensions: ``d``; some releases are wrong for some, such as torch 2.13 on CPUs with AMX for ``d`` = 1.
-    """
+    """Test, once, whether torch has an integer product that is correct and faster than numpy's in float32."""
     try:
         import torch
 
@@ -50,16 +46,7 @@ def usable(dimensions: int) -> bool:
 
 
 def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-    """Compute the product of codes on the CPU, where it is :func:`usable`.
-
-    Args:
-        left: int8 ``[r, d]``.
-        right: int8 ``[d, T]``.
-        out: int32 ``[r, T]``, overwritten with the product.
-
-    Returns:
-        ``out``.
-    """
+    """Compute the product of codes on the CPU, where it is :func:`usable`."""
     import torch
 
     product: Tensor = torch._int_mm(left, right, out=out)
@@ -68,16 +55,7 @@ def product_into(left: Tensor, right: Tensor, out: Tensor) -> Tensor:
 
 @lru_cache(maxsize=16)
 def product_on(device: str, dimensions: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the product of codes on a GPU.
-
-    Args:
-        device: as torch names it.
-        dimensions: ``d``, a multiple of 8.
-
-    Returns:
-        The function from int8 ``[r, d]``, at least 17 rows, and int8 ``[d, T]``, ``T`` a multiple of 8, to their exact
-        product ``[r, T]``.
-    """
+    """Return the product of codes on a GPU."""
     import torch
 
     try:

@@ -34,15 +34,7 @@ def scan_codes(
     device: str | None,
     take: Callable[[Shard, Scores, Weights], None],
 ) -> None:
-    """Score all documents of some shards.
-
-    Args:
-        shards: shards of documents.
-        queries: the queries.
-        device: ``None`` for threads of the CPU; else the device that stores the codes, as torch names it.
-        take: called for each shard in order with its scores, float32 ``[queries, m]``, and the bound of their error,
-            float64 ``[queries]``.
-    """
+    """Score all documents of some shards."""
     import torch
 
     memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)

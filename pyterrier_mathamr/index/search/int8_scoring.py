@@ -55,11 +55,7 @@ def on_device(codes: Codes, device: str) -> Tensor:
 
 
 class Memory(threading.local):
-    """The memory of each scanning thread, reused for every block; earlier contents are overwritten.
-
-    Args:
-        device: where it is, as torch names it.
-    """
+    """The memory of each scanning thread, reused for every block; earlier contents are overwritten."""
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
@@ -76,17 +72,7 @@ class Memory(threading.local):
 
 
 class CodeScan:
-    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores.
-
-    Args:
-        codes: int8 ``[r, d]``, or as :func:`on_device` returns them.
-        offsets: int64 ``[m + 1]``; ascending lengths make the longest runs, but any order is correct.
-        coded: the queries as codes.
-        queries: the same queries, for their offsets.
-        memory: where products are computed.
-        runs: where the lengths change, as :func:`~.maxsim.run_bounds` finds it; by default found here.
-        padded: ``codes`` are those of :func:`on_device`.
-    """
+    """Scores documents of one shard against some queries, within ``coded.errors`` of the true scores."""
 
     def __init__(
         self,
@@ -123,13 +109,7 @@ class CodeScan:
         self.product: Callable[..., Tensor] = product_on(str(codes.device), self.width) if padded else product_into
 
     def fill(self, first: int, last: int, scores: Scores) -> None:
-        """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``.
-
-        Args:
-            first: the first document.
-            last: the one after the last.
-            scores: float32 ``[queries, m]``.
-        """
+        """Score the documents from ``first`` to the one before ``last`` into their columns of ``scores``."""
         import torch
 
         out = torch.from_numpy(scores)
@@ -206,15 +186,7 @@ class CodeScan:
 
 
 def greatest(products: Tensor, out: Tensor, memory: Memory) -> None:
-    """Find the greatest product of each document with each column.
-
-    Where there are few columns, those of two rows are compared side by side as one.
-
-    Args:
-        products: int32 ``[D, n, T]`` without gaps.
-        out: int32 ``[D, T]``, overwritten with the greatest over n.
-        memory: where the greatest of two rows are computed.
-    """
+    """Find the greatest product of each document with each column."""
     import torch
 
     documents, length, columns = products.shape

@@ -38,16 +38,7 @@ _WIDE = 64
 
 
 def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
-    """Score documents against all queries, within :func:`float32_error`, on one thread or, if it is long, on several.
-
-    Args:
-        rows: float32 ``[r, d]``, or float16, converted block by block.
-        offsets: int64 ``[m + 1]``; ascending lengths make the longest runs, but any order is correct.
-        queries: the queries.
-
-    Returns:
-        float32 ``[queries, m]``.
-    """
+    """Score documents against all queries, within :func:`float32_error`, on one thread or, if it is long."""
     columns = np.ascontiguousarray(queries.rows.T)
     scores = np.empty((len(queries), len(offsets) - 1), dtype=np.float32)
     block = min(max(_PRODUCTS // columns.shape[1], _LEAST_ROWS), BLOCK_ROWS)
@@ -64,33 +55,13 @@ def scan(rows: StoredRows, offsets: Numbers, queries: QueryBatch) -> Scores:
 
 
 def float32_error(queries: QueryBatch, max_norm: float, dimensions: int) -> Weights:
-    """Bound the error of a score computed in float32, in any order of summation.
-
-    A product of ``d`` terms is within ``d u |q| |d|`` of the true one (``u`` = 2⁻²⁴), and summing ``q`` of them adds at
-    most ``q u`` of their sum; both are doubled, which covers the higher-order terms.
-
-    Args:
-        queries: the queries.
-        max_norm: the length of the longest row of the index.
-        dimensions: ``d``.
-
-    Returns:
-        float64 ``[queries]``.
-    """
+    """Bound the error of a score computed in float32, in any order of summation."""
     steps = dimensions + np.diff(queries.offsets) + 2  # the longest sum has a term for each row and one more
     return 2 * steps * 2.0**-24 * queries.weighted_lengths() * max_norm
 
 
 def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int]]:
-    """Cut documents into blocks of at most so many rows, at least one document each.
-
-    Args:
-        offsets: int64 ``[m + 1]``.
-        rows: of a block; by default :data:`BLOCK_ROWS`.
-
-    Yields:
-        The first document of a block and the one after its last.
-    """
+    """Cut documents into blocks of at most so many rows, at least one document each."""
     first, documents = 0, len(offsets) - 1
     rows = rows or BLOCK_ROWS
     while first < documents:
@@ -101,25 +72,14 @@ def blocks(offsets: Numbers, rows: int | None = None) -> Iterator[tuple[int, int
 
 
 def run_bounds(offsets: Numbers) -> Numbers:
-    """Find where the number of rows changes.
-
-    Args:
-        offsets: int64 ``[m + 1]``.
-
-    Returns:
-        int64: 0, each document that has another number of rows than the one before it, and ``m``.
-    """
+    """Find where the number of rows changes."""
     lengths = np.diff(offsets)
     changes = np.flatnonzero(lengths[1:] != lengths[:-1]) + 1
     return np.concatenate([[0], changes, [len(lengths)]])
 
 
 class Workspace:
-    """The memory of one thread for the products of blocks; each product overwrites the one before.
-
-    Args:
-        columns: float32 ``[d, T]``, the rows of all queries.
-    """
+    """The memory of one thread for the products of blocks; each product overwrites the one before."""
 
     def __init__(self, columns: Rows) -> None:
         self.columns = columns
@@ -163,11 +123,7 @@ def _best(products: Rows, offsets: Numbers) -> Rows:
 
 
 def _greatest(products: Rows, out: Rows) -> None:
-    """Find the greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``.
-
-    With few columns, the first half of all rows is compared with the second (of an odd number of rows, the middle one
-    with itself), and so on: numpy compares long pieces of memory several times faster than short ones.
-    """
+    """Find the greatest product of each document with each column: ``[D, n, T]`` to ``[D, T]``."""
     left = products.shape[1]
     if products.shape[2] >= _WIDE:
         np.max(products, axis=1, out=out)
@@ -179,16 +135,7 @@ def _greatest(products: Rows, out: Rows) -> None:
 
 
 def _sum_rows(best: Rows, queries: QueryBatch, own: Rows) -> Scores:
-    """Sum over each query's rows, and add the weighted product of the document vectors.
-
-    Args:
-        best: float32 ``[documents, T]``, the weighted best products.
-        queries: the queries.
-        own: float32 ``[documents, T]``, the products of each document's last row; read where queries weight them.
-
-    Returns:
-        float32 ``[documents, queries]``.
-    """
+    """Sum over each query's rows, and add the weighted product of the document vectors."""
     sums: Scores
     if len(queries.offsets) == len(queries.rows) + 1:
         sums = best  # one row each

@@ -25,15 +25,7 @@ DOCUMENT_WEIGHT_COLUMN = "query_document_weight"
 
 @dataclass(frozen=True)
 class QueryBatch:
-    """Some queries: their rows end to end, the weight of each row, and the weight of the two documents' product.
-
-    Args:
-        rows: float32 ``[T, d]``.
-        offsets: int64 ``[queries + 1]``; query ``i`` owns ``rows[offsets[i]:offsets[i + 1]]``, at least one row.
-        weights: float64 ``[T]``, or ``None`` where each is 1.
-        document_weights: float64 ``[queries]``, a of each query, or ``None`` where each is 0.
-        qids: the name of each query.
-    """
+    """Some queries: their rows end to end, the weight of each row, and the weight of the two documents' product."""
 
     rows: Rows
     offsets: Numbers
@@ -89,19 +81,7 @@ class QueryBatch:
 
 
 def query_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot, *, normalise: bool = False) -> QueryBatch:
-    """Read all distinct queries of a frame in order of appearance, with their weights; those without rows are left out.
-
-    Args:
-        frame: ``qid`` and ``query_embs``; empty cells are filled from the query's other rows.
-        snapshot: the index that is searched.
-        normalise: divide each score by the query's number of rows (MathAMR+, eq. 3.7).
-
-    Raises:
-        QueryError: the vectors of a query are not ``[q, d]`` finite numbers of the index's width, or its weights do
-            not fit them.
-        MissingValueError: a query has no value in any of its rows.
-        ModelMismatchError: another model than the index's made the vectors.
-    """
+    """Read all distinct queries of a frame in order of appearance."""
     rows = query_rows(frame, snapshot)
     sizes = np.array([len(of) if normalise else 1 for of in rows.values()])
     weights = of_documents = None
@@ -116,17 +96,7 @@ def query_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot, *, normalise:
 
 
 def formula_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBatch:
-    """Read the vector of the formula that each distinct query asks for; queries without rows are left out.
-
-    Args:
-        frame: ``qid``, ``query_embs``, ``query_formula_ids`` and ``query_formula_id``.
-        snapshot: the index that is searched.
-
-    Raises:
-        QueryError: the formula is not among the query's, or as :func:`query_batch`.
-        MissingValueError: a query lacks one of them in all its rows.
-        ModelMismatchError: another model than the index's made the vectors.
-    """
+    """Read the vector of the formula that each distinct query asks for; queries without rows are left out."""
     rows = query_rows(frame, snapshot)
     ids, asked = first_values(frame, "query_formula_ids"), first_values(frame, "query_formula_id")
     for name, found in (("query_formula_ids", ids), ("query_formula_id", asked)):
@@ -136,11 +106,7 @@ def formula_batch(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> QueryBat
 
 
 def query_rows(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> dict[str, Rows]:
-    """Read the rows of each distinct query that has any, float32 ``[q, d]``, in order of appearance.
-
-    Raises:
-        QueryError, MissingValueError, ModelMismatchError: as :func:`query_batch`.
-    """
+    """Read the rows of each distinct query that has any, float32 ``[q, d]``, in order of appearance."""
     values = first_values(frame, "query_embs")
     if missing := [qid for qid in dict.fromkeys(frame["qid"]) if qid not in values]:
         raise MissingValueError("query_embs", "qid", missing)
@@ -152,11 +118,7 @@ def query_rows(frame: pd.DataFrame, snapshot: SearchableSnapshot) -> dict[str, R
 
 
 def check_query(qid: str, value: Any, snapshot: SearchableSnapshot) -> Rows:
-    """Convert one query's embeddings to float32 rows of the index's width; they may be none.
-
-    Raises:
-        QueryError: they are something else.
-    """
+    """Convert one query's embeddings to float32 rows of the index's width; they may be none."""
     try:
         rows = np.asarray(value, dtype=np.float32)
     except (TypeError, ValueError) as error:
@@ -173,11 +135,7 @@ def check_query(qid: str, value: Any, snapshot: SearchableSnapshot) -> Rows:
 
 
 def check_weights(qid: str, value: Any, rows: int) -> Weights:
-    """Convert one query's weights to float64 ``[q]``; ``None`` is a weight of 1 for each row.
-
-    Raises:
-        QueryError: there is not one finite number for each row.
-    """
+    """Convert one query's weights to float64 ``[q]``; ``None`` is a weight of 1 for each row."""
     if value is None:
         return np.ones(rows, dtype=np.float64)
     weights = np.asarray(value, dtype=np.float64)
@@ -187,11 +145,7 @@ def check_weights(qid: str, value: Any, rows: int) -> Weights:
 
 
 def check_document_weight(qid: str, value: Any) -> float:
-    """Convert the weight of the product of the document vectors of one query; ``None`` is 0.
-
-    Raises:
-        QueryError: it is no finite number.
-    """
+    """Convert the weight of the product of the document vectors of one query; ``None`` is 0."""
     try:
         weight = 0.0 if value is None else float(value)
     except (TypeError, ValueError) as error:

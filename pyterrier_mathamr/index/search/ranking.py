@@ -27,31 +27,14 @@ NO_HITS = Hits(np.empty(0, dtype=np.int64), np.empty(0))
 
 
 def rank(snapshot: SearchableSnapshot, query: QueryBatch, numbers: Numbers, k: int, field: Field = "all") -> Hits:
-    """Score some documents exactly and return the best ``k``.
-
-    Args:
-        snapshot: the index.
-        query: one query.
-        numbers: distinct documents.
-        k: how many at most.
-        field: the vectors that are compared.
-    """
+    """Score some documents exactly and return the best ``k``."""
     scores = exact_scores(snapshot, query, numbers, field)
     best = best_places(scores, k, lambda places: snapshot.texts("docno", numbers[places]))
     return Hits(numbers[best], scores[best])
 
 
 def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[str]]) -> Numbers:
-    """Find the best ``k`` of some documents: score descending, then docno ascending.
-
-    Args:
-        scores: float64 ``[m]``.
-        k: how many at most.
-        docnos: returns the docnos of some places, int64; called only for those with equal scores.
-
-    Returns:
-        Their places in ``scores``, int64, best first.
-    """
+    """Find the best ``k`` of some documents: score descending, then docno ascending."""
     places = np.arange(len(scores))
     if len(scores) > k:
         least = len(scores) - k
@@ -70,17 +53,7 @@ def best_places(scores: ExactScores, k: int, docnos: Callable[[Numbers], list[st
 def exact_scores(
     snapshot: SearchableSnapshot, query: QueryBatch, numbers: Numbers, field: Field = "all"
 ) -> ExactScores:
-    """Score some documents against one query by ``model.exact_maxsim``, in bounded memory.
-
-    Args:
-        snapshot: the index.
-        query: one query.
-        numbers: int64 ``[m]``; fastest where they ascend.
-        field: the vectors that are compared; with ``doc``, the query's last row with each document's, unweighted.
-
-    Returns:
-        float64 ``[m]``, rounded to float32 precision.
-    """
+    """Score some documents against one query by ``model.exact_maxsim``, in bounded memory."""
     from pyterrier_mathamr.model import exact_maxsim  # loads torch, which opening an index does not need
 
     asked = query.last_rows() if field == "doc" else query
@@ -93,15 +66,6 @@ def exact_scores(
 
 
 def pieces(snapshot: SearchableSnapshot, numbers: Numbers, field: Field) -> list[Numbers]:
-    """Cut documents into pieces whose vectors are read at once: of at most 8,192 rows, or one document.
-
-    Args:
-        snapshot: the index.
-        numbers: int64 ``[m]``.
-        field: the vectors.
-
-    Returns:
-        The numbers, in order, a piece each.
-    """
+    """Cut documents into pieces whose vectors are read at once: of at most 8,192 rows, or one document."""
     cuts = np.flatnonzero(np.diff(np.cumsum(snapshot.lengths(numbers, field)) // _ROWS)) + 1
     return [some for some in np.split(numbers, cuts) if len(some)]

@@ -32,11 +32,7 @@ _AGAIN = 0.5
 
 
 class Nodes:
-    """The nodes of a cluster, and how many parts of one index are searched on each.
-
-    Args:
-        cluster: the cluster; connected here, in the thread of the caller.
-    """
+    """The nodes of a cluster, and how many parts of one index are searched on each."""
 
     def __init__(self, cluster: RayCluster) -> None:
         self.cluster, self.ray = cluster, cluster.connect()
@@ -44,11 +40,7 @@ class Nodes:
         self._choosing = threading.Lock()
 
     def choose(self, path: Path) -> str:
-        """Choose a node where a part lies, and count it there.
-
-        Raises:
-            NotBuiltError: it lies on no node.
-        """
+        """Choose a node where a part lies, and count it there."""
         there = self._where(path)
         if not there:
             alive = sum(node["Alive"] for node in self.ray.nodes())
@@ -86,13 +78,7 @@ class Nodes:
 
 
 class ActorPlace:
-    """One part in an actor.
-
-    Args:
-        paths: the part, by number.
-        threads: that the actor computes with.
-        nodes: of the cluster.
-    """
+    """One part in an actor."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int, nodes: Nodes) -> None:
         self.paths, self._threads, self._nodes = dict(paths), threads, nodes
@@ -144,12 +130,7 @@ class ActorPlace:
 
 
 class Actor:
-    """What runs on the node: it answers requests about its parts.
-
-    Args:
-        paths: the parts, by number.
-        threads: that it computes with.
-    """
+    """What runs on the node: it answers requests about its parts."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         limit_cores(threads)

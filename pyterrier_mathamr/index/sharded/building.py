@@ -42,23 +42,7 @@ _OURS = re.compile(rf"({PART.pattern})|\.{PART.pattern}\.job")
 def filling(
     path: Path, parts: int, fingerprint: Mapping[str, Any], *, fresh: bool = False
 ) -> Iterator[list[MathAMRIndex]]:
-    """Build the parts of an index, and make them the index in one step at the end of the block.
-
-    Args:
-        path: the folder; an index in parts that exists is replaced.
-        parts: how many.
-        fingerprint: what determines them, as plain JSON values.
-        fresh: discard the work of a job that was stopped.
-
-    Yields:
-        The parts; those that a stopped job has finished are built already.
-
-    Raises:
-        OtherArtifactError: the folder holds something else.
-        UnfinishedJobError: a job that was stopped had another fingerprint.
-        LockedError: another process is building them.
-        DuplicateIdError: a document is in two parts.
-    """
+    """Build the parts of an index, and make them the index in one step at the end of the block."""
     path = path.absolute()
     with writer_lock(path):
         with writing(path):
@@ -74,11 +58,7 @@ def filling(
 
 
 def _standing(path: Path) -> list[str]:
-    """Return the parts of the index that exists.
-
-    Raises:
-        OtherArtifactError: the folder holds something else.
-    """
+    """Return the parts of the index that exists."""
     if (path / META).exists():
         return [part.name for part in read_parts(path)]
     if path.is_file():
@@ -90,11 +70,7 @@ def _standing(path: Path) -> list[str]:
 
 
 def _unfinished(path: Path, fingerprint: Mapping[str, Any], old: Sequence[str]) -> list[str] | None:
-    """Return the names of the parts of a job that was stopped, ``None`` where there is none.
-
-    Raises:
-        UnfinishedJobError: it had another fingerprint.
-    """
+    """Return the names of the parts of a job that was stopped, ``None`` where there is none."""
     if not (path / NOTE).exists():
         return None
     note = read_signed(path / NOTE)

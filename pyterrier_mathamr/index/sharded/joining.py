@@ -20,17 +20,7 @@ from .manifest import PART, PartRecord, write_parts
 
 
 def join_parts(path: Path, names: Sequence[str] | None = None) -> None:
-    """Write the manifest of the parts in a folder.
-
-    Args:
-        path: the folder.
-        names: of the parts, in order; by default all of it, in the order of their names.
-
-    Raises:
-        NotBuiltError: there is no part, or one is not finished.
-        DuplicateIdError: a document is in two parts.
-        EmbeddingError: the rows of two have different widths. ModelMismatchError: their models differ.
-    """
+    """Write the manifest of the parts in a folder."""
     found = sorted(
         entry.name for entry in path.glob("part-*") if PART.fullmatch(entry.name) and (entry / META).exists()
     )

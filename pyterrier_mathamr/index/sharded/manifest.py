@@ -37,12 +37,7 @@ class PartRecord:
 
 
 def read_parts(path: Path) -> list[PartRecord]:
-    """Read the manifest of an index in parts.
-
-    Raises:
-        NotBuiltError: there is none. OtherArtifactError: the folder holds something else.
-        FormatError: it has a format that this release does not read. DamagedError: it was changed.
-    """
+    """Read the manifest of an index in parts."""
     details = PARTS.read(path)
     try:
         parts = [PartRecord(**entry) for entry in details["parts"]]

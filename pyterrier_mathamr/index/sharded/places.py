@@ -35,22 +35,14 @@ class Place(Protocol):
         """Its parts, by number."""
 
     def call(self, request: Request) -> dict[int, Any] | Exception:
-        """Start what is not started, and wait for the answer.
-
-        Raises:
-            PlaceDiedError: it ended meanwhile, perhaps by :meth:`stop` in another thread.
-        """
+        """Start what is not started, and wait for the answer."""
 
     def stop(self) -> None:
         """End it, whatever it does; the next request starts it again."""
 
 
 class HerePlace:
-    """Some parts in this process: a request has no time limit.
-
-    Args:
-        paths: the parts, by number.
-    """
+    """Some parts in this process: a request has no time limit."""
 
     def __init__(self, paths: Mapping[int, Path]) -> None:
         self.paths, self._readers = dict(paths), Readers(paths)
@@ -64,12 +56,7 @@ class HerePlace:
 
 
 class Places:
-    """All places of an index.
-
-    Args:
-        places: together they have each part once.
-        seconds: the time limit of a request.
-    """
+    """All places of an index."""
 
     def __init__(self, places: Sequence[Place], seconds: float) -> None:
         self.places, self.seconds = list(places), seconds
@@ -77,19 +64,7 @@ class Places:
         self._lock = threading.Lock()
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Ask some parts at once.
-
-        Args:
-            method: of :class:`~.reader.PartReader`.
-            arguments: of each part that is asked, by its number.
-
-        Returns:
-            The answer of each of these parts, by its number.
-
-        Raises:
-            PartDiedError: a place ended each time. PartTimeoutError: one did not answer in time.
-            MathAMRError: that of a part.
-        """
+        """Ask some parts at once."""
         with self._lock:
             over = threading.Event()
             asked: dict[Future[dict[int, Any] | Exception], Place] = {}

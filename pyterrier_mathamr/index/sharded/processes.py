@@ -21,12 +21,7 @@ _starting = threading.Lock()  # starting changes the environment for a moment, a
 
 
 class ProcessPlace:
-    """Some parts in a process of their own.
-
-    Args:
-        paths: the parts, by number.
-        threads: that the process computes with.
-    """
+    """Some parts in a process of their own."""
 
     def __init__(self, paths: Mapping[int, Path], threads: int) -> None:
         self.paths, self._threads = dict(paths), threads
@@ -68,10 +63,7 @@ class ProcessPlace:
 
 
 def _exit_code(process: BaseProcess) -> int | None:
-    """Wait for the exit code of a process that has closed its connection.
-
-    It may be unknown for a moment after the process has ended: starting another one reaps it in another thread.
-    """
+    """Wait for the exit code of a process that has closed its connection."""
     for _ in range(_WAITS):
         process.join(_WAIT)
         if process.exitcode is not None:

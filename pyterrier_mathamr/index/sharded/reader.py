@@ -54,11 +54,7 @@ class Found(NamedTuple):
 
 
 class PartReader:
-    """Answers the requests about one part. Each but :meth:`state` names the state that its numbers are of.
-
-    Args:
-        path: the part.
-    """
+    """Answers the requests about one part. Each but :meth:`state` names the state that its numbers are of."""
 
     def __init__(self, path: Path) -> None:
         self._index = MathAMRIndex(path)
@@ -116,11 +112,7 @@ class PartReader:
         return np.concatenate([np.empty(0, dtype=np.int64), *(shard.in_order() + base for shard, base in of_shards)])
 
     def _of(self, identity: str) -> Snapshot:
-        """Return the state that the caller knows.
-
-        Raises:
-            PartChangedError: the part has another one now.
-        """
+        """Return the state that the caller knows."""
         snapshot = self._index.snapshot()
         if snapshot.identity != identity:
             raise PartChangedError([self._index.path])
@@ -141,11 +133,7 @@ class Request:
 
 
 class Readers:
-    """The parts at one place: of one process, or of one actor.
-
-    Args:
-        paths: of the parts, by their numbers.
-    """
+    """The parts at one place: of one process, or of one actor."""
 
     def __init__(self, paths: Mapping[int, Path]) -> None:
         self._paths = dict(paths)

@@ -24,18 +24,7 @@ _READ = 1024
 
 
 class ShardedSnapshot:
-    """A :class:`~..protocols.SearchableSnapshot` whose parts are elsewhere.
-
-    Args:
-        path: names the index in errors.
-        paths: of the parts.
-        places: where they are searched.
-
-    Raises:
-        EmbeddingError: their rows have different widths. ModelMismatchError: their models differ.
-        PartsError: a part does not answer.
-        StoreError: one is missing, damaged or something else.
-    """
+    """A :class:`~..protocols.SearchableSnapshot` whose parts are elsewhere."""
 
     def __init__(self, path: Path, paths: Sequence[Path], places: Places) -> None:
         self.path, self.paths, self._places = path, tuple(paths), places
@@ -56,14 +45,7 @@ class ShardedSnapshot:
         return self._merged(self._ask_all("best", asked, k, field, device), len(queries), k)
 
     def best_of(self, queries: QueryBatch, candidates: Sequence[Hits], k: int, field: Field = "all") -> list[Hits]:
-        """Rank some documents of each query by exact scores.
-
-        Args:
-            queries: the queries.
-            candidates: distinct documents for each.
-            k: how many at most.
-            field: the vectors that are compared.
-        """
+        """Rank some documents of each query by exact scores."""
         numbers = [np.sort(hits.numbers) for hits in candidates]
         cuts = [np.searchsorted(of, self.bases) for of in numbers]
         arguments = {}
@@ -88,11 +70,7 @@ class ShardedSnapshot:
         return found
 
     def look_up(self, docnos: Sequence[str]) -> Numbers:
-        """Look up the number of each document: -1 for one that is in no part.
-
-        Raises:
-            DuplicateIdError: one is in two parts.
-        """
+        """Look up the number of each document: -1 for one that is in no part."""
         numbers = np.full(len(docnos), -1, dtype=np.int64)
         for part, local in self._ask_all("look_up", list(docnos)).items():
             there = local >= 0
@@ -102,11 +80,7 @@ class ShardedSnapshot:
         return numbers
 
     def find(self, docnos: Sequence[str]) -> Numbers:
-        """Return the number of each document.
-
-        Raises:
-            UnknownIdError: some are in no part; it names them. DuplicateIdError: one is in two.
-        """
+        """Return the number of each document."""
         numbers = self.look_up(docnos)
         if (unknown := np.flatnonzero(numbers < 0)).size:
             raise UnknownIdError(self.path, [docnos[place] for place in unknown.tolist()])
@@ -174,11 +148,7 @@ class ShardedSnapshot:
             yield split[part][0], answer
 
     def _merged(self, found: Mapping[int, Sequence[Found]], queries: int, k: int) -> list[Hits]:
-        """Merge the best of each part into the best of all, ties by docno.
-
-        Raises:
-            DuplicateIdError: a document is in two parts.
-        """
+        """Merge the best of each part into the best of all, ties by docno."""
         return [self._merge({part: of_part[query] for part, of_part in found.items()}, k) for query in range(queries)]
 
     def _merge(self, found: Mapping[int, Found], k: int) -> Hits:
@@ -197,11 +167,7 @@ class ShardedSnapshot:
 
 
 def _meta(paths: Sequence[Path], states: Sequence[PartState]) -> IndexMeta:
-    """Return what the parts say together; an empty one says nothing.
-
-    Raises:
-        EmbeddingError: their rows have different widths. ModelMismatchError: their models differ.
-    """
+    """Return what the parts say together; an empty one says nothing."""
     widths = {state.dimensions: path for path, state in zip(paths, states, strict=True) if state.dimensions}
     if len(widths) > 1:
         (one, path), (other, there) = list(widths.items())[:2]

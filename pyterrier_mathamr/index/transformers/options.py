@@ -19,18 +19,7 @@ _SEARCHES = {None: None, "exact": "exact", "approximate": "approximate", "hnsw":
 
 
 def search_of(exact: bool | None, search: str | None) -> Search:
-    """Read the two options for exact or approximate search.
-
-    Args:
-        exact: ``True`` (as ``search='exact'``), ``False`` (as ``search='approximate'``) or ``None``.
-        search: ``exact``, ``approximate``, its other name ``hnsw``, or ``None``.
-
-    Returns:
-        The search; ``exact`` where neither is given.
-
-    Raises:
-        ConfigError: ``search`` is something else, or the two contradict.
-    """
+    """Read the two options for exact or approximate search."""
     if search not in _SEARCHES:
         raise ConfigError("search", search, "'exact' or 'approximate'")
     asked: Search | None = _SEARCHES[search]  # type: ignore[assignment]
@@ -43,17 +32,7 @@ def search_of(exact: bool | None, search: str | None) -> Search:
 
 
 def check_device(device: object) -> str | None:
-    """Read the option ``device``.
-
-    Args:
-        device: ``None`` or ``cpu`` for the CPU; ``cuda`` or ``cuda:1`` for a GPU.
-
-    Returns:
-        The GPU, or ``None`` for the CPU.
-
-    Raises:
-        ConfigError: it is something else, or torch finds no such GPU.
-    """
+    """Read the option ``device``."""
     if device in (None, "cpu"):
         return None
     if not isinstance(device, str) or not re.fullmatch(r"cuda(:\d+)?", device):
@@ -67,11 +46,7 @@ def check_device(device: object) -> str | None:
 
 
 class IndexTransformer(Leaf, Transformer):
-    """A transformer over an index, which is opened when the first row comes; options are checked whenever they are set.
-
-    Args:
-        index: the index.
-    """
+    """A transformer over an index."""
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "num_results": COUNT,

@@ -250,14 +250,7 @@ class ColBERTRetriever(IndexRetriever):
 def ranking(
     queries: pd.DataFrame, hits: Mapping[str, Hits], snapshot: SearchableSnapshot, texts: Sequence[str]
 ) -> pd.DataFrame:
-    """Lay the hits of all queries out as one frame.
-
-    Args:
-        queries: one row for each query.
-        hits: of each query by ``qid``; those that are absent found nothing.
-        snapshot: the index that the numbers belong to.
-        texts: the texts of each entry that become columns, ``docno`` first.
-    """
+    """Lay the hits of all queries out as one frame."""
     found = [hits.get(qid, NO_HITS) for qid in queries["qid"]]
     columns = {name: partial(snapshot.texts, name) for name in texts}
     return ranking_frame(queries, [(of.numbers, of.scores) for of in found], **columns)

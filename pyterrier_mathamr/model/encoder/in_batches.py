@@ -29,18 +29,7 @@ _MOST_NODES = 65_536  # of a graph; a larger one, of some 100,000 words, is cut 
 def encode_in_batches(
     network: nn.Module, graphs: Sequence[GraphTensors], place: torch.device, width: int, *, verbose: bool = False
 ) -> list[Embeddings]:
-    """Encode graphs, those of similar sizes together.
-
-    Args:
-        network: from a batch of graphs to the rows of all their virtual nodes, on ``place``.
-        graphs: made with the network's vocabulary.
-        place: the device that computes.
-        width: d of the rows.
-        verbose: show progress.
-
-    Returns:
-        For each graph float32 ``[n, d]``, in the order given.
-    """
+    """Encode graphs, those of similar sizes together."""
     cut = [pieces_of(graph, _MOST_NODES) for graph in graphs]
     pieces = [piece.graph for of_graph in cut for piece in of_graph]
     results: list[Embeddings] = [np.empty((0, width), np.float32)] * len(pieces)

@@ -89,16 +89,7 @@ def _means(state: Tensor, edge_index: Tensor, targets: Tensor) -> Tensor:
 
 
 def members(nodes: int, edge_index: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """List the sources of the edges into some nodes.
-
-    Args:
-        nodes: N.
-        edge_index: int64 ``[2, e]``.
-        targets: int64 ``[t]``, distinct nodes.
-
-    Returns:
-        int64 ``[z]``, the sources, and int64 ``[z]``, the place of each one's target in ``targets``.
-    """
+    """List the sources of the edges into some nodes."""
     place = torch.full((nodes,), -1, dtype=torch.long, device=edge_index.device)
     place[targets] = torch.arange(targets.numel(), device=edge_index.device)
     row = place[edge_index[1]]

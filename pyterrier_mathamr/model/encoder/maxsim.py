@@ -141,16 +141,7 @@ _Array = Tensor | npt.NDArray[Any]
 
 
 def check_ragged(other: _Array, rows: _Array, offsets: _Array) -> None:
-    """Refuse ragged rows that do not fit together.
-
-    Args:
-        other: float ``[·, d]``, the rows to compare with.
-        rows: float ``[r, d]``.
-        offsets: int64 ``[m + 1]``, ascending from 0 to r.
-
-    Raises:
-        ShapeError: naming what does not fit.
-    """
+    """Refuse ragged rows that do not fit together."""
     for name, matrix in (("query", other), ("rows", rows)):
         if matrix.ndim != 2:
             raise ShapeError(name, tuple(matrix.shape), "[rows, d]")
@@ -201,11 +192,7 @@ def _chunks(queries: Tensor, width: int) -> tuple[Tensor, ...]:
 
 
 def _by_length(offsets: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Group documents of similar lengths, so that padding at most doubles a group; empty documents are left out.
-
-    Returns:
-        For each group: int64 ``[g]`` documents, and int64 ``[g, L]`` their rows, -1 after a document's last.
-    """
+    """Group documents of similar lengths, so that padding at most doubles a group; empty documents are left out."""
     lengths = offsets.diff()
     bits = torch.ceil(torch.log2(lengths.clamp_min(1).double())).long()  # 1 | 2 | 3-4 | 5-8 | …
     groups = []

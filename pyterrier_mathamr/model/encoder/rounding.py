@@ -25,17 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def sum_error(query: Floats, weights: Floats | None, blend: float | None, greatest: float) -> float:
-    """Bound the error of Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc in float64, in any order of summation, and double it.
-
-    A product of ``d`` terms is within ``d u Σₖ |qₖ| |dₖ|`` of the true one (``u`` = 2⁻⁵³); weighting and summing ``q``
-    of them adds at most ``(q + 2) u`` of their sum.
-
-    Args:
-        query: float64 ``[q, d]``.
-        weights: w, float64 ``[q]``; ``None`` where each is 1.
-        blend: a; ``None`` for 0.
-        greatest: the greatest number in the rows of the documents, without its sign.
-    """
+    """Bound the error of Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc in float64, in any order of summation, and double it."""
     sums = np.abs(query).sum(axis=1)
     total = float(sums.sum() if weights is None else np.abs(weights) @ sums) + abs(blend or 0.0) * float(sums[-1])
     steps = query.shape[1] + len(query) + 4
@@ -43,16 +33,7 @@ def sum_error(query: Floats, weights: Floats | None, blend: float | None, greate
 
 
 def rounded(sums: Floats, error: float, exactly: Callable[[int], float]) -> Floats:
-    """Round sums to float32 numbers.
-
-    Args:
-        sums: float64 ``[m]``, each within half of ``error`` of the true sum.
-        error: of each.
-        exactly: returns the sum of one document, far more accurate than ``error``, from its rows alone.
-
-    Returns:
-        float64 ``[m]``, each a float32 number.
-    """
+    """Round sums to float32 numbers."""
     found = sums.astype(np.float32)
     doubtful = np.flatnonzero((sums - error).astype(np.float32) != (sums + error).astype(np.float32))
     for document in doubtful.tolist():
@@ -61,14 +42,7 @@ def rounded(sums: Floats, error: float, exactly: Callable[[int], float]) -> Floa
 
 
 def exact_sum(query: Floats, rows: npt.NDArray[np.float32], weights: Floats | None, blend: float | None) -> float:
-    """Compute S(Q, D) of one document from products that are exact in float64, each sum rounded once.
-
-    Args:
-        query: float64 ``[q, d]``, of float32 numbers.
-        rows: float32 ``[n, d]``, the document's row last.
-        weights: w, float64 ``[q]``; ``None`` where each is 1.
-        blend: a; ``None`` for 0.
-    """
+    """Compute S(Q, D) of one document from products that are exact in float64, each sum rounded once."""
     wide = rows.astype(np.float64)
     products = [[math.fsum(of_row) for of_row in (wide * row).tolist()] for row in query]
     best = [max(of_query) for of_query in products]

@@ -10,18 +10,7 @@ _BITS = 63  # of an integer that is not negative
 
 
 def in_order(keys: Tensor, bound: int) -> tuple[Tensor, Tensor]:
-    """Sort integers; the sort is stable.
-
-    On a CPU each is sorted as one number with its place in the low bits, which NumPy does with vector instructions:
-    four to ten times faster than torch sorts numbers and places.
-
-    Args:
-        keys: int64 ``[e]``, from 0 to below ``bound``.
-        bound: greater than every number.
-
-    Returns:
-        int64 ``[e]``, the sorted numbers, and int64 ``[e]``, the place where each was.
-    """
+    """Sort integers; the sort is stable."""
     bits = keys.numel().bit_length()
     if keys.device.type != "cpu" or bound.bit_length() + bits > _BITS:
         numbers, order = torch.sort(keys, stable=True)

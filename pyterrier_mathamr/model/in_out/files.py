@@ -37,11 +37,7 @@ Loaded = tuple[InOutOptions, dict[Packed, Labels], dict[str, Tensor]]
 
 
 def find(name: str | Path) -> Path:
-    """Find a model's folder by path or bundled name.
-
-    Raises:
-        ModelNotFoundError: there is no such model.
-    """
+    """Find a model's folder by path or bundled name."""
     for folder in (Path(name), BUNDLED / name):
         if (folder / DESCRIPTION).is_file():
             return folder
@@ -67,11 +63,7 @@ def write(
 
 
 def read(folder: Path) -> Loaded:
-    """Read a model and check every byte.
-
-    Raises:
-        ModelFileError: a file is missing, damaged or of a format that this release does not read.
-    """
+    """Read a model and check every byte."""
     description = read_description(folder / DESCRIPTION, FORMAT_VERSION, "In+Out model", _read)
     weights = read_weights(folder / WEIGHTS, description.weights, DESCRIPTION)
     if description.options.layers > len(weights):  # each layer has weights, and building even empty ones takes time

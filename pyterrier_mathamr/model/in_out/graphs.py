@@ -29,11 +29,7 @@ _UNKNOWN = "[UNK]"
 
 
 class Labels:
-    """The node labels that have a vector of their own; others share one for each type, such as ``V![UNK]``.
-
-    Args:
-        names: distinct, among them ``[UNK]`` for labels of other types.
-    """
+    """The node labels that have a vector of their own; others share one for each type, such as ``V![UNK]``."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)

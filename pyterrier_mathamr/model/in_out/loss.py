@@ -38,20 +38,7 @@ def contrast(
     temperature: float = 0.1,
     positive_in_sum: bool = False,
 ) -> Tensor:
-    """Compute L of equation 3.
-
-    The losses of several pairings with the same first graph are averaged first; with a single first graph its half
-    alone is L. Gradients flow through both graphs of a pairing.
-
-    Args:
-        blocks: the graphs of the N ≥ 2 formulas of a batch, by name.
-        pairings: of the training condition.
-        temperature: τ.
-        positive_in_sum: add the positive to the sum of equation 2, so that the loss is not below 0.
-
-    Returns:
-        A scalar.
-    """
+    """Compute L of equation 3."""
     by_first: dict[GraphName, list[GraphName]] = {}
     for first, second in pairings:
         by_first.setdefault(first, []).append(second)

@@ -16,15 +16,7 @@ from .pairings import kinds_of
 
 
 class GraphEncoder(nn.Module):
-    """h'ᵢ = σ( Σ_r mean_{j ∈ N_i^r} W_r h_j + W_0 h_i + b ), with ReLU between the layers (equation 1).
-
-    After the last layer there is no ReLU: with it no two vectors had a cosine below 0.
-
-    Args:
-        labels: number of label embeddings.
-        relations: number of relations.
-        options: ``layers`` and ``width``.
-    """
+    """h'ᵢ = σ( Σ_r mean_{j ∈ N_i^r} W_r h_j + W_0 h_i + b ), with ReLU between the layers (equation 1)."""
 
     def __init__(self, labels: int, relations: int, options: InOutOptions) -> None:
         super().__init__()
@@ -45,12 +37,7 @@ class GraphEncoder(nn.Module):
 
 
 def encoders(options: InOutOptions, labels: dict[Packed, int]) -> nn.ModuleDict:
-    """Build the encoders of a condition with random weights from ``options.seed``.
-
-    Args:
-        options: the model's options.
-        labels: the number of label embeddings of each kind of tree.
-    """
+    """Build the encoders of a condition with random weights from ``options.seed``."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         made: dict[str, nn.Module] = {

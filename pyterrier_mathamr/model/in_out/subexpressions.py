@@ -36,25 +36,12 @@ class Subexpressions:
         self._starts = np.searchsorted(self._internal, graphs.offsets)
 
     def draw(self, rows: Rows, generator: np.random.Generator) -> Graphs:
-        """Draw a sub-expression of each of some graphs.
-
-        Args:
-            rows: int64 ``[y]``, graphs of at least two nodes.
-            generator: draws the nodes that are removed, each of a graph's internal nodes with the same probability.
-
-        Returns:
-            ``y`` graphs of at least one node; of several largest parts the earliest is kept.
-        """
+        """Draw a sub-expression of each of some graphs."""
         choices = self._starts[rows + 1] - self._starts[rows]
         return self.without(rows, self._internal[self._starts[rows] + generator.integers(0, choices)])
 
     def without(self, rows: Rows, removed: Rows) -> Graphs:
-        """Remove a node of each graph and keep the largest part.
-
-        Args:
-            rows: int64 ``[y]``.
-            removed: int64 ``[y]``, the internal node of each, counted over all graphs.
-        """
+        """Remove a node of each graph and keep the largest part."""
         graphs, start, end = self._graphs, self._graphs.offsets[rows], self._graphs.offsets[rows + 1]
         below, heaviest = self.sizes[removed], self._heaviest[removed]
         around = end - start - below  # the part above and beside the removed node

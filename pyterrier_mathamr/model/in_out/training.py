@@ -34,17 +34,7 @@ MOST_NODES = 256
 
 
 class Training:
-    """The state of a training run.
-
-    Args:
-        network: the encoders; trained in place.
-        graphs: of all formulas, for each kind that has an encoder.
-        options: of the model.
-        verbose: show a progress bar for each epoch.
-
-    Raises:
-        TrainingError: there are too few formulas.
-    """
+    """The state of a training run."""
 
     def __init__(
         self, network: nn.ModuleDict, graphs: dict[Packed, Graphs], options: InOutOptions, verbose: bool
@@ -69,21 +59,7 @@ class Training:
         return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
 
     def run(self, state: TrainingState | None, save: Callable[[TrainingState], None]) -> TrainingState:
-        """Train until the last epoch, or until the held-out loss has not decreased for ``patience`` epochs.
-
-        The network then has the weights of the epoch with the lowest held-out loss; if training fails, of the last
-        lowest.
-
-        Args:
-            state: where to resume.
-            save: called with the state after each epoch.
-
-        Returns:
-            The last state.
-
-        Raises:
-            TrainingError: the loss is NaN or infinite.
-        """
+        """Train until the last epoch, or until the held-out loss has not decreased for ``patience`` epochs."""
         names = [name for name, _ in self._network.named_parameters()]
         best, history = self._weights(), tuple[EpochRecord, ...]()
         if state is not None:

@@ -8,14 +8,6 @@ from pyterrier_mathamr._common.running.processes import runs_within
 
 
 def batches_by_size(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Group graphs of similar sizes into batches of at most ``budget`` nodes, at least one graph each.
-
-    Args:
-        sizes: nodes of each graph.
-        budget: most nodes of a batch.
-
-    Returns:
-        Indices of the graphs, the largest first.
-    """
+    """Group graphs of similar sizes into batches of at most ``budget`` nodes, at least one graph each."""
     order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], i))
     return [[order[at] for at in run] for run in runs_within((sizes[i] for i in order), budget)]

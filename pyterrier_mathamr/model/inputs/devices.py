@@ -8,14 +8,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Return the device of a name.
-
-    Args:
-        name: such as ``cpu``, ``cuda`` or ``cuda:1``; ``None`` for CUDA if there is a GPU, else the CPU.
-
-    Raises:
-        ConfigError: torch knows no such device, or this machine has none.
-    """
+    """Return the device of a name."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -29,11 +22,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs.
-
-    Args:
-        device: of this machine.
-    """
+    """Tell whether a device multiplies matrices in bfloat16, faster than in float32: AVX-512 BF16, AMX, ARM, GPUs."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}

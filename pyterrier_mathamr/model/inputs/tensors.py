@@ -51,20 +51,7 @@ def stream_tensors(
     verbose: bool,
     text: TextEncoder | None = None,
 ) -> Iterator[GraphTensors]:
-    """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas.
-
-    Args:
-        graphs: read once.
-        vocabulary: gives the ids.
-        config: ``formulas``, ``virtual_nodes`` and ``auxiliary``.
-        total: the number of graphs.
-        verbose: show progress.
-        text: the encoder of a model with text features; by default the configuration's.
-
-    Raises:
-        GraphError: the model has text features and a graph no texts. ConfigError: the encoder's vectors are of
-            another width than ``text_dimension``.
-    """
+    """Compute the arrays of graphs, with the features of a model that reads text or the vectors of formulas."""
 
     def made() -> Iterator[tuple[MathAMRGraph, GraphTensors]]:
         for graph in progress(graphs, "graph tensors", "graphs", verbose=verbose, total=total):

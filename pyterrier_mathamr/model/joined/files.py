@@ -74,11 +74,7 @@ def is_joined(folder: Path) -> bool:
 
 
 def read_joint(folder: Path) -> Joint:
-    """Read and check the description, and that each part is the model that it names.
-
-    Raises:
-        ModelFileError: the description or that of a part is missing or damaged, or a part is another model.
-    """
+    """Read and check the description, and that each part is the model that it names."""
     path = folder / CONFIG
     try:
         joint = _joint(read_signed(path))
@@ -91,11 +87,7 @@ def read_joint(folder: Path) -> Joint:
 
 
 def _joint(content: dict[str, Any]) -> Joint:
-    """Check what the description says.
-
-    Raises:
-        ValueError: it cannot be so. KeyError, TypeError: something is missing or of another kind.
-    """
+    """Check what the description says."""
     parts: Sequence[dict[str, Any]] = content["parts"]
     if not 2 <= len(parts) <= _MOST:
         raise ValueError(f"{len(parts)} parts")
@@ -110,11 +102,7 @@ def _joint(content: dict[str, Any]) -> Joint:
 
 
 def joined_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read the files of a joined model, compare every checksum, and yield what is wrong.
-
-    Args:
-        folder: written by ``JoinedMathAMR.save``.
-    """
+    """Read the files of a joined model, compare every checksum, and yield what is wrong."""
     try:
         folders = _joint(read_signed(folder / CONFIG)).folders(folder)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MathAMRError) as error:

@@ -19,17 +19,7 @@ T = TypeVar("T")
 
 
 def read_description(path: Path, version: int, name: str, read: Callable[[dict[str, Any]], T]) -> T:
-    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote.
-
-    Args:
-        path: the file.
-        version: the format that this release reads.
-        name: of the model, for the error.
-        read: returns what is read of the content; what it raises says that the content cannot be so.
-
-    Raises:
-        ModelFileError: the file is missing, damaged or of another format.
-    """
+    """Read a description that :func:`~pyterrier_mathamr.store.signed` wrote."""
     try:
         content = read_signed(path)
         if content["format"] != version:
@@ -43,16 +33,7 @@ def read_description(path: Path, version: int, name: str, read: Callable[[dict[s
 
 
 def read_weights(path: Path, digest: str, description: str) -> dict[str, Tensor]:
-    """Read weights as float32.
-
-    Args:
-        path: of ``weights.safetensors``.
-        digest: sha256 of its bytes.
-        description: the name of the file that says so, for the error.
-
-    Raises:
-        ModelFileError: the file is missing, damaged or another.
-    """
+    """Read weights as float32."""
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:

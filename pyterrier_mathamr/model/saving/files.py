@@ -65,15 +65,7 @@ class Manifest:
 
 
 def pack_weights(weights: Mapping[str, Tensor], dtype: str = "float32") -> bytes:
-    """Return the bytes of ``weights.safetensors``, the same for the same weights.
-
-    Args:
-        weights: float tensors by name.
-        dtype: ``float32``, or ``float16`` for half the size.
-
-    Raises:
-        ConfigError: another dtype.
-    """
+    """Return the bytes of ``weights.safetensors``, the same for the same weights."""
     kinds = {"float32": torch.float32, "float16": torch.float16}
     if dtype not in kinds:
         raise ConfigError("dtype", dtype, "'float32' or 'float16'")
@@ -119,11 +111,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
-    """Read the vocabulary and compare its hash.
-
-    Raises:
-        ModelFileError: the file is damaged or belongs to another model.
-    """
+    """Read the vocabulary and compare its hash."""
     try:
         vocabulary = Vocabulary.load(folder / VOCABULARY)
     except (GraphError, OSError) as error:
@@ -134,16 +122,7 @@ def read_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
 
 
 def read_weights(folder: Path, manifest: Manifest, build: Callable[[], nn.Module]) -> dict[str, Tensor]:
-    """Read the weights as float32 and check names and shapes, before anything is allocated, and values.
-
-    Args:
-        folder: the model's folder.
-        manifest: the content of ``config.json``.
-        build: builds the network of the configuration.
-
-    Raises:
-        ModelFileError: the file is damaged, or has other names, other shapes, or values that are not finite.
-    """
+    """Read the weights as float32 and check names and shapes, before anything is allocated, and values."""
     path = folder / WEIGHTS
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != manifest.weights:
@@ -209,11 +188,7 @@ _SIGNED = {"vocabulary_file", "checksum"}  # a model of the first release has ne
 
 
 def model_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield what is wrong.
-
-    Args:
-        folder: written by ``MathAMR.save``.
-    """
+    """Read a model's files, compare every checksum, and yield what is wrong."""
     try:
         manifest = read_manifest(folder)
         content = parse_json((folder / CONFIG).read_bytes())

@@ -16,11 +16,7 @@ BUNDLED = Path(__file__).parent.parent.parent / "data" / "models"
 
 
 def find_folder(name: str | Path) -> Path:
-    """Find a model's folder by bundled name, path or name on the hub.
-
-    Raises:
-        ModelNotFoundError: there is no such model, or the hub cannot be reached.
-    """
+    """Find a model's folder by bundled name, path or name on the hub."""
     if str(name).startswith(HUB):
         return _from_hub(str(name).removeprefix(HUB))
     for folder in (Path(name), BUNDLED / name):
@@ -44,11 +40,7 @@ def short_name(folder: Path) -> str:
 
 
 def lasting_name(name: str | Path) -> str:
-    """Return a name that :func:`find_folder` reads in every current folder; a path may be relative to this one.
-
-    Raises:
-        ModelNotFoundError: there is no such model.
-    """
+    """Return a name that :func:`find_folder` reads in every current folder; a path may be relative to this one."""
     return str(name) if str(name).startswith(HUB) else short_name(find_folder(name).absolute())
 
 
@@ -63,12 +55,7 @@ def folder_name(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the files of a model, or of each part of a joined one, from the hub or its cache.
-
-    Raises:
-        ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
-    """
+    """Fetch the files of a model, or of each part of a joined one, from the hub or its cache."""
     hub = require("huggingface_hub", "hub")
     try:
         patterns = [folder + file for folder in ("", "part-*/") for file in (CONFIG, VOCABULARY, WEIGHTS)]

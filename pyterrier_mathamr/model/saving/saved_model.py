@@ -35,11 +35,7 @@ class SavedModel:
 
 
 def check_new_folder(path: str | Path, option: str = "path") -> Path:
-    """Return a path that a model is to be written to.
-
-    Raises:
-        ConfigError: something is there.
-    """
+    """Return a path that a model is to be written to."""
     if Path(path).exists():
         raise ConfigError(option, str(path), "a folder that does not exist yet")
     return Path(path)

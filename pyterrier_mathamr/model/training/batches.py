@@ -56,15 +56,7 @@ class Batch:
 
 
 class BatchMaker:
-    """Makes batches under a configuration.
-
-    Args:
-        config: noise and ``node_budget``.
-        tensors: the tensors of each post.
-        answers: the known right answers.
-        rank: the number of this process.
-        processes: that train together.
-    """
+    """Makes batches under a configuration."""
 
     def __init__(
         self,
@@ -78,12 +70,7 @@ class BatchMaker:
         self.rank, self.processes = rank, processes
 
     def make(self, batch: PairBatch, noise: torch.Generator | None = None) -> Batch:
-        """Collate the graphs of a batch and divide the work.
-
-        Args:
-            batch: B pairs and H hard negatives.
-            noise: draws noise in training; ``None`` for validation.
-        """
+        """Collate the graphs of a batch and divide the work."""
         pairs, others = batch
         names = [*(question for question, _ in pairs), *(answer for _, answer in pairs), *others]
         graphs, training = collate(self.tensors.get_many(names)), self.config.training
@@ -97,17 +84,7 @@ class BatchMaker:
 def divide(
     graphs: GraphBatch, budget: int | None, rank: int = 0, processes: int = 1
 ) -> tuple[tuple[GraphBatch, ...], list[int]]:
-    """Divide graphs among processes, by nodes, and cut the share of this process into parts.
-
-    Args:
-        graphs: of a batch.
-        budget: most nodes of a part, unless it is a single graph; ``None`` for one part.
-        rank: the number of this process.
-        processes: how many there are.
-
-    Returns:
-        The parts of this process, and the number of rows of each process.
-    """
+    """Divide graphs among processes, by nodes, and cut the share of this process into parts."""
     ends = graphs.node_offsets[1:]  # [m]
     total = int(ends[-1])
     cuts = [0, *(int((ends <= total * i // processes).sum()) for i in range(1, processes)), len(graphs)]

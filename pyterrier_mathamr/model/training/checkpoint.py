@@ -64,11 +64,7 @@ class TrainingState:
 
 
 class Checkpoint(StoredArtifact):
-    """The training state of one run.
-
-    Args:
-        path: the folder ``state`` in the folder of the run.
-    """
+    """The training state of one run."""
 
     KIND = Kind(
         type="training_checkpoint",
@@ -89,15 +85,7 @@ class Checkpoint(StoredArtifact):
         return self.path.parent
 
     def save(self, run: Mapping[str, Any], state: TrainingState) -> None:
-        """Replace the state, atomically, and the history files.
-
-        Args:
-            run: what identifies the run, as plain JSON values: its options, vocabulary and pairs.
-            state: what to write.
-
-        Raises:
-            WriteError: it cannot be written; the previous state remains.
-        """
+        """Replace the state, atomically, and the history files."""
         arrays = {
             f"{part}.{name}": tensor.detach().to("cpu").numpy()
             for part in _PARTS
@@ -117,18 +105,7 @@ class Checkpoint(StoredArtifact):
             write_history(self.folder, state.history)
 
     def read(self, run: Mapping[str, Any]) -> TrainingState | None:
-        """Read the state.
-
-        Args:
-            run: what identifies the run that resumes.
-
-        Returns:
-            The state, or ``None`` if there is none.
-
-        Raises:
-            UnfinishedJobError: the state belongs to a run with other options, vocabulary or pairs.
-            DamagedError: the state was changed. FormatError: an earlier release wrote it.
-        """
+        """Read the state."""
         try:
             found = self.snapshot()
         except NotBuiltError:

@@ -86,13 +86,7 @@ def split_pairs(pairs: Sequence[Pair], share: float, seed: int) -> tuple[tuple[P
 
 
 def batches_of(pairs: Sequence[Pair], size: int, generator: torch.Generator | None = None) -> list[list[Pair]]:
-    """Cut pairs into batches, shuffled if a generator is given; a last batch of one pair is left out.
-
-    Args:
-        pairs: all pairs of the epoch.
-        size: pairs in a batch.
-        generator: of the shuffle.
-    """
+    """Cut pairs into batches, shuffled if a generator is given; a last batch of one pair is left out."""
     order = range(len(pairs)) if generator is None else torch.randperm(len(pairs), generator=generator).tolist()
     chosen = [pairs[i] for i in order]
     batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -100,23 +94,12 @@ def batches_of(pairs: Sequence[Pair], size: int, generator: torch.Generator | No
 
 
 def generator_of(seed: int, epoch: int, batch: int) -> torch.Generator:
-    """Make the random generator of one batch, so that an epoch can begin at any batch.
-
-    Args:
-        seed: of the run.
-        epoch: from 1.
-        batch: from 1; 0 shuffles the epoch.
-    """
+    """Make the random generator of one batch, so that an epoch can begin at any batch."""
     return torch.Generator().manual_seed((seed * 1_000_003 + epoch) * 10_000_019 + batch & (2**63 - 1))
 
 
 class Answers:
-    """The known right answers of each question, which are never its negatives.
-
-    Args:
-        pairs: questions and right answers.
-        never: further documents by question id, such as the answers of linked questions.
-    """
+    """The known right answers of each question, which are never its negatives."""
 
     def __init__(self, pairs: Iterable[Pair], never: Mapping[str, Iterable[str]] | None = None) -> None:
         self._of: defaultdict[str, set[str]] = defaultdict(set)
@@ -130,28 +113,14 @@ class Answers:
         return document == question or document in self._of.get(question, ())
 
     def allowed(self, batch: Sequence[Pair], others: Sequence[str] = ()) -> Tensor:
-        """Tell which documents of a batch may be negatives of which questions.
-
-        Args:
-            batch: B pairs.
-            others: H further documents, such as hard negatives.
-
-        Returns:
-            bool ``[B, B + H]``: the diagonal, and (i, j) where document j is not known to be right for question i. So
-            pairs of the same question, or with the same answer, are never negatives of each other.
-        """
+        """Tell which documents of a batch may be negatives of which questions."""
         columns = [*(answer for _, answer in batch), *others]
         rows = [[not self.known(question, document) for document in columns] for question, _ in batch]
         return torch.tensor(rows, dtype=torch.bool).fill_diagonal_(True)
 
 
 class HardNegatives:
-    """The wrong answers of each question that look right.
-
-    Args:
-        of: documents by question id; a question may have none.
-        answers: the known right answers, which are left out.
-    """
+    """The wrong answers of each question that look right."""
 
     def __init__(self, of: Mapping[str, Sequence[str]], answers: Answers) -> None:
         self._of = {
@@ -165,13 +134,7 @@ class HardNegatives:
         return list(dict.fromkeys(name for question in questions for name in self._of.get(question, ())))
 
     def draw(self, pairs: Sequence[Pair], count: int, generator: torch.Generator) -> dict[Pair, list[str]]:
-        """Draw some wrong answers for each pair.
-
-        Args:
-            pairs: all pairs of the epoch, always in the same order.
-            count: documents for a pair; fewer where the question has fewer.
-            generator: draws the same documents for the same seed.
-        """
+        """Draw some wrong answers for each pair."""
         drawn = {}
         for pair in pairs:
             found = self._of.get(pair[0], [])
@@ -180,15 +143,7 @@ class HardNegatives:
 
 
 def columns_of(batch: Sequence[Pair], drawn: Mapping[Pair, Sequence[str]]) -> list[str]:
-    """List the hard negatives of a batch, each once; an answer of the batch is a column of its own already.
-
-    Args:
-        batch: B pairs.
-        drawn: the hard negatives of each pair of the epoch.
-
-    Returns:
-        H documents.
-    """
+    """List the hard negatives of a batch, each once; an answer of the batch is a column of its own already."""
     answers = {answer for _, answer in batch}
     names = dict.fromkeys(name for pair in batch for name in drawn.get(pair, ()))
     return [name for name in names if name not in answers]
@@ -224,12 +179,7 @@ class TrainingData:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> TrainingData:
-        """Read what ``Trainer.fit`` is given, and check that it fits the configuration.
-
-        Raises:
-            TrainingError: there are too few pairs.
-            ConfigError: ``hard_negatives`` or ``first_epochs`` has no effect, or lacks its data.
-        """
+        """Read what ``Trainer.fit`` is given, and check that it fits the configuration."""
         for option, what, given in (
             ("hard_negatives", "negatives", negatives is not None),
             ("first_epochs", "first pairs", first is not None),
@@ -264,13 +214,7 @@ class TrainingData:
         return list(names | dict.fromkeys(self.negatives.documents((*self.train, *self.first))))
 
     def batches(self, config: MathAMRConfig, epoch: int, processes: int = 1) -> list[PairBatch]:
-        """Shuffle the pairs of an epoch, cut them into batches and draw their hard negatives.
-
-        Args:
-            config: ``seed``, ``batch_size``, ``hard_negatives`` and ``first_epochs``.
-            epoch: from 1.
-            processes: that train together; a batch has ``batch_size`` pairs for each.
-        """
+        """Shuffle the pairs of an epoch, cut them into batches and draw their hard negatives."""
         options = config.training
         pairs = self.first if epoch <= options.first_epochs else self.train
         drawn: dict[Pair, list[str]] = {}

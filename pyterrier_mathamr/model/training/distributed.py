@@ -68,15 +68,7 @@ class ProcessGroup:
         return made[0]  # type: ignore[return-value]
 
     def gather(self, rows: Tensor, counts: list[int]) -> Tensor:
-        """Concatenate the rows of all processes.
-
-        Args:
-            rows: float32 ``[r_i, d]`` of this process, without gradient.
-            counts: r_i of each process.
-
-        Returns:
-            float32 ``[r, d]``, the same in each process.
-        """
+        """Concatenate the rows of all processes."""
         if self.size == 1:
             return rows
         most = max(counts)
@@ -111,14 +103,7 @@ def is_first() -> bool:
 
 
 def local_device(name: str | None) -> torch.device:
-    """Choose a device; each process that ``torchrun`` started gets its own GPU.
-
-    Args:
-        name: as for :func:`choose_device`; ``cuda`` or ``None`` becomes ``cuda:<number of the process here>``.
-
-    Raises:
-        ConfigError: this machine has no such device.
-    """
+    """Choose a device; each process that ``torchrun`` started gets its own GPU."""
     if name in (None, "cuda") and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
         name = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
     return choose_device(name)

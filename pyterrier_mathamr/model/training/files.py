@@ -59,15 +59,7 @@ def require_graphs(names: Iterable[str], graphs: Graphs) -> None:
 
 
 class RunFiles:
-    """The folder of a run, locked while the context is open.
-
-    Args:
-        checkpoint: the folder; a temporary one if not given.
-        group: the processes that train together; the first one writes.
-
-    Raises:
-        LockedError: another run trains there. WriteError: nothing can be written there.
-    """
+    """The folder of a run, locked while the context is open."""
 
     def __init__(self, checkpoint: str | Path | None, group: ProcessGroup) -> None:
         self._checkpoint = None if checkpoint is None else Checkpoint.of(Path(checkpoint))
@@ -98,16 +90,7 @@ class RunFiles:
         text: TextEncoder | None = None,
         verbose: bool = False,
     ) -> TensorStore:
-        """Open the tensors of some graphs, after building them if necessary.
-
-        Args:
-            names: distinct ids.
-            graphs: the graph of each.
-            vocabulary: gives the ids of labels and relations.
-            config: the conditions of the graphs.
-            text: the encoder of a model with text features.
-            verbose: show progress.
-        """
+        """Open the tensors of some graphs, after building them if necessary."""
         conditions: list[str] = [config.formulas, config.virtual_nodes, config.auxiliary]
         if config.text.features == "text":
             conditions += [text.name if text else config.text.text_model]

@@ -89,15 +89,7 @@ def can_draw() -> bool:
 
 
 def draw_losses(records: Sequence[EpochRecord], path: Path) -> None:
-    """Draw the training loss, the validation loss and its parts, and mark the epoch whose model is kept.
-
-    Args:
-        records: of all epochs, at least one.
-        path: the PNG file to write.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Draw the training loss, the validation loss and its parts, and mark the epoch whose model is kept."""
     figures, ticks = require("matplotlib.figure", "plots"), require("matplotlib.ticker", "plots")
     figure = figures.Figure(figsize=(6.4, 4.0), dpi=120, layout="constrained")
     axes = figure.add_subplot()

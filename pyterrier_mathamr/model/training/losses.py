@@ -141,16 +141,7 @@ def _document_scores(queries: Tensor, query_offsets: Tensor, rows: Tensor, offse
 
 
 def batch_loss(loss: ContrastiveLoss, batch: Batch, rows: Tensor) -> Tensor:
-    """Compute the training loss of a batch.
-
-    Args:
-        loss: compares posts.
-        batch: the graphs that the rows belong to.
-        rows: float32 ``[r, d]``, unit rows of all its graphs.
-
-    Returns:
-        A scalar.
-    """
+    """Compute the training loss of a batch."""
     total: Tensor = loss(*_posts(batch, rows))
     return total
 

@@ -39,16 +39,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TrainingLoop:
-    """A model, its loss and its optimizer.
-
-    Args:
-        config: all options.
-        vocabulary: of the labels and relations.
-        device: where it computes.
-        weights: of the encoder, to start training from; random ones if not given.
-        group: the processes that train together; this one alone if not given.
-        verbose: show progress.
-    """
+    """A model, its loss and its optimizer."""
 
     def __init__(
         self,
@@ -84,21 +75,7 @@ class TrainingLoop:
         save: Callable[[TrainingState], None],
         save_every: float = math.inf,
     ) -> TrainingState:
-        """Train until the last epoch, or until the validation loss has not decreased for ``patience`` epochs.
-
-        Args:
-            data: the pairs; without validation pairs the training loss decides.
-            tensors: opens the tensors of all posts; called only if there is something to train.
-            state: where to resume.
-            save: called with the state after each epoch, and within a long epoch.
-            save_every: seconds between the states within an epoch.
-
-        Returns:
-            The last state.
-
-        Raises:
-            TrainingError: a loss or gradient is NaN or infinite.
-        """
+        """Train until the last epoch, or until the validation loss has not decreased for ``patience`` epochs."""
         if state is not None:
             self.model.load_state_dict(state.model)
             restore_optimizer(self.optimizer, self.names, state.optimizer)
@@ -130,17 +107,7 @@ class TrainingLoop:
         return TrainingState(self._weights(), optimizer_tensors(self.optimizer, self.names), best, history, done)
 
     def epoch(self, epoch: int, data: TrainingData, maker: BatchMaker, done: Unfinished) -> Iterator[Unfinished]:
-        """Train on all pairs once.
-
-        Args:
-            epoch: from 1.
-            data: the pairs.
-            maker: makes the batches.
-            done: where to resume within the epoch.
-
-        Yields:
-            The progress after each batch.
-        """
+        """Train on all pairs once."""
         config = self.config
         batches = data.batches(config, epoch, self.group.size)
         rest = range(done.batches, len(batches))
@@ -200,12 +167,7 @@ class TrainingLoop:
         return loss
 
     def _gradients(self, batch: Batch) -> float:
-        """Compute the loss of a batch and the gradients of all parameters.
-
-        The loss needs the rows of all graphs at once; the encoder does not, its backward pass begins at the rows. So
-        a batch of several parts is encoded twice, first for the rows and then for the gradients, and the activations
-        of only one part are in memory at a time.
-        """
+        """Compute the loss of a batch and the gradients of all parameters."""
         whole = len(batch.parts) == 1
         with torch.set_grad_enabled(whole):
             own = [self._encode(part) for part in batch.parts]

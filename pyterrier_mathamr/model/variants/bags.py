@@ -97,17 +97,7 @@ def _formula_vectors(config: MathAMRConfig) -> FormulaVectors | None:
 
 
 def bags_of(labels: Tensor, batch: GraphBatch, edges: Tensor | None = None, *, logarithmic: bool = False) -> Tensor:
-    """Sum the vectors of the labels, and of the edges, of each row.
-
-    Args:
-        labels: float ``[num_labels, d]``, the vector of each label; those of virtual nodes are not read.
-        batch: graphs with the whole hierarchy of virtual nodes.
-        edges: float ``[buckets, d]``, the vectors that the labelled edges of formulas have by their hash.
-        logarithmic: whether n occurrences count 1 + ln n in place of n.
-
-    Returns:
-        float ``[r, d]``.
-    """
+    """Sum the vectors of the labels, and of the edges, of each row."""
     node, row = _members(batch)
     bags = _sums(labels, batch.nodes[node], row, batch, logarithmic)
     if edges is not None:
@@ -116,17 +106,7 @@ def bags_of(labels: Tensor, batch: GraphBatch, edges: Tensor | None = None, *, l
 
 
 def edge_terms(batch: GraphBatch, node: Tensor, row: Tensor, buckets: int) -> tuple[Tensor, Tensor]:
-    """Find the labelled edges of formulas, those to the roots of their trees included, without masked nodes.
-
-    Args:
-        batch: the graphs.
-        node: int64 ``[z]``, the content nodes of rows.
-        row: int64 ``[z]``, the row of each, below the number of rows.
-        buckets: how many hashes there are.
-
-    Returns:
-        int64 ``[e]``, the hash of each edge, and int64 ``[e]``, the row of its formula.
-    """
+    """Find the labelled edges of formulas, those to the roots of their trees included, without masked nodes."""
     formula_of = torch.full_like(batch.nodes, -1)
     formula = batch.kinds[row] == VirtualKind.FORMULA
     formula_of[node[formula]] = row[formula]
@@ -162,17 +142,7 @@ def _sums(vectors: Tensor, terms: Tensor, row: Tensor, batch: GraphBatch, logari
 
 
 def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int) -> Tensor:
-    """Scale each label's vector to the length of its inverse document frequency, log((m + 1) / (df + ½)).
-
-    Args:
-        vectors: float32 ``[num_labels, d]``, of similar lengths; zero for labels without a word, which get random
-            vectors.
-        tensors: of the m training posts.
-        seed: of the random vectors.
-
-    Returns:
-        float32 ``[num_labels, d]``, of mean length 1.
-    """
+    """Scale each label's vector to the length of its inverse document frequency, log((m + 1) / (df + ½))."""
     posts = np.zeros(len(vectors), dtype=np.int64)
     for post in tensors:
         posts[np.unique(post.nodes)] += 1
@@ -184,13 +154,7 @@ def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int)
 
 
 def weighted_edges(shape: tuple[int, int], tensors: Sequence[GraphTensors], seed: int) -> Tensor:
-    """Draw the vectors of edges, as long as their hash is rare: float32 of ``shape``, of mean length 1.
-
-    Args:
-        shape: how many vectors, and their width.
-        tensors: of the training posts.
-        seed: of the random directions.
-    """
+    """Draw the vectors of edges, as long as their hash is rare: float32 of ``shape``, of mean length 1."""
     posts = np.zeros(shape[0], dtype=np.int64)
     for post in tensors:
         batch = collate([post])

@@ -36,11 +36,7 @@ WIDTH = 200
 
 
 class FormulaVectors(nn.Module):
-    """Q of the equation above.
-
-    Args:
-        config: ``projection`` d_p.
-    """
+    """Q of the equation above."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
@@ -48,11 +44,7 @@ class FormulaVectors(nn.Module):
         self.register_buffer("project", torch.zeros(config.projection, WIDTH))
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """Compute unit(Q x): float ``[r, d_p]``, zeros for rows that are no formulas and formulas without trees.
-
-        Raises:
-            ShapeError: the batch has no such features.
-        """
+        """Compute unit(Q x): float ``[r, d_p]``, zeros for rows that are no formulas and formulas without trees."""
         if batch.features is None or batch.features.size(1) != WIDTH:
             found = None if batch.features is None else tuple(batch.features.shape)
             expected = f"[r, {WIDTH}]: encode graphs with MathAMR.encode or a transformer, which add these features"
@@ -79,15 +71,7 @@ class PostFormulas:
 
 
 def formula_features(posts: Sequence[PostFormulas], config: MathAMRConfig) -> list[Features]:
-    """Encode the formulas of posts, each distinct one once.
-
-    Args:
-        posts: their formulas.
-        config: ``formula_vectors``.
-
-    Returns:
-        float16 ``[rows, 200]`` for each post: unit rows, and zeros for what is no formula or has no trees.
-    """
+    """Encode the formulas of posts, each distinct one once."""
     numbers: dict[FormulaPair, int] = {}
     for post in posts:
         for pair in post.trees:

@@ -23,16 +23,7 @@ from .text_rows import TextAlone, TextRowEncoder
 
 
 def network(config: MathAMRConfig, num_labels: int, num_relations: int) -> nn.Module:
-    """Build the network that a configuration asks for, with random weights.
-
-    Args:
-        config: the model's options.
-        num_labels: size of the vocabulary of node labels.
-        num_relations: R, inverse relations included.
-
-    Returns:
-        A module that encodes a ``GraphBatch`` to float32 ``[r, d_p]``, unit rows in the order of ``batch.virtual``.
-    """
+    """Build the network that a configuration asks for, with random weights."""
     text = config.text
     if text.features == "text":
         alone = text.text_residual and config.layers == 0

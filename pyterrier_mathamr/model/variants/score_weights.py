@@ -77,11 +77,7 @@ class ScoreWeights:
 
 
 class LearnedWeights(nn.Module):
-    """The weights in training: those that are learned start at 1 and remain positive, numbers are fixed.
-
-    Args:
-        config: ``kind_weights``, ``document_blend`` and ``kind_means``.
-    """
+    """The weights in training: those that are learned start at 1 and remain positive, numbers are fixed."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
@@ -97,18 +93,7 @@ class LearnedWeights(nn.Module):
             self.register_buffer(f"fixed_{name}", fixed, persistent=False)
 
     def of_rows(self, kinds: Tensor | None, offsets: Tensor) -> Tensor | None:
-        """Return the weight of each query row, with gradient if it is learned.
-
-        Args:
-            kinds: int64 ``[q_total]``, the kind of each row: 0 formula, 1 sentence, 2 document.
-            offsets: int64 ``[b + 1]``, where the rows of each query begin.
-
-        Returns:
-            float32 ``[q_total]``, or ``None`` if each is 1.
-
-        Raises:
-            ShapeError: there are weights, and ``kinds`` is not given.
-        """
+        """Return the weight of each query row, with gradient if it is learned."""
         weights = self._value("kinds")
         if weights is None and not self.means:
             return None
@@ -133,12 +118,7 @@ class LearnedWeights(nn.Module):
 
 
 def trained_config(config: MathAMRConfig, state: Mapping[str, Tensor]) -> MathAMRConfig:
-    """Replace ``learned`` by the numbers that training found.
-
-    Args:
-        config: of the training run.
-        state: tensors by name, among them those of :class:`LearnedWeights`, with any prefix.
-    """
+    """Replace ``learned`` by the numbers that training found."""
     changes: dict[str, object] = {}
     for name, tensor in state.items():
         if name.endswith("weights.log_kinds"):
@@ -149,12 +129,7 @@ def trained_config(config: MathAMRConfig, state: Mapping[str, Tensor]) -> MathAM
 
 
 def with_weights(config: MathAMRConfig, weights: ScoreWeights) -> MathAMRConfig:
-    """Return the configuration with other weights.
-
-    Args:
-        config: of a model.
-        weights: six digits of each are kept.
-    """
+    """Return the configuration with other weights."""
     kinds = tuple(map(_legible, (weights.formula, weights.sentence, weights.document)))
     return config.replace(kind_weights=kinds, document_blend=_legible(weights.blend) if weights.blend else "none")
 

@@ -30,21 +30,7 @@ def starting_weights(
     tensors: Iterable[GraphTensors],
     text: TextEncoder,
 ) -> dict[str, Tensor]:
-    """Compute the weights that do not start at random.
-
-    Args:
-        config: the model's options.
-        vocabulary: of the labels.
-        graphs: of the training posts, read once if labels start from word vectors.
-        tensors: of the same posts, read once if rows start from text features or bags.
-        text: the encoder.
-
-    Returns:
-        Parameters of the network by name; none for a model with ``features="lookup"``.
-
-    Raises:
-        ConfigError: the encoder has no input embeddings and ``word_vectors`` is ``input``.
-    """
+    """Compute the weights that do not start at random."""
     found: dict[str, Tensor] = {}
     options = config.text
     if options.features == "text":
@@ -80,16 +66,7 @@ def random_network(config: MathAMRConfig, vocabulary: Vocabulary) -> nn.Module:
 
 
 def label_vectors(spellings: Sequence[str], config: MathAMRConfig, text: TextEncoder) -> Tensor:
-    """Compute the text encoder's vector of each label of a vocabulary, reduced to ``hidden`` by PCA.
-
-    Args:
-        spellings: the label as graphs write it for each id, empty for one that no graph has.
-        config: ``word_vectors`` and ``hidden``.
-        text: the encoder.
-
-    Returns:
-        float32 ``[num_labels, d]``, of mean length 1; zeros for labels without a word, such as virtual nodes.
-    """
+    """Compute the text encoder's vector of each label of a vocabulary, reduced to ``hidden`` by PCA."""
     words = [words_of(label) for label in spellings]
     distinct = [word for word in dict.fromkeys(words) if word]
     vectors = torch.zeros(len(words), config.hidden)
@@ -108,11 +85,7 @@ def label_vectors(spellings: Sequence[str], config: MathAMRConfig, text: TextEnc
 
 
 def words_of(label: str) -> str:
-    """Write a label as a text encoder knows it: ``prove-01`` as prove, ``V!x`` as x, ``multi-sentence`` as two words.
-
-    Args:
-        label: of a concept, constant or formula symbol.
-    """
+    """Write a label as a text encoder knows it: ``prove-01`` as prove, ``V!x`` as x, ``multi-sentence``."""
     text = html.unescape(_TYPE.sub("", label, count=1) if _TYPE.match(label) else _SENSE.sub("", label))
     if _PLACEHOLDER.fullmatch(text):
         return "formula"
@@ -153,19 +126,7 @@ def moments(features: Tensor) -> Tensor:
 
 
 def principal_directions(moment: Tensor, count: int, skip: int = 0) -> Tensor:
-    """Find the directions that keep most of the inner products of rows.
-
-    The moments are not centred: the result is the linear map without bias that changes inner products least.
-
-    Args:
-        moment: float64 ``[d, d]``, xᵀx of the rows.
-        count: of directions.
-        skip: the first of them that are left out.
-
-    Returns:
-        float32 ``[count, d]``, orthonormal, the most important first and each with its largest component positive;
-        the identity if ``count`` is d and none is left out, rows of zeros if there are no more.
-    """
+    """Find the directions that keep most of the inner products of rows."""
     width = moment.size(0)
     if count == width and not skip:
         return torch.eye(width)

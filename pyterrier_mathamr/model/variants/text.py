@@ -230,11 +230,7 @@ def text_key(encoder: str, text: str) -> bytes:
 
 
 def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Scale rows to unit length; rows of zeros stay zero.
-
-    Args:
-        rows: float32 ``[n, d]``.
-    """
+    """Scale rows to unit length; rows of zeros stay zero."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: npt.NDArray[np.float32] = rows / np.maximum(length, np.finfo(np.float32).tiny)
     return unit

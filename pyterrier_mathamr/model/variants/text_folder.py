@@ -32,18 +32,7 @@ _MOST_SHARDS = 1 << 26  # bytes of an index of shards, which names every tensor
 
 
 def encoder_of(config: MathAMRConfig, folder: Path) -> str:
-    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder.
-
-    Args:
-        config: of the model.
-        folder: of the model, absolute.
-
-    Returns:
-        The name on the hub, or the path of the folder.
-
-    Raises:
-        UnsafeModelError: the name is another path.
-    """
+    """Return the text encoder that a model's configuration names, on the hub or inside the model's own folder."""
     name = config.text.text_model
     if _is_part(name, folder) and (folder / name).is_dir():
         return str(folder / name)
@@ -57,16 +46,7 @@ def encoder_of(config: MathAMRConfig, folder: Path) -> str:
 
 
 def check_encoder_folder(folder: Path, also: Collection[str] = ()) -> None:
-    """Refuse a folder if loading it could run code in it.
-
-    Args:
-        folder: of a sentence-transformers model.
-        also: classes of other packages that a part may name, since they are never imported.
-
-    Raises:
-        UnsafeModelError: a part has a foreign class, lies elsewhere, or has its weights in no safetensors file.
-        ModelFileError: its description cannot be read.
-    """
+    """Refuse a folder if loading it could run code in it."""
     for name in ["", *_parts(folder, also)]:
         if name and not _is_part(name, folder):
             raise UnsafeModelError(folder / _MODULES, f"the part {name!r} lies outside the folder")

@@ -26,17 +26,7 @@ _PATIENCE = 10.0  # seconds to wait for the hub
 
 
 def load_network(model: str, device: torch.device) -> Any:
-    """Load a ``SentenceTransformer``; the hub is asked only for what is not on this machine.
-
-    Args:
-        model: its name or path.
-        device: where to compute.
-
-    Raises:
-        MissingExtraError: sentence-transformers is not installed.
-        ModelNotFoundError: the model is not on this machine, and the hub cannot be reached.
-        ModelFileError: the model's folder asks for code or weights that are not safe to load, or holds no model.
-    """
+    """Load a ``SentenceTransformer``; the hub is asked only for what is not on this machine."""
     load = require("sentence_transformers", "text").SentenceTransformer
     name = local_model(model)
 
@@ -77,11 +67,7 @@ def without_bars() -> Iterator[None]:
 
 
 def local_model(name: str) -> str:
-    """Return the folder of a model whose weights an installed package carries, else the name.
-
-    Args:
-        name: of a sentence-transformers model, with or without its organisation.
-    """
+    """Return the folder of a model whose weights an installed package carries, else the name."""
     package = BUNDLED_MODELS.get(name.removeprefix("sentence-transformers/"))
     found = find_spec(package) if package else None
     folders = found.submodule_search_locations if found else None
@@ -89,11 +75,7 @@ def local_model(name: str) -> str:
 
 
 def _reach_hub(hub: Any, name: str, whole: str) -> None:
-    """Ask the hub for a model once, since a download would try for more than a minute.
-
-    Raises:
-        ModelNotFoundError: the hub cannot be reached or has no such model.
-    """
+    """Ask the hub for a model once, since a download would try for more than a minute."""
     try:
         hub.HfApi().model_info(whole, timeout=_PATIENCE)
     except Exception as error:  # of the connection, of the answer, of the name: each library has its own

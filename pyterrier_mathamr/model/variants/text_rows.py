@@ -53,16 +53,7 @@ class PostTexts:
 
     @classmethod
     def of(cls, graph: MathAMRGraph, kinds: list[int], config: MathAMRConfig) -> PostTexts:
-        """Collect the texts of a graph.
-
-        Args:
-            graph: a graph that was built from text.
-            kinds: the :class:`VirtualKind` of each row.
-            config: ``text_context``.
-
-        Raises:
-            GraphError: the graph has no texts.
-        """
+        """Collect the texts of a graph."""
         return cls(
             kinds, row_texts(graph, kinds), passages_of(graph) if config.text.text_context == "passages" else None
         )
@@ -74,19 +65,7 @@ class PostTexts:
 
 
 def text_features(posts: Sequence[PostTexts], config: MathAMRConfig, text: TextEncoder | None) -> list[Features]:
-    """Encode the texts of posts, each distinct one once.
-
-    Args:
-        posts: the texts.
-        config: ``text_model`` and ``text_dimension``.
-        text: the encoder; by default the configuration's.
-
-    Returns:
-        float16 ``[rows, d_text]`` for each post, rows of unit length.
-
-    Raises:
-        ConfigError: the encoder's vectors are of another width than ``text_dimension``.
-    """
+    """Encode the texts of posts, each distinct one once."""
     text = text or TextEncoder(config.text.text_model)
     own = text.encode([line for post in posts for line in post.own])
     if len(own) and own.shape[1] != config.text.text_dimension:
@@ -115,11 +94,7 @@ def _with_passages(own: Features, kinds: list[int], passages: _Floats, of_senten
 
 
 class TextVectors(nn.Module):
-    """P, W_in and s of the equations above.
-
-    Args:
-        config: ``text_dimension``, ``text_residual``, ``hidden``, ``projection`` and ``layers``.
-    """
+    """P, W_in and s of the equations above."""
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
@@ -133,11 +108,7 @@ class TextVectors(nn.Module):
             self.enter = nn.Linear(self.width, config.hidden, bias=False)
 
     def features(self, batch: GraphBatch) -> Tensor:
-        """Return the features of a batch: float32 ``[r, d_text]``.
-
-        Raises:
-            ShapeError: the batch has none, or of another width.
-        """
+        """Return the features of a batch: float32 ``[r, d_text]``."""
         expected = f"[r, {self.width}]: encode graphs with MathAMR.encode or a transformer, which add text features"
         if batch.features is None or batch.features.size(1) != self.width:
             found = None if batch.features is None else tuple(batch.features.shape)

@@ -52,11 +52,7 @@ class PostSegments:
 
     @classmethod
     def of(cls, graph: MathAMRGraph, kinds: list[int]) -> PostSegments:
-        """Collect the segments of a graph.
-
-        Raises:
-            GraphError: the graph has no texts.
-        """
+        """Collect the segments of a graph."""
         return cls(kinds, segments_of(graph))
 
 
@@ -75,19 +71,7 @@ class _Window(NamedTuple):
 
 
 def window_features(posts: Sequence[PostSegments], config: MathAMRConfig, text: TextEncoder | None) -> list[Features]:
-    """Encode posts in windows; a post that the encoder's cache knows is not encoded again.
-
-    Args:
-        posts: the segments.
-        config: ``text_model`` and ``text_dimension``.
-        text: the encoder; by default the configuration's.
-
-    Returns:
-        float16 ``[rows, d_text]`` for each post, rows of unit length.
-
-    Raises:
-        ConfigError: the encoder has no states of pieces, or of another width than ``text_dimension``.
-    """
+    """Encode posts in windows; a post that the encoder's cache knows is not encoded again."""
     text = text or TextEncoder(config.text.text_model)
     width = config.text.text_dimension
     keys = [repr((post.kinds, post.segments)) for post in posts]

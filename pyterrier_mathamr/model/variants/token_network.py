@@ -32,14 +32,7 @@ class Pieces(NamedTuple):
 
 
 class TokenNetwork:
-    """The first part of a sentence-transformers model, as a function from pieces to states.
-
-    Args:
-        model: a ``SentenceTransformer``.
-
-    Raises:
-        ConfigError: the model has no tokenizer that knows the characters of pieces, or no states.
-    """
+    """The first part of a sentence-transformers model, as a function from pieces to states."""
 
     def __init__(self, model: Any) -> None:
         tokenizer: Any = getattr(model, "tokenizer", None)
@@ -67,14 +60,7 @@ class TokenNetwork:
 
     @torch.inference_mode()
     def states(self, texts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Compute the states of texts, which are padded to the longest.
-
-        Args:
-            texts: ids of pieces, at most ``room`` each.
-
-        Returns:
-            float32 ``[before + pieces + tail, d_text]`` for each, on the CPU, special tokens included.
-        """
+        """Compute the states of texts, which are padded to the longest."""
         ids = [[*self._head, *own, *self._tail] for own in texts]
         length = max(map(len, ids))
         pad = self._tokenizer.pad_token_id or 0

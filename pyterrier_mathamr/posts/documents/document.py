@@ -101,13 +101,7 @@ def _read(docno: str, kind: str, text: Any, title: Any, bare: bool) -> tuple[Mat
 
 
 def _html(docno: str, post: MathPost, first: int) -> str:
-    """Write a post as HTML in which each formula is a container with its id.
-
-    Args:
-        docno: the beginning of the ids of formulas without one.
-        post: title or body.
-        first: number of its first formula in the whole post.
-    """
+    """Write a post as HTML in which each formula is a container with its id."""
     pieces: list[str] = []
     for line in post.text.split("\n"):
         if not line:

@@ -144,11 +144,7 @@ def _file(path: Path, docno: str) -> dict[str, str] | DocumentError:
 
 
 def _regular(path: Path) -> IO[bytes]:
-    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for.
-
-    Raises:
-        OSError: it cannot be opened, or is no regular file.
-    """
+    """Open a regular file; another one, such as a FIFO that may have come in its place, is not waited for."""
     waits_not = getattr(os, "O_NONBLOCK", 0)
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | waits_not))  # noqa: SIM115 - it is returned
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

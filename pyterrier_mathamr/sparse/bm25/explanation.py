@@ -23,15 +23,7 @@ _COMPARED = 2_000  # formulas of a document that one of the query may be said to
 def explain_tokens(
     docno: str, shares: Mapping[str, float], query: MathPost, document: Reading | None, options: TokenOptions
 ) -> Explanation:
-    """Group what each token contributes to a score by the words and formulas that it comes from.
-
-    Args:
-        docno: the document.
-        shares: token to contribution; those that contribute nothing are absent.
-        query: its text and formulas.
-        document: its text, where known: the parts then name the word or formula that has the tokens, too.
-        options: how posts were cut into tokens.
-    """
+    """Group what each token contributes to a score by the words and formulas that it comes from."""
     asked = query.formulas if options.formulas else ()
     of_formulas = [Counter(formula_tokens(formula.latex, options)) for formula in asked]
     of_words = Counter(word_tokens(PLACEHOLDER.sub(" ", query.text), options))

@@ -97,11 +97,7 @@ class BM25Index(SparseIndex):
 
 
 class BM25Snapshot(Snapshot):
-    """A BM25 index as it was when it was opened.
-
-    Args:
-        path: the index's folder.
-    """
+    """A BM25 index as it was when it was opened."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, BM25)
@@ -134,11 +130,7 @@ class BM25Snapshot(Snapshot):
         return require("bm25s", "bm25").BM25(method="lucene")
 
     def engine(self, weighting: Weighting, terms: Iterable[int]) -> Any:
-        """Return the ``bm25s.BM25`` with the weights of some terms.
-
-        Raises:
-            MissingExtraError: ``bm25s`` is not installed.
-        """
+        """Return the ``bm25s.BM25`` with the weights of some terms."""
         engine = copy(self._engine)  # of this weighting, whatever another thread's is
         engine.scores = {
             "data": self.weights(weighting, terms),

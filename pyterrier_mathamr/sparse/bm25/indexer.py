@@ -120,11 +120,7 @@ class ReadTokens:
 
 
 class _Counting:
-    """Counts the tokens of documents.
-
-    Args:
-        read: reads them; ``None`` for documents that it has read already.
-    """
+    """Counts the tokens of documents."""
 
     def __init__(self, read: ReadTokens | None) -> None:
         self._read, self._builder = read, PostingsBuilder()

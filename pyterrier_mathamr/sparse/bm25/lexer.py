@@ -20,17 +20,7 @@ _PRIMES = re.compile(r"'+")
 
 
 def lex_latex(latex: str, *, braces: bool = False) -> list[str]:
-    r"""Cut a formula into its LaTeX tokens, each in one of its spellings, without what only lays out.
-
-    Args:
-        latex: LaTeX without dollars; it need not be well-formed.
-        braces: keep ``{`` and ``}``. Without them a letter right after a prime is read as a part of its name, as in
-            the tokens that indexes hold.
-
-    Returns:
-        Commands with their backslash, numbers and single characters, in order: ``x'\le\dfrac12`` is
-        ``x ^ \prime \leq \frac 12``.
-    """
+    r"""Cut a formula into its LaTeX tokens, each in one of its spellings, without what only lays out."""
     latex = _ENVIRONMENT.sub(" ", unicodedata.normalize("NFKC", latex))
     form = "^{{{}}}" if braces else "^{}"
     latex = _PRIMES.sub(lambda marks: form.format(r"\prime" * len(marks.group())), latex)

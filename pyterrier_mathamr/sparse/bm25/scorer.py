@@ -29,23 +29,7 @@ if TYPE_CHECKING:
 
 
 class BM25Scorer(Leaf, Transformer):
-    """Scores each document of a ranking by BM25, whatever found it.
-
-    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
-    without a token of the query scores 0.
-
-    Args:
-        bm25_index: the index.
-        k1: see :class:`BM25Retriever`, as the other options.
-        b: likewise.
-        query_weights: likewise.
-        delta: likewise.
-        weighting: likewise.
-
-    Example::
-
-        graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
-    """
+    """Scores each document of a ranking by BM25, whatever found it."""
 
     checks: ClassVar[Mapping[str, Rule]] = OPTIONS
     label = "BM25 scorer"
@@ -70,17 +54,7 @@ class BM25Scorer(Leaf, Transformer):
         return Weighting.of(self.weighting, self.k1, self.b, self.query_weights, self.delta)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Score and order a ranking.
-
-        Args:
-            inp: ``qid``, ``docno`` and ``query``, or ``title`` and ``body`` of the query.
-
-        Returns:
-            The same rows, ordered, with ``score`` and ``rank``.
-
-        Raises:
-            UnknownIdError: the index does not hold some of the documents.
-        """
+        """Score and order a ranking."""
         with pt.validate.any(inp, context=self) as validation:
             validation.result_frame(extra_columns=["query"])
             validation.result_frame(extra_columns=["title", "body"])
@@ -97,17 +71,7 @@ class BM25Scorer(Leaf, Transformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each word and the symbols of each formula of a query contribute to the score of a document.
-
-        Args:
-            query: a row with ``query``, or ``title`` and ``body``, or a frame of one query. With the document's
-                ``graph``, ``html`` or ``text`` the parts name what in the document has the tokens, too.
-            docno: any document of the index; by default that of the row.
-
-        Raises:
-            AskedError: the row has no query, or no document is named.
-            UnknownIdError: the index does not hold the document.
-        """
+        """Say what each word and the symbols of each formula of a query contribute to the score of a document."""
         asked = read_asked(query, docno, self.label)
         if all(is_missing(asked.row.get(name)) for name in ("query", "title", "body")):
             raise AskedError(self.label, "the row has no query", "Give it `query`, or `title` and `body`.")
@@ -116,11 +80,7 @@ class BM25Scorer(Leaf, Transformer):
         return explain_tokens(asked.docno, self.shares(post, asked.docno), post, asked.document_reading(), options)
 
     def shares(self, query: MathPost, docno: str) -> dict[str, float]:
-        """Compute what each token of a query contributes to the score of a document, where it is not zero.
-
-        Raises:
-            UnknownIdError: the index does not hold the document.
-        """
+        """Compute what each token of a query contributes to the score of a document, where it is not zero."""
         snapshot = self.bm25_index.snapshot()
         terms = query_terms(snapshot, query, self.settings().query_weights)
         shares = self._contributions(snapshot, terms, numbers_of(snapshot, [docno]))[0]
@@ -139,27 +99,14 @@ class BM25Scorer(Leaf, Transformer):
     def _contributions(
         self, snapshot: BM25Snapshot, terms: Mapping[str, float], numbers: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """Compute what each token of a query contributes to the score of some documents.
-
-        Returns:
-            float64 ``[m, t]``; a row sums to the score.
-        """
+        """Compute what each token of a query contributes to the score of some documents."""
         postings = snapshot.postings
         weights = snapshot.weights(self.settings(), [postings.terms[token] for token in terms])
         return contributions(postings, weights, terms, numbers)
 
 
 def query_terms(snapshot: BM25Snapshot, post: MathPost, weights: QueryWeights) -> dict[str, float]:
-    """Weigh the tokens of a query that the index has.
-
-    Args:
-        snapshot: the index.
-        post: the query.
-        weights: ``log``: a token that occurs f times has weight 1 + ln f; ``linear``: f.
-
-    Returns:
-        Weight by token, in the order of the tokens.
-    """
+    """Weigh the tokens of a query that the index has."""
     tokens, terms = Counter(post_tokens(post, snapshot.tokens)), snapshot.postings.terms
     return {
         token: 1 + math.log(times) if weights == "log" else float(times)

@@ -60,11 +60,7 @@ class Weighting(NamedTuple):
     def of(
         cls, scheme: Scheme, k1: float | None, b: float | None, query_weights: QueryWeights | None, delta: float | None
     ) -> Weighting:
-        """Give each value that is ``None`` the default of its scheme.
-
-        Raises:
-            ConfigError: TF-IDF has a delta.
-        """
+        """Give each value that is ``None`` the default of its scheme."""
         default = _DEFAULTS[scheme]
         if scheme == "tf-idf" and delta is not None:
             raise ConfigError("delta", delta, "None for weighting='tf-idf', since it belongs to BM25+")
@@ -96,14 +92,7 @@ class Weighting(NamedTuple):
 
 
 class PostingWeights:
-    """The weights of postings, computed for a term when it is sought first, and kept.
-
-    The postings of one query's terms are a twentieth of those of millions of documents.
-
-    Args:
-        weighting: how postings are weighed.
-        postings: of all documents.
-    """
+    """The weights of postings, computed for a term when it is sought first, and kept."""
 
     def __init__(self, weighting: Weighting, postings: Postings) -> None:
         self.weighting, self._postings = weighting, postings

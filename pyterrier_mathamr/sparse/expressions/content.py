@@ -42,15 +42,7 @@ class Payload(Protocol):
 
     @classmethod
     def combined(cls, pieces: Sequence[Self], numbers: Sequence[Rows], size: int, folder: Path | None = None) -> Self:
-        """Combine several payloads.
-
-        Args:
-            pieces: the payloads.
-            numbers: for each, int64 ``[x]``: the number of each of its expressions in the result, -1 for none; no
-                number occurs twice.
-            size: expressions of the result.
-            folder: on whose disk the result may be kept; ``None`` for memory.
-        """
+        """Combine several payloads."""
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of a part."""
@@ -133,17 +125,7 @@ class Expressions(Generic[P]):
     def best(
         self, scores: npt.NDArray[np.float64], count: int, ids: Names, above: float = 0.0
     ) -> tuple[Rows, npt.NDArray[np.float64]]:
-        """Find the formulas with the highest scores: score descending, then formula id ascending.
-
-        Args:
-            scores: float64 ``[x]``, of the expressions.
-            count: the number of formulas.
-            ids: returns the ids of formulas by their numbers.
-            above: scores that are not above this are left out.
-
-        Returns:
-            Their numbers, int64 ``[≤ count]``, and scores, float64 of the same length.
-        """
+        """Find the formulas with the highest scores: score descending, then formula id ascending."""
         values = scores[self.numbers]  # [runs]
         found = np.flatnonzero(values > above)
         if len(found) > count:  # each run has a formula at least
@@ -153,11 +135,7 @@ class Expressions(Generic[P]):
 
 
 def keys_of(part: Part) -> Array:
-    """The digests of a part's expressions: bytes ``[x]``, ascending.
-
-    Raises:
-        DamagedError: they are not as they were written.
-    """
+    """The digests of a part's expressions: bytes ``[x]``, ascending."""
     found = np.ascontiguousarray(part["keys"]).view(f"S{KEY_BYTES}").reshape(-1)
     if bool(np.any(found[1:] <= found[:-1])):
         raise DamagedError(part.path, "its keys do not ascend")
@@ -167,17 +145,7 @@ def keys_of(part: Part) -> Array:
 def unite(
     keys: Sequence[Array], owning: Sequence[npt.NDArray[np.bool_]], folder: Path | None = None
 ) -> tuple[Array, list[Rows]]:
-    """Number the expressions of several pieces that own a formula; equal expressions have one number.
-
-    Args:
-        keys: bytes ``[x]`` of each piece; they ascend where there is a folder, and are then united by ranges.
-        owning: bool ``[x]`` of each piece.
-        folder: on whose disk the result is kept; ``None`` for memory.
-
-    Returns:
-        The keys, bytes ``[x]``, ascending, and for each piece int64: the number of each of its expressions, -1 for one
-        that owns nothing.
-    """
+    """Number the expressions of several pieces that own a formula; equal expressions have one number."""
     parts = 1 if folder is None else 1 + sum(map(len, keys)) // BLOCK
     bounds = np.array([((i << 32) // parts).to_bytes(4) for i in range(1, parts)], dtype=f"S{KEY_BYTES}")
     cuts = [[0, *np.searchsorted(of, bounds).tolist(), len(of)] for of in keys]

@@ -42,11 +42,7 @@ class ExpressionIndex(BuiltOnce):
 
 
 class ExpressionSnapshot(Snapshot, Generic[P]):
-    """An index of expressions as it was when it was opened; formulas are numbered as in :class:`Expressions`.
-
-    Args:
-        path: the index's folder.
-    """
+    """An index of expressions as it was when it was opened; formulas are numbered as in :class:`Expressions`."""
 
     KIND: ClassVar[Kind]
     payload: type[P]
@@ -69,11 +65,7 @@ class ExpressionSnapshot(Snapshot, Generic[P]):
         return any(place < len(keys) and keys[place] == key for keys, place in places)
 
     def expressions_of(self, formula_ids: Sequence[str]) -> Rows:
-        """Look up the expression of each formula: int64 ``[ids]``.
-
-        Raises:
-            UnknownIdError: some are not in it; it names them.
-        """
+        """Look up the expression of each formula: int64 ``[ids]``."""
         numbers = np.searchsorted(self.live, self.find(formula_ids))
         runs = np.searchsorted(self.expressions.owned, numbers, side="right") - 1
         found: Rows = self.expressions.numbers[runs]

@@ -49,11 +49,7 @@ class _TakenBuilder(PayloadBuilder, Protocol):
 
 
 class ExpressionIndexer(sparse.SparseIndexer):
-    """Builds an index of the formulas of posts, or adds to one, in one step at the end; subclasses say what is kept.
-
-    Of an id that comes twice, or is in the index already, the first place with a tree is kept, as in ARQMath's own
-    tables.
-    """
+    """Builds an index of the formulas of posts, or adds to one, in one step at the end; subclasses say what is kept."""
 
     without_trees: ClassVar[str] = "cannot be found"
     """What becomes of formulas that have no trees."""
@@ -83,13 +79,7 @@ class ExpressionIndexer(sparse.SparseIndexer):
     def build_expressions(
         self, target: sparse.SparseIndex, posts: pd.DataFrame | Iterable[Mapping[str, Any]], details: sparse.Details
     ) -> None:
-        """Build an index, or add to it.
-
-        Args:
-            target: the index.
-            posts: a DataFrame or dictionaries with ``docno`` and ``html``, ``body`` or ``text`` (+ ``title``).
-            details: the options; an index that is appended to must have the same.
-        """
+        """Build an index, or add to it."""
         self._tell(target, self.build(target, posts, details, self._sources(), lambda job: _Part(job, self)))
 
     @contextmanager
@@ -155,10 +145,7 @@ class _Part:
         self._rows: dict[FormulaId, tuple[int, DocNo, str, int]] = {}  # expression, post, visual id, source
 
     def add(self, posts: Sequence[Mapping[str, Any]] | Read) -> None:
-        """Add the formulas of some posts, each id once; write a part when it is large enough.
-
-        A part ends with a post, so that an earlier run has stored all of a post or nothing.
-        """
+        """Add the formulas of some posts, each id once; write a part when it is large enough."""
         if isinstance(posts, Read):
             self._add_read(posts)
         else:
@@ -289,11 +276,7 @@ class _Earlier:
         return self._order[first:last]
 
     def check(self, ids: Sequence[FormulaId]) -> None:
-        """Refuse formulas of new posts that an earlier run stored from a post with another content.
-
-        Raises:
-            UnfinishedJobError: there is one.
-        """
+        """Refuse formulas of new posts that an earlier run stored from a post with another content."""
         rows = self._job.done.look_up(ids)
         for row in rows[rows >= 0][~self._came[rows[rows >= 0]]]:
             raise self._job.changed(ids[int(np.flatnonzero(rows == row)[0])])

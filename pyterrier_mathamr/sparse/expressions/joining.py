@@ -88,12 +88,7 @@ class Formulas(Generic[P]):
 
 
 def content_of(pieces: Sequence[Formulas[P]], folder: Path | None = None) -> Content:
-    """Make one part of some formulas; it does not depend on how they are cut into pieces.
-
-    Args:
-        pieces: the formulas; their keys ascend where there is a folder.
-        folder: on whose disk the content is kept until it is written; ``None`` for memory.
-    """
+    """Make one part of some formulas; it does not depend on how they are cut into pieces."""
     owning = [np.zeros(len(piece.keys), dtype=np.bool_) for piece in pieces]
     for own, piece in zip(owning, pieces, strict=True):
         own[piece.expressions] = True

@@ -17,15 +17,7 @@ from .trees import formula_trees
 
 
 def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[FormulaPair]:
-    """Read the formula of each query: official trees where the store has its ``formula_id``, else those of its LaTeX.
-
-    Args:
-        queries: ``qid``, and ``latex`` or ``query`` that is one formula.
-        store: the official trees.
-
-    Returns:
-        Both trees of each; ``None`` for what is no formula, with one warning for all of them.
-    """
+    """Read the formula of each query: official trees where the store has its ``formula_id``."""
     trees = formula_trees([query_formula(row) for row in queries.to_dict("records")], store)
     unread = [qid for qid, pair in zip(queries["qid"], trees, strict=True) if pair.slt is None and pair.opt is None]
     warn_of_queries(unread, "they are no formula", "Give each a formula in LaTeX, in `latex` or `query`.")
@@ -33,19 +25,7 @@ def query_trees(queries: pd.DataFrame, store: FormulaStore | None) -> list[Formu
 
 
 def asked_formula(query: QueryRow, docno: str | None, system: str) -> tuple[Asked, PostFormula]:
-    """Read what an explanation of a formula's score is asked for.
-
-    Args:
-        query: a row with ``latex`` or ``query``, or a frame of one query.
-        docno: the id of a formula; by default that of the row.
-        system: named in errors.
-
-    Returns:
-        The question, and the query's formula.
-
-    Raises:
-        AskedError: the row has no query, or no formula is named.
-    """
+    """Read what an explanation of a formula's score is asked for."""
     asked = read_asked(query, docno, system)
     if all(is_missing(asked.row.get(name)) for name in ("latex", "query")):
         raise AskedError(system, "the row has no formula", "Give it `latex`, or `query`.")

@@ -10,16 +10,7 @@ from pyterrier_mathamr.store import Rows, ranges
 
 
 def combined_runs(offsets: Sequence[Rows], numbers: Sequence[Rows], size: int) -> tuple[Rows, Rows]:
-    """Lay out the runs of several pieces in the order of a result, as a payload is combined.
-
-    Args:
-        offsets: of each piece, int64 ``[x + 1]``; its expression ``i`` owns ``offsets[i]:offsets[i + 1]``.
-        numbers: of each piece, int64 ``[x]``: the number of each expression in the result, -1 for none.
-        size: expressions of the result.
-
-    Returns:
-        The offsets of the result, int64 ``[size + 1]``, and where its values are in those of all pieces end to end.
-    """
+    """Lay out the runs of several pieces in the order of a result, as a payload is combined."""
     starts, sizes, base = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64), 0
     for ends, number in zip(offsets, numbers, strict=True):
         kept = number >= 0

@@ -14,16 +14,7 @@ from pyterrier_mathamr.posts import PostFormula
 def formula_trees(
     formulas: Iterable[PostFormula], store: FormulaStore | None, macros: Iterable[str] | None = None
 ) -> list[FormulaPair]:
-    """Read the official trees of formulas, and make missing ones from LaTeX.
-
-    Args:
-        formulas: with ids, where the store has them.
-        store: the official trees.
-        macros: the commands that the post of each formula defines; see :func:`~pyterrier_mathamr.formula.definitions`.
-
-    Returns:
-        The two trees of each formula; a tree is ``None`` where the LaTeX cannot be read either.
-    """
+    """Read the official trees of formulas, and make missing ones from LaTeX."""
     formulas = list(formulas)
     ids = sorted({formula.id for formula in formulas if formula.id})
     official = store.get_many(ids) if store is not None else {}

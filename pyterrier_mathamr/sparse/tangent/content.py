@@ -114,18 +114,7 @@ TANGENT = Kind(
 
 
 def dice(postings: Postings, terms: Counter[str]) -> npt.NDArray[np.float64]:
-    """Score all expressions by the symbol pairs that they share with the query.
-
-    With s common symbol pairs (each as often as both have it), recall s/q and precision s/d of a query of q and an
-    expression of d symbol pairs, the score is their harmonic mean, 2s / (q + d): 1 for the same pairs, 0 for none.
-
-    Args:
-        postings: the expressions' symbol pairs.
-        terms: the query's, with how often each occurs.
-
-    Returns:
-        float64 ``[x]``, 0 to 1.
-    """
+    """Score all expressions by the symbol pairs that they share with the query."""
     shared = np.zeros(len(postings.lengths), dtype=np.int64)
     for term, times in terms.items():
         number = postings.terms.get(term)

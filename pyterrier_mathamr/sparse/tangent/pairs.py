@@ -57,15 +57,7 @@ class PairOptions:
 
 
 def pair_terms(tree: FormulaTree | None, options: PairOptions) -> list[str]:
-    """List the symbol pairs of one tree as terms of an index, with repetitions.
-
-    Args:
-        tree: a tree, or ``None``.
-        options: which symbol pairs.
-
-    Returns:
-        One text for each, without line ends; none for no tree.
-    """
+    """List the symbol pairs of one tree as terms of an index, with repetitions."""
     if tree is None:
         return []
     small = all(parent == 0 for parent, _, _ in tree.edges)

@@ -101,11 +101,7 @@ class Job:
         self._merge(self._standing)
 
     def _take_over(self) -> list[Part]:
-        """Open the finished parts of an earlier run, or begin with none.
-
-        Raises:
-            UnfinishedJobError: they are of another job.
-        """
+        """Open the finished parts of an earlier run, or begin with none."""
         found = read_job(self.path, self.kind)
         if found and self.resume and found.continued_by(self._header, self.path, self.kind, self._replaced):
             return self._bring_back(found.parts)

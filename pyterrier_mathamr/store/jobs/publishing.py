@@ -16,18 +16,7 @@ from .unfinished import job_folder
 
 
 def put_in_place(path: Path, parts: Sequence[Part], manifest: Manifest, kind: Kind, *, new: bool) -> None:
-    """Make parts of a job the artifact, and remove what its manifest does not name.
-
-    Args:
-        path: the artifact.
-        parts: in the folder of its job, or of the artifact already.
-        manifest: names the parts.
-        kind: of the artifact.
-        new: no artifact is replaced or appended to.
-
-    Raises:
-        OSError: the artifact is unchanged. One that comes after the swap is a warning.
-    """
+    """Make parts of a job the artifact, and remove what its manifest does not name."""
     place = job_folder(path) / "parts"
     try:
         if new and not (path / META).exists():

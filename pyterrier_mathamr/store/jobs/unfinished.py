@@ -40,11 +40,7 @@ class Unfinished(NamedTuple):
         return bool(self.published) and manifest is not None and manifest.checksum(kind) == self.published
 
     def continued_by(self, header: Mapping[str, Any], path: Path, kind: Kind, manifest: Manifest | None) -> bool:
-        """Whether a job continues after these parts; an overwrite discards those appended to what it replaces.
-
-        Raises:
-            UnfinishedJobError: they are of another job.
-        """
+        """Whether a job continues after these parts; an overwrite discards those appended to what it replaces."""
         if self.published_by(manifest, kind):
             return False
         if self.header.get("base") and header["mode"] == "overwrite":
@@ -126,12 +122,7 @@ def differences(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str,
 
 
 def existing(path: Path, kind: Kind, mode: Mode) -> tuple[Manifest | None, int]:
-    """Return the manifest of the artifact at the path before a job, and the number of its next part.
-
-    Raises:
-        ExistsError: ``mode`` is ``create`` and there is an artifact.
-        OtherArtifactError: there is something else, which no mode replaces.
-    """
+    """Return the manifest of the artifact at the path before a job, and the number of its next part."""
     try:
         found = read_manifest(path, kind)
     except NotBuiltError:

@@ -36,14 +36,7 @@ _MAPPED = 1 << 20  # bytes; a smaller file is read, so that an artifact of many 
 
 
 class IdFile:
-    """Short plain texts, the ids of some rows, by row and rows by id.
-
-    Args:
-        path: the file that :func:`write_id_file` wrote.
-
-    Raises:
-        DamagedError: it is no such file.
-    """
+    """Short plain texts, the ids of some rows, by row and rows by id."""
 
     def __init__(self, path: Path) -> None:
         small = path.stat().st_size < _MAPPED
@@ -129,11 +122,7 @@ def write_id_file(path: Path, ids: Iterable[str]) -> None:
 
 
 def _add_rows_by_hash(path: Path) -> None:
-    """Add what ids are sought by: what npids adds with the memory of many times more.
-
-    Of ids with the same bits of their hash the earlier row comes first; there, npids leaves the order to numpy's sort,
-    which is another one on another processor.
-    """
+    """Add what ids are sought by: what npids adds with the memory of many times more."""
     from npids.utils import FileManager
 
     file = IdFile(path)

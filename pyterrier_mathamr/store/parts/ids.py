@@ -50,13 +50,7 @@ class Keys:
 
 
 class IdTable:
-    """The ids of the rows of one part.
-
-    Args:
-        path: the file that :meth:`write` wrote.
-        count: the number of ids.
-        arrays: those that :meth:`write` returned.
-    """
+    """The ids of the rows of one part."""
 
     def __init__(self, path: Path, count: int, arrays: Mapping[str, Array]) -> None:
         self.count = count
@@ -65,11 +59,7 @@ class IdTable:
 
     @staticmethod
     def write(path: Path, ids: Collection[str]) -> dict[str, Array]:
-        """Write ids, all different, in the order of their rows.
-
-        Returns:
-            The arrays ``odd_ids``, ``odd_offsets`` and ``odd_rows`` that are stored with the part.
-        """
+        """Write ids, all different, in the order of their rows."""
         odd: list[int] = []
         texts: list[bytes] = []
 

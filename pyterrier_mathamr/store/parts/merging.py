@@ -27,15 +27,7 @@ _SMALLEST = 1 << 16  # bytes; all parts below are of the lowest tier
 
 
 def parts_to_merge(sizes: Sequence[int], full: int) -> range | None:
-    """Choose the neighbours to merge now.
-
-    Args:
-        sizes: bytes of the parts, in order.
-        full: bytes of a full part.
-
-    Returns:
-        The numbers of at least two parts whose sizes add up to at most ``full``, or ``None``.
-    """
+    """Choose the neighbours to merge now."""
     last = len(sizes)
     while last and 2 * sizes[last - 1] < full:
         first = last - 1

@@ -84,11 +84,7 @@ class Part:
         return self.meta.count
 
     def __getitem__(self, name: str) -> Array:
-        """Return an array, deleted rows included.
-
-        Raises:
-            DamagedError: its values are not those declared.
-        """
+        """Return an array, deleted rows included."""
         array = self._arrays[name]
         if name not in self._checked:
             try:
@@ -142,16 +138,7 @@ _ODD = ("odd_ids", "odd_offsets", "odd_rows")
 
 
 def write_part(path: Path, content: Content, kind: Kind) -> PartMeta:
-    """Write a part into a new folder, every file synced.
-
-    Args:
-        path: the folder.
-        content: its rows.
-        kind: the declaration, with which the arrays are compared.
-
-    Raises:
-        ValueError: the arrays are not those declared, which is an error of this package.
-    """
+    """Write a part into a new folder, every file synced."""
     remove(path)  # of a job that was killed here
     path.mkdir()
     files: dict[str, FileSum] = {}

@@ -37,17 +37,7 @@ class _Level:
 
 
 def with_arguments(tokens: Sequence[str]) -> list[str]:
-    r"""Write braces around each argument and around nothing else.
-
-    A script takes one argument, so that ``x^2`` and ``x^{2}`` are the same, and a number without braces gives its first
-    digit: ``\frac123`` is one half times three, as TeX reads it.
-
-    Args:
-        tokens: of `lex_latex` with ``braces=True``; braces need not be paired.
-
-    Returns:
-        The tokens with paired `OPEN` and `CLOSE`.
-    """
+    r"""Write braces around each argument and around nothing else."""
     return list(_walk(deque(tokens)))
 
 

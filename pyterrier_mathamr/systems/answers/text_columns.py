@@ -45,11 +45,7 @@ def check_texts(frame: pd.DataFrame, stage: pt.Transformer) -> None:
 
 
 def read_texts(query: QueryRow, docno: str | None, label: str) -> Asked:
-    """Read what an explanation of the texts of a query and a document is asked of.
-
-    Raises:
-        AskedError: the row has no text of the document, or no document is named.
-    """
+    """Read what an explanation of the texts of a query and a document is asked of."""
     asked = read_asked(query, docno, label)
     if all(asked.row.get(name) is None for name in TEXT_COLUMNS):
         raise AskedError(label, "the row has no text of the document", "Give it `html` or `text`.")

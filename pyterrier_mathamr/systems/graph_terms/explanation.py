@@ -20,14 +20,7 @@ SYSTEM = "Graph terms"
 def explain_terms(
     asked: Asked, shares: Mapping[GraphField, Mapping[str, float]], query: MathAMRGraph, terms: GraphTerms
 ) -> Explanation:
-    """Group what each term contributes to a score by formulas; concepts and relations are parts of their own.
-
-    Args:
-        asked: the row and the document.
-        shares: of each field that was searched, term to contribution; those that contribute nothing are absent.
-        query: the graph.
-        terms: of the graph.
-    """
+    """Group what each term contributes to a score by formulas; concepts and relations are parts of their own."""
     document = asked.graph("graph")
     found = None if document is None else terms_of_graph(document)
     parts: list[Part] = []

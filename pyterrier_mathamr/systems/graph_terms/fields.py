@@ -50,11 +50,7 @@ class FieldTerms(NamedTuple):
 
 
 def field_weights(fields: Sequence[GraphField], weights: Sequence[float] | None) -> dict[GraphField, float]:
-    """Give each field its weight, 1 where none is given.
-
-    Raises:
-        ConfigError: there are not as many weights as fields.
-    """
+    """Give each field its weight, 1 where none is given."""
     given = (1.0,) * len(fields) if weights is None else weights
     if len(given) != len(fields):
         raise ConfigError("weights", weights, f"a list of {len(fields)} numbers, one for each field")
@@ -64,17 +60,7 @@ def field_weights(fields: Sequence[GraphField], weights: Sequence[float] | None)
 def sought_terms(
     snapshot: GraphTermsSnapshot, terms: GraphTerms, weights: Mapping[GraphField, float], k1: float, b: float
 ) -> Iterator[FieldTerms]:
-    """Weigh the terms of a query that the index has, in the order of the terms.
-
-    A term that occurs f times in the query counts 1 + ln f times, since posts as queries repeat themselves.
-
-    Args:
-        snapshot: the index.
-        terms: of the query's graph.
-        weights: of the fields that are searched.
-        k1: of BM25.
-        b: of BM25.
-    """
+    """Weigh the terms of a query that the index has, in the order of the terms."""
     weighting = Weighting.of("bm25", k1, b, "log", None)
     for field, weight in weights.items():
         postings = snapshot.postings(field)

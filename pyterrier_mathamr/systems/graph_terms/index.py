@@ -108,11 +108,7 @@ class GraphTermsIndex(SparseIndex):
 
 
 class GraphTermsSnapshot(Snapshot):
-    """An index of graph terms as it was when it was opened.
-
-    Args:
-        path: the index's folder.
-    """
+    """An index of graph terms as it was when it was opened."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, GRAPH_TERMS)

@@ -36,11 +36,7 @@ def recipe(parts: AnswerParts) -> Recipe:
 
 
 def question_model(parts: AnswerParts, view: View, form: Form = "raw") -> QQSim:
-    """Return the model of a part of questions, trained on all links, then on duplicates.
-
-    Titles are trained on all links, then on duplicates alone. The models of bodies begin with the first of these and
-    are trained on all links that have two bodies, that of linearised titles with the second, on duplicates.
-    """
+    """Return the model of a part of questions, trained on all links, then on duplicates."""
     return parts.once(
         ("QQSim", view, form, parts.seed), lambda: QQSim.from_pretrained(_question_path(parts, view, form))
     )
@@ -82,13 +78,7 @@ def _pair(parts: AnswerParts, link: LinkedTexts, view: View, form: Form) -> tupl
 
 
 def answer_model(parts: AnswerParts, form: Form = "raw", *, permuted: bool = False) -> QASim:
-    """Return the model of question and answer for the topics of ``parts``, trained on the judgments of other years.
-
-    Args:
-        parts: of the topics that are searched.
-        form: of the texts.
-        permuted: train on targets in random order, to see that nothing is learned of them.
-    """
+    """Return the model of question and answer for the topics of ``parts``, trained on the judgments of other years."""
     key = ("QASim", form, permuted, parts.of, parts.seed)
     return parts.once(key, lambda: QASim.from_pretrained(answer_model_path(parts, form, permuted=permuted)))
 
@@ -131,10 +121,7 @@ def judged_examples(parts: AnswerParts, form: Form = "raw") -> list[tuple[str, s
 
 
 def _pair_model(parts: AnswerParts) -> Path:
-    """Train the model that judgments start from: on questions with their own answers and with random ones.
-
-    All seeds start from the same one.
-    """
+    """Train the model that judgments start from: on questions with their own answers and with random ones."""
     parts = parts.at(seed=0)
     plan = recipe(parts)
 

@@ -31,10 +31,7 @@ def candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
 
 
 def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
-    """Return the candidates that are judged for their topic.
-
-    Measures remove the others first, and QASim would read some hundred thousand of them.
-    """
+    """Return the candidates that are judged for their topic."""
     year = parts.of
     judged = {(row.query_id, row.doc_id) for row in parts.shared.collection.qrels(year)}
 
@@ -47,12 +44,7 @@ def judged_candidates(parts: AnswerParts, form: Form = "raw") -> pt.Transformer:
 
 
 def question_search(parts: AnswerParts, model: QQSim) -> pt.Transformer:
-    """Return a search for questions by one vector each.
-
-    Args:
-        parts: of the topics.
-        model: of a part of questions.
-    """
+    """Return a search for questions by one vector each."""
     graphs = linearised(parts) if model.form == "mathamr" else {}
 
     def add(topics: pd.DataFrame) -> pd.DataFrame:
@@ -66,13 +58,7 @@ def question_search(parts: AnswerParts, model: QQSim) -> pt.Transformer:
 
 
 def question_index(parts: AnswerParts, model: QQSim, graphs: Mapping[str, str]) -> MathAMRIndex:
-    """Index the questions of the collection by the vector of a model.
-
-    Args:
-        parts: of the collection.
-        model: of a part of questions.
-        graphs: linearised titles; empty for a model of raw texts.
-    """
+    """Index the questions of the collection by the vector of a model."""
 
     def build(path: Path) -> None:
         questions = question_texts(parts)

@@ -30,14 +30,7 @@ _CUT = 10
 
 
 def question_table(outcome: Outcome) -> pd.DataFrame:
-    """Measure the searches for questions by MRR@10 of linked questions, the test question itself left out.
-
-    Args:
-        outcome: of the study.
-
-    Returns:
-        ``system``, ``seeds``, ``MRR@10`` of duplicates and of all links, with the standard deviation over seeds.
-    """
+    """Measure the searches for questions by MRR@10 of linked questions, the test question itself left out."""
     parts = outcome.parts
     wanted = {kind: linked_questions(parts, kind) for kind in ("duplicate", "all")}
     asked = sorted(set().union(*wanted.values()))
@@ -59,12 +52,7 @@ def question_table(outcome: Outcome) -> pd.DataFrame:
 
 
 def linked_questions(parts: AnswerParts, kind: str) -> dict[str, set[str]]:
-    """Read what test questions are linked with, in either direction: their ids, to those of the collection.
-
-    Args:
-        parts: of the collection.
-        kind: ``duplicate``, or ``all`` with the related ones.
-    """
+    """Read what test questions are linked with, in either direction: their ids, to those of the collection."""
     known, found = question_texts(parts), defaultdict[str, set[str]](set)
     for link in parts.shared.collection.links():
         ends = (link.question_id, link.related_id)

@@ -63,16 +63,7 @@ _OPTIONS = {"epochs", "batch_size", "learning_rate", "layers"}
 
 
 def recipe_of(preset: str, changes: Mapping[str, Any], seed: int) -> Recipe:
-    """Return the recipe of a preset, with the options that were set by hand in all of its trainings.
-
-    Args:
-        preset: ``mini`` or ``full``.
-        changes: ``epochs``, ``batch_size``, ``learning_rate`` or ``layers``.
-        seed: of all trainings.
-
-    Raises:
-        ConfigError: there is no such option.
-    """
+    """Return the recipe of a preset, with the options that were set by hand in all of its trainings."""
     if unknown := [name for name in changes if name not in _OPTIONS]:
         raise ConfigError("set", unknown[0], " or ".join(sorted(_OPTIONS)))
     recipe = RECIPES[preset]

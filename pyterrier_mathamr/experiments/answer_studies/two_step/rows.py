@@ -38,13 +38,7 @@ def _qasim(form: Form) -> Callable[[AnswerParts], pt.Transformer]:
 
 
 def qasim_scorer(parts: AnswerParts, form: Form, model_of: AnswerParts | None = None) -> pt.Transformer:
-    """Return the scorer by QASim, whose texts are read from the collection.
-
-    Args:
-        parts: of the topics.
-        form: of the texts.
-        model_of: the topics for which the model was trained; those of ``parts`` by default.
-    """
+    """Return the scorer by QASim, whose texts are read from the collection."""
     model = answer_model(model_of or parts, form)
     topics = topic_frame(parts, parts.of)
     if form == "mathamr":

@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 
 def sanity_table(outcome: Outcome) -> pd.DataFrame:
-    """Compare the least loss on the held-out fold of models that were trained on judgments and on permuted ones.
-
-    Args:
-        outcome: of the study.
-
-    Returns:
-        ``trained on``, and the cross-entropy of the held-out fold: of the mean target alone (chance), of the model, of
-        the one whose judgments were permuted; means over the seeds, of the permuted one the first seed alone.
-    """
+    """Compare the least loss on the held-out fold of models that were trained on judgments and on permuted ones."""
     lines = []
     for year in outcome.years:
         of_seeds = [outcome.parts.at(of=year, seed=seed) for seed in outcome.seeds]

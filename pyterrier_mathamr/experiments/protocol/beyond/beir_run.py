@@ -81,15 +81,7 @@ def run_beir(
 
 
 def read_collection(dataset: BeirDataset, split: str | None) -> tuple[TextCollection, list[Fold]]:
-    """Read queries and judgments of the measured split and of that which is chosen on.
-
-    Args:
-        dataset: in BEIR's layout.
-        split: to measure by.
-
-    Returns:
-        The collection, and what is chosen on which queries.
-    """
+    """Read queries and judgments of the measured split and of that which is chosen on."""
     folder = dataset.folder
     measured = folder.split(split)
     topics, qrels = dataset.get_topicsqrels(measured)
@@ -121,14 +113,7 @@ def _hash(qid: str) -> str:
 def beir_report(
     artifacts: TextArtifacts, chosen: dict[str, tuple[str, ...]], folds: Sequence[Fold], model: str
 ) -> Report:
-    """Measure systems, and make the report.
-
-    Args:
-        artifacts: of the collection.
-        chosen: systems with their parts.
-        folds: what is chosen on which queries.
-        model: its name.
-    """
+    """Measure systems, and make the report."""
     collection, systems = artifacts.collection, artifacts.systems(chosen)
     nested = Nested(systems, collection.questions, collection.qrels, MEASURES[0])
     rankings, settings = nested.run(folds)

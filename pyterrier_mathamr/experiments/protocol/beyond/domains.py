@@ -99,17 +99,7 @@ def run_domains(
 
 
 class Training:
-    """Trains a model on all files but one.
-
-    Args:
-        files: by name.
-        workdir: where graphs and models are kept.
-        stages: of the work folder.
-        collection: an ARQMath folder that is trained on, too.
-        preset: see :func:`choose_training`.
-        changes: options of the configuration.
-        verbose: show progress bars.
-    """
+    """Trains a model on all files but one."""
 
     def __init__(
         self,
@@ -125,11 +115,7 @@ class Training:
         self.collection, self.preset, self.changes = collection, preset, dict(changes)
 
     def without(self, name: str) -> MathAMR:
-        """Train a model on all files but one, or open it if it is trained.
-
-        Args:
-            name: of the file that is left out.
-        """
+        """Train a model on all files but one, or open it if it is trained."""
         sources = [file for other, file in self.files.items() if other != name]
         sources += [self.collection] if self.collection else []
         read = [read_training_pairs(source) for source in sources]
@@ -160,11 +146,7 @@ class Training:
 
 
 def read_domain(file: Path) -> TextCollection:
-    """Take questions and answers of a file of pairs.
-
-    Args:
-        file: of pairs.
-    """
+    """Take questions and answers of a file of pairs."""
     pairs = sorted(read_pair_file(file), key=lambda pair: hashlib.sha256(pair["qid"].encode()).hexdigest())[:ANSWERS]
     answers = {pair["aid"]: pair["answer"] for pair in pairs}
     questions = dict(list({pair["qid"]: pair["question"] for pair in pairs}.items())[:QUESTIONS])

@@ -137,15 +137,7 @@ class MTEBSearch:
 def pipeline(
     documents: Iterable[dict[str, str]], folder: Path, model: str, way: Way, weight: float = 0.5
 ) -> pt.Transformer:
-    """Index documents in a folder and return the pipeline that searches them.
-
-    Args:
-        documents: ``docno``, ``text``, and ``title`` where there is one.
-        folder: an empty one.
-        model: name or folder.
-        way: see :meth:`MTEBSearch.of_model`.
-        weight: of the model in a fusion.
-    """
+    """Index documents in a folder and return the pipeline that searches them."""
     texts = list(documents)
     bm25 = BM25Index(folder / "documents.bm25")
     if way in ("bm25", "fused"):

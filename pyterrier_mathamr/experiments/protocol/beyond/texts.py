@@ -116,14 +116,7 @@ class TextArtifacts:
         return index
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ProtocolSystem]:
-        """Make systems.
-
-        Args:
-            chosen: names of BM25 and of the ways to search with the model, and fusions with their parts.
-
-        Returns:
-            The systems; with ColBERT-style search also its fusion with BM25 as shipped at equal weights.
-        """
+        """Make systems."""
         own = ModelSystems(lambda: (self.model, self.index), lambda: self.bm25, lambda _: self.topics, self._fitted)
         made: list[ProtocolSystem] = [Fused(parts) if parts else own.system(name) for name, parts in chosen.items()]
         return [*made, EQUAL] if {SHIPPED, COLBERT} <= chosen.keys() else made

@@ -37,18 +37,7 @@ LEARNED: dict[str, Learned] = ensembles()
 
 
 def chosen_systems(names: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
-    """Choose systems, their parts included, each after its parts.
-
-    Args:
-        names: as in the tables, in any case; names joined by ``+`` are a fusion; ``all``; ``None`` for the systems of
-            MathAMR+. BM25, the baseline, is always there, chosen and with the package's defaults.
-
-    Returns:
-        Name to the names of its parts, none for most systems.
-
-    Raises:
-        ConfigError: a name is that of no system, or a system cannot be a part.
-    """
+    """Choose systems, their parts included, each after its parts."""
     chosen: dict[str, tuple[str, ...]] = {BM25: (), SHIPPED: ()}
     every = [*TASK1, *ROWS, *LEARNED]
     for asked in names or TASK1:
@@ -65,11 +54,7 @@ def chosen_systems(names: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
 
 
 def _known(name: str) -> tuple[str, ...]:
-    """Find one system by its name, or several joined by ``+``, which some names have, too.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Find one system by its name, or several joined by ``+``, which some names have, too."""
     every = (SHIPPED, *TASK1, *ROWS, *LEARNED)
     known = {PLUS.join(_pieces(each)): each for each in every if each != FUSION}
     pieces, found = _pieces(name), list[str]()
@@ -103,11 +88,7 @@ class Catalogue:
     seeds: tuple[int, ...]
 
     def systems(self, chosen: Mapping[str, tuple[str, ...]]) -> list[ProtocolSystem]:
-        """Make systems.
-
-        Args:
-            chosen: name to the names of its parts; see :func:`chosen_systems`.
-        """
+        """Make systems."""
         made: dict[str, ProtocolSystem] = {}
         for name, parts in chosen.items():
             if name in LEARNED:
@@ -122,11 +103,7 @@ class Catalogue:
         return list(made.values())
 
     def costs(self, chosen: Mapping[str, tuple[str, ...]]) -> dict[str, Cost]:
-        """Measure what systems cost, each once in a work folder; without those that an extra is missing for.
-
-        Args:
-            chosen: as for :meth:`systems`, parts before what is made of them.
-        """
+        """Measure what systems cost, each once in a work folder; without those that an extra is missing for."""
         found: dict[str, Cost] = {}
         for name, parts in chosen.items():
             if not parts:

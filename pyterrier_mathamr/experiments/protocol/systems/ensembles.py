@@ -20,7 +20,7 @@ from pyterrier_mathamr.fusion import fit_fusion_weights, ranked, standard_scores
 from .fused import DEPTH
 
 RIDGE = 0.1
-"""As :class:`~pyterrier_mathamr.systems.Ensemble` has it; not chosen by these figures."""
+"""As :class:`~pyterrier_mathamr.fusion.Ensemble` has it; not chosen by these figures."""
 PLAIN = (BM25, COLBERT, TANGENT.name)
 """Words, graphs and formulas: what needs no extra."""
 QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
@@ -46,12 +46,7 @@ ABLATIONS = {f"{name} without {part}": (name, part) for name, parts in _WHOLE.it
 
 
 def ensemble(name: str, parts: tuple[str, ...]) -> Learned:
-    """Define an ensemble whose weights are learned on the training topics.
-
-    Args:
-        name: in every table.
-        parts: names of the systems that it is made of.
-    """
+    """Define an ensemble whose weights are learned on the training topics."""
     return Learned(name, parts, partial(_learn, parts), known=_UNKNOWN.isdisjoint(parts))
 
 

@@ -72,11 +72,7 @@ class Fused:
 
 @cache
 def weight_grid(systems: int) -> Sequence[tuple[float, ...]]:
-    """List all weights that sum to 1, in the finest steps that give at most :data:`MOST`.
-
-    Args:
-        systems: how many there are.
-    """
+    """List all weights that sum to 1, in the finest steps that give at most :data:`MOST`."""
     steps = next(steps for steps in STEPS if comb(steps + systems - 1, systems - 1) <= MOST or steps == 1)
     return tuple(tuple(share / steps for share in shares) for shares in _shares(systems, steps))
 

@@ -55,11 +55,7 @@ class ModelSystems:
     _rankings: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict, repr=False)
 
     def system(self, name: str) -> Choice:
-        """Make a system.
-
-        Args:
-            name: of ``TASK1`` without the fusion, or :data:`SHIPPED`.
-        """
+        """Make a system."""
         if name == BM25:
             grid = [(k1, b) for k1 in K1 for b in B]
             find = self._by_words

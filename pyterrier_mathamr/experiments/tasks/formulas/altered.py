@@ -45,15 +45,7 @@ class Altered(NamedTuple):
 
 
 def alterations(latex: str) -> Iterator[Altered]:
-    """Alter a formula, in an order that depends on its LaTeX alone.
-
-    Args:
-        latex: one formula, without dollars.
-
-    Yields:
-        What was altered, renamed and cut in turns as far as there are both; nothing where the formula is small, or its
-        LaTeX is not wholly understood.
-    """
+    """Alter a formula, in an order that depends on its LaTeX alone."""
     source = trees_from_latex(latex, lines="all").slt
     if source is None or source.partial or len(source.nodes) < LEAST_NODES:
         return

@@ -41,17 +41,7 @@ _DEPTH = 10
 def known_formulas(
     formulas: Iterable[tuple[str, str]], holds: Callable[[FormulaPair], bool], count: int = KNOWN_FORMULAS
 ) -> pd.DataFrame:
-    """Alter formulas, one variable renamed throughout or one piece cut; see :mod:`.altered`.
-
-    Args:
-        formulas: id and LaTeX of formulas that look different, in the order in which they are tried.
-        holds: whether the collection has a formula with these trees, which would be found instead.
-        count: how many at most.
-
-    Returns:
-        A row for each: the columns of formula topics, ``qid, title, body, formula_id, latex``, the altered formula
-        without words; and ``docno``, the id of the formula that it was made of, and ``how`` it was altered.
-    """
+    """Alter formulas, one variable renamed throughout or one piece cut; see :mod:`.altered`."""
     rows: list[tuple[str, ...]] = []
     for docno, latex in formulas:
         if len(rows) == count:
@@ -67,15 +57,7 @@ def known_formulas(
 
 
 def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.DataFrame:
-    """Draw formulas of a collection by sha-256 of their visual ids, and alter them.
-
-    Args:
-        shared: the artifacts of the collection.
-        count: how many at most.
-
-    Returns:
-        As :func:`known_formulas`; ``docno`` is a visual id.
-    """
+    """Draw formulas of a collection by sha-256 of their visual ids, and alter them."""
     owners: dict[str, str] = {}
     for entry in shared.tangent.get_corpus_iter():
         if entry["visual_id"]:
@@ -89,12 +71,7 @@ def draw_known_formulas(shared: Artifacts, count: int = KNOWN_FORMULAS) -> pd.Da
 
 
 def search_known_formulas(ways: Mapping[str, Way], queries: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Search with each system, and keep the first ten formulas of each query.
-
-    Args:
-        ways: by name, to rankings of visually distinct formulas.
-        queries: as :func:`known_formulas` returns them.
-    """
+    """Search with each system, and keep the first ten formulas of each query."""
     topics = queries.drop(columns=["docno", "how"])
     parts = [topics.iloc[start : start + _AT_ONCE] for start in range(0, len(topics), _AT_ONCE)]
     found = {}
@@ -108,16 +85,7 @@ def search_known_formulas(ways: Mapping[str, Way], queries: pd.DataFrame) -> dic
 def compare_known_formulas(
     rankings: Mapping[str, pd.DataFrame], queries: pd.DataFrame, formulas: int
 ) -> dict[str, Comparison]:
-    """Compare systems by the rank of the formula that is sought, beside a random order of all.
-
-    Args:
-        rankings: by system, the baseline first.
-        queries: as :func:`known_formulas` returns them.
-        formulas: how many visually distinct ones are ranked.
-
-    Returns:
-        For all queries, and for those of each alteration.
-    """
+    """Compare systems by the rank of the formula that is sought, beside a random order of all."""
     compared = {}
     for how in (ALL, *sorted(queries["how"].unique())):
         own = queries if how == ALL else queries[queries["how"] == how]
@@ -131,14 +99,7 @@ def compare_known_formulas(
 def with_known_formulas(
     report: Report, shared: Artifacts, ways: Mapping[str, Way], count: int = KNOWN_FORMULAS
 ) -> Report:
-    """Add a table of known items to a report.
-
-    Args:
-        report: of Task 2.
-        shared: the artifacts of the collection.
-        ways: the systems, the baseline first, from formula topics to rankings of visually distinct formulas.
-        count: how many queries at most.
-    """
+    """Add a table of known items to a report."""
     with shared.stages.timed("known formulas"):
         queries = draw_known_formulas(shared, count)
         rankings = search_known_formulas(ways, queries)

@@ -84,16 +84,7 @@ class FormulaSystem:
 def examples(
     years: Sequence[FormulaParts], candidates: Callable[[FormulaParts], pt.Transformer]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rank the formulas of topics to fit weights on.
-
-    Args:
-        years: whose topics.
-        candidates: from the topics of a year to a ranking of formulas with ``visual_id``, such as with ``features``.
-
-    Returns:
-        The rankings of all topics, whose ``docno`` is the visual id, and their judgments, as ``Estimator.fit`` takes
-        them.
-    """
+    """Rank the formulas of topics to fit weights on."""
     for parts in years:
         if candidates not in parts.found:
             parts.found[candidates] = candidates(parts)(parts.topics)

@@ -95,18 +95,7 @@ DEFAULT_SYSTEMS = (TANGENT, MATHAMR, ALONE, EQUAL)
 
 
 def chosen_systems(names: Sequence[str] | None) -> list[str]:
-    """Choose the systems of a table.
-
-    Args:
-        names: of systems as in the tables, in any case; ``all``; ``variants``, which ``all`` leaves out; ``None`` for
-            :data:`DEFAULT_SYSTEMS`.
-
-    Returns:
-        Names in the order of :data:`NAMES`, then variants; the baseline and what a fusion is made of included.
-
-    Raises:
-        ConfigError: a name is none of a system.
-    """
+    """Choose the systems of a table."""
     if names is None:
         return list(DEFAULT_SYSTEMS)
     chosen, known = {TANGENT}, (*NAMES, *VARIANTS)

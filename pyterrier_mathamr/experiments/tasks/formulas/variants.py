@@ -25,13 +25,7 @@ _WEIGHTS = ("constant", *(f"{tree} {of}" for tree in ("slt", "opt") for of in ("
 
 
 def edit_distance(parts: FormulaParts, combine: Combine = "weighted", costs: CostNames = "swapped") -> Way:
-    """Rank candidates by pairs of symbols anew by the edit distance of their trees.
-
-    Args:
-        parts: of the year.
-        combine: how both trees' similarities are combined.
-        costs: of the edits.
-    """
+    """Rank candidates by pairs of symbols anew by the edit distance of their trees."""
     reranker = parts.shared.formula_trees.edit_distance(combine=combine, costs=costs, store=parts.trees)
     return Way(distinct(parts.shared.tangent.retriever(CANDIDATES, store=parts.trees) >> reranker))
 
@@ -66,13 +60,7 @@ def _fitted(years: Sequence[FormulaParts], complete: bool) -> Weights:
 
 
 def in_out(parts: FormulaParts, combine: Together = "max", scale: Scale = "sum") -> Way:
-    """Rank by the nodes of the formula's graphs.
-
-    Args:
-        parts: of the year.
-        combine: how the scores of both graphs are combined.
-        scale: of each.
-    """
+    """Rank by the nodes of the formula's graphs."""
     system = parts.shared.in_out.retriever(FORMULA_DEPTH, combine=combine, scale=scale, store=parts.trees)
     return Way(distinct(system))
 

@@ -32,14 +32,7 @@ def shipped_weights() -> dict[str, Weights]:
 
 
 def read_weights(path: Path) -> dict[str, Weights]:
-    """Read a file that :func:`write_weights` wrote.
-
-    Args:
-        path: of the file.
-
-    Raises:
-        WeightsFileError: it holds no weights, or those of another release.
-    """
+    """Read a file that :func:`write_weights` wrote."""
     try:
         content: Any = parse_json(path.read_bytes())
         if content["format"] != _FORMAT:
@@ -55,13 +48,7 @@ def read_weights(path: Path) -> dict[str, Weights]:
 
 
 def write_weights(path: Path, weights: Mapping[str, Weights], fitted_on: str) -> None:
-    """Write the weights of systems.
-
-    Args:
-        path: of the file, which is replaced.
-        weights: by system.
-        fitted_on: the collection and the years.
-    """
+    """Write the weights of systems."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"format": _FORMAT, "fitted on": fitted_on, "weights": weights}
     write_atomically(path, json.dumps(content, indent=1) + "\n")

@@ -41,16 +41,7 @@ _PYLATE_PARTS = ("pylate.models.Dense.Dense",)  # the library takes its own clas
 
 
 def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision: str | None = None) -> Path:
-    """Find the folder of a checkpoint or backbone.
-
-    Args:
-        name: a folder, a model whose weights an installed package carries, or ``hf:organisation/name``.
-        subfolder: of it.
-        revision: of a model on the hub.
-
-    Raises:
-        ModelNotFoundError: there is no such folder, or the hub cannot be reached.
-    """
+    """Find the folder of a checkpoint or backbone."""
     if str(name).startswith(HUB):
         folder = _from_hub(str(name).removeprefix(HUB), subfolder, revision)
     else:
@@ -63,15 +54,7 @@ def find_checkpoint(name: str | Path, *, subfolder: str | None = None, revision:
 
 
 def form_of(folder: Path) -> Form:
-    """Recognise the form of a checkpoint by its descriptions, without loading weights.
-
-    Args:
-        folder: of the checkpoint.
-
-    Raises:
-        CheckpointFormError: it is of none of the forms, such as a bare encoder.
-        UnsafeModelError: loading it could run code of its author.
-    """
+    """Recognise the form of a checkpoint by its descriptions, without loading weights."""
     if (folder / _MODULES).is_file():
         check_encoder_folder(folder, also=_PYLATE_PARTS)
         described = _read(folder / _ST_CONFIG)
@@ -94,16 +77,7 @@ def form_of(folder: Path) -> Form:
 
 
 def load_checkpoint(folder: Path, query_length: int | None = None) -> Any:
-    """Load a checkpoint of any form as a ``MultiVectorEncoder`` on the CPU, in evaluation mode.
-
-    Args:
-        folder: of the checkpoint.
-        query_length: tokens of a query, with expansion those that it is filled up to; by default those of the
-            checkpoint, 512 where it does not say.
-
-    Raises:
-        CheckpointFormError: it is of none of the forms.
-    """
+    """Load a checkpoint of any form as a ``MultiVectorEncoder`` on the CPU, in evaluation mode."""
     form = form_of(folder)
     encoder = convert(folder) if form == "Approach Zero" else _load(folder)
     if form == "Stanford" and query_length is None and not (folder / _METADATA).is_file():
@@ -114,11 +88,7 @@ def load_checkpoint(folder: Path, query_length: int | None = None) -> Any:
 
 
 def convert(folder: Path) -> Any:
-    """Build the modules of a checked checkpoint of Approach Zero, with its stored projection and its tokenizer.
-
-    Args:
-        folder: with ``bert.*`` and ``linear.weight`` in its weights.
-    """
+    """Build the modules of a checked checkpoint of Approach Zero, with its stored projection and its tokenizer."""
     from safetensors import safe_open
 
     with safe_open(folder / _WEIGHTS, "pt") as file:
@@ -159,12 +129,7 @@ def _names(weights: Path) -> set[str]:
 
 
 def _from_hub(name: str, subfolder: str | None, revision: str | None) -> Path:
-    """Fetch a model from the hub or its cache, without pickled weights.
-
-    Raises:
-        ModelNotFoundError: there is no such model on the hub, or the hub cannot be reached.
-        MissingExtraError: huggingface_hub is not installed.
-    """
+    """Fetch a model from the hub or its cache, without pickled weights."""
     hub = require("huggingface_hub", "hub")
     inside = f"{subfolder}/" if subfolder else ""
     patterns = [inside + kind for kind in (*SAFE_FILES, "*.metadata")]

@@ -38,15 +38,7 @@ if TYPE_CHECKING:
 
 
 class _TextTransformer(Leaf, Transformer):
-    """What the three share: a model and the options of encoding.
-
-    Args:
-        model: the model.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        batch_size: rows that a pipeline passes on at once; batches of similar lengths are made of them.
-        precision: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the processor has it.
-        verbose: show progress.
-    """
+    """What the three share: a model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "batch_size": COUNT,

@@ -47,19 +47,7 @@ class TextRows(NamedTuple):
 def encode_texts(
     encoder: Any, texts: Sequence[str], side: Side, *, precision: Precision = "auto", verbose: bool = False
 ) -> list[TextRows]:
-    """Encode texts on the device where the encoder is.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``.
-        texts: any number; memory is bounded by one batch and the results.
-        side: which prefix, length and mask.
-        precision: of the language model; projection and rows are float32. ``auto`` is bfloat16 where the processor
-            multiplies in it.
-        verbose: show progress.
-
-    Returns:
-        The rows of each text, in the order given. The others of a batch change rows by rounding alone.
-    """
+    """Encode texts on the device where the encoder is."""
     found: list[TextRows | None] = [None] * len(texts)
     batches = list(batches_of_texts(encoder, texts, side))
     for members in progress(batches, f"encoding {side} texts", "batches", verbose=verbose):
@@ -75,16 +63,7 @@ def encode_texts(
 
 
 def batches_of_texts(encoder: Any, texts: Sequence[str], side: Side) -> Iterator[list[int]]:
-    """Group texts of similar lengths, the longest first, so that little is padding.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``.
-        texts: any number.
-        side: of the texts.
-
-    Yields:
-        The places of the texts of a batch.
-    """
+    """Group texts of similar lengths, the longest first, so that little is padding."""
     budget = _BUDGET.get(encoder.device.type, _BUDGET["cuda"])
     yield from batches_by_size(token_counts(encoder, texts, side), budget)
 

@@ -30,20 +30,12 @@ def write_description(folder: Path, options: ColBERTOptions) -> None:
 
 
 def read_options(folder: Path) -> ColBERTOptions | None:
-    """Read the options of a model's folder; ``None`` for a checkpoint that others wrote.
-
-    Raises:
-        ModelFileError: the description is damaged or of a format that this release does not read.
-    """
+    """Read the options of a model's folder; ``None`` for a checkpoint that others wrote."""
     return ColBERTOptions.from_dict(_read(folder)["options"]) if (folder / DESCRIPTION).is_file() else None
 
 
 def colbert_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Compare the files of a model with their checksums, and yield what is wrong.
-
-    Args:
-        folder: written by ``ColBERT.save``.
-    """
+    """Compare the files of a model with their checksums, and yield what is wrong."""
     try:
         sums = _read(folder)["files"]
     except ModelFileError as error:

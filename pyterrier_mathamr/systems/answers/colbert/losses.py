@@ -34,12 +34,7 @@ class Ragged:
 
     @classmethod
     def of(cls, padded: Tensor, scoring: Tensor) -> Ragged:
-        """Leave out the rows that do not score.
-
-        Args:
-            padded: float ``[m, L, d]``.
-            scoring: bool ``[m, L]``.
-        """
+        """Leave out the rows that do not score."""
         return cls(padded[scoring].float(), F.pad(scoring.sum(1).cumsum(0), (1, 0)))
 
     def text(self, i: int) -> Tensor:
@@ -54,22 +49,10 @@ class Ragged:
 
 
 class PairwiseMaxSimLoss(nn.Module):
-    """L = -ln( e^S(q, p⁺) / (e^S(q, p⁺) + e^S(q, p⁻)) ), the mean over triples (Zhong et al. 2022, section 3.2).
-
-    S is MaxSim; rows that are missing are minus infinity, never 0, so that negative scores stay negative.
-    """
+    """L = -ln( e^S(q, p⁺) / (e^S(q, p⁺) + e^S(q, p⁻)) ), the mean over triples (Zhong et al. 2022, section 3.2)."""
 
     def forward(self, queries: Ragged, documents: Ragged, wrong: list[int | None]) -> Tensor:
-        """Compute the loss of a batch.
-
-        Args:
-            queries: of B questions.
-            documents: of their B right answers, then of the wrong ones.
-            wrong: for each question the place of its wrong answer in ``documents``; ``None`` leaves it out.
-
-        Returns:
-            A scalar.
-        """
+        """Compute the loss of a batch."""
         losses = []
         for i, place in enumerate(wrong):
             if place is not None:
@@ -83,15 +66,6 @@ class InBatchMaxSimLoss(nn.Module):
     """L = -1/B Σᵢ ln( e^S_ii / Σⱼ e^S_ij ) over a batch and wrong answers, without others that are right."""
 
     def forward(self, queries: Ragged, documents: Ragged, allowed: Tensor) -> Tensor:
-        """Compute the loss of a batch.
-
-        Args:
-            queries: of B questions.
-            documents: of their B right answers, then of H others.
-            allowed: bool ``[B, B + H]``; which may be negatives.
-
-        Returns:
-            A scalar.
-        """
+        """Compute the loss of a batch."""
         scores = maxsim_matrix(queries.rows, queries.offsets, documents.rows, documents.offsets)
         return info_nce(scores, 1.0, allowed)

@@ -37,19 +37,7 @@ def assemble(
     query_expansion: bool,
     skip_punctuation: bool = True,
 ) -> Any:
-    """Build a ``MultiVectorEncoder`` on the CPU over a language model.
-
-    Args:
-        backbone: folder of the language model and its tokenizer.
-        projection: float32 ``[d, d_model]``.
-        query_length: most tokens of a query.
-        document_length: most tokens of a document.
-        query_expansion: fill queries up to ``query_length`` with ``[MASK]``.
-        skip_punctuation: documents have no rows of punctuation.
-
-    Raises:
-        MissingExtraError: sentence-transformers is not installed.
-    """
+    """Build a ``MultiVectorEncoder`` on the CPU over a language model."""
     library = require("sentence_transformers", "colbert")
     parts = require("sentence_transformers.base.modules", "colbert")
     mask = require("sentence_transformers.multi_vector_encoder.modules", "colbert").MultiVectorMask
@@ -85,12 +73,7 @@ def assemble(
 
 
 def register_prefixes(tokenizer: Any, model: Any) -> None:
-    """Make the prefixes special tokens: as mere text they would fall to pieces.
-
-    Args:
-        tokenizer: of the language model; changed.
-        model: the language model; its embeddings grow if the vocabulary lacks the prefixes.
-    """
+    """Make the prefixes special tokens: as mere text they would fall to pieces."""
     from transformers import AddedToken
 
     tokens = [AddedToken(token, normalized=False, special=True) for token in PREFIXES.values()]
@@ -100,13 +83,7 @@ def register_prefixes(tokenizer: Any, model: Any) -> None:
 
 
 def expand_queries(encoder: Any, length: int, expansion: bool) -> None:
-    """Set the length of queries.
-
-    Args:
-        encoder: changed.
-        length: most tokens of a query.
-        expansion: fill queries up to it with ``[MASK]``, whose rows score although no token attends to them.
-    """
+    """Set the length of queries."""
     first = encoder[0]
     first.query_expansion = None
     first.query_length = None if expansion else length
@@ -134,12 +111,7 @@ def width_of(backbone: Path) -> int:
 
 
 def digest_of(encoder: Any, case: bool) -> str:
-    """Compute the sha256 of all that rows depend on: lengths, tokens, weights.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``.
-        case: math tokens keep their capitals.
-    """
+    """Compute the sha256 of all that rows depend on: lengths, tokens, weights."""
     first, digest = encoder[0], hashlib.sha256()
     described = [case, first.query_length, first.document_length, first.query_expansion, encoder.prompts]
     digest.update(json.dumps([*described, encoder.tokenizer.get_vocab()], sort_keys=True).encode())

@@ -44,11 +44,7 @@ class _Options:
 
     @classmethod
     def from_dict(cls: type[T], values: Mapping[str, Any]) -> T:
-        """Make the options that `to_dict` wrote.
-
-        Raises:
-            ConfigError: a name is unknown, or a value is not accepted.
-        """
+        """Make the options that `to_dict` wrote."""
         known = {option.name for option in dataclasses.fields(cls)}
         for name in values:
             if name not in known:

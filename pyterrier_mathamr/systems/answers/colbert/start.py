@@ -21,17 +21,7 @@ _POSTS = 1000
 
 
 def math_start(encoder: Any, posts: Sequence[MathPost], options: ColBERTOptions, *, verbose: bool = False) -> None:
-    """Add math tokens to a model and set its projection, both from posts.
-
-    A new token begins as the mean of the pieces of its English name. The projection is the linear map without bias
-    that changes the inner products of token states least.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``; changed.
-        posts: of the training pairs.
-        options: ``math``, ``case``, ``min_count`` and ``dimensions``.
-        verbose: show progress.
-    """
+    """Add math tokens to a model and set its projection, both from posts."""
     texts = PostTexts(options.math, options.case)
     if options.math:
         texts.vocabulary(posts, options.min_count).add_to(encoder.tokenizer, encoder[0].model, case=options.case)
@@ -43,13 +33,7 @@ def math_start(encoder: Any, posts: Sequence[MathPost], options: ColBERTOptions,
 
 
 def state_moment(encoder: Any, texts: Sequence[str], verbose: bool = False) -> Tensor:
-    """Compute the second moment of the unit states of tokens: float64 ``[d_model, d_model]``.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``.
-        texts: of documents.
-        verbose: show progress.
-    """
+    """Compute the second moment of the unit states of tokens: float64 ``[d_model, d_model]``."""
     width = encoder[0].get_embedding_dimension()
     total, count = torch.zeros(width, width, dtype=torch.float64), 0
     batches = list(batches_of_texts(encoder, texts, "document"))

@@ -47,23 +47,7 @@ def train_last(
     states: States | None = None,
     verbose: bool = False,
 ) -> list[float]:
-    """Train the projection and the last layer in place.
-
-    Args:
-        encoder: a ``MultiVectorEncoder`` over a language model of the BERT family, on the device that computes.
-        data: pairs and posts.
-        texts: how posts are written.
-        training: epochs, steps, loss.
-        states: those of an earlier run with the same language model and math tokens, such as of another seed; those
-            of this run are added.
-        verbose: show progress.
-
-    Returns:
-        The mean loss of each epoch.
-
-    Raises:
-        ConfigError: the language model has no list of layers. TrainingError: the loss is not finite.
-    """
+    """Train the projection and the last layer in place."""
     tail = Tail(encoder)
     known: States = {} if states is None else states
     written: dict[Side, dict[str, str]] = {
@@ -86,10 +70,7 @@ def train_all(
     states: States | None = None,
     verbose: bool = False,
 ) -> list[float]:
-    """Train all layers in place, in bfloat16 where the device has it.
-
-    Arguments and result are those of :func:`train_last`; ``states`` are not used.
-    """
+    """Train all layers in place, in bfloat16 where the device has it."""
     written = {name: texts.text(post) for name, post in data.posts.items()}
 
     def rows(names: Sequence[str], side: Side) -> Ragged:
@@ -116,11 +97,7 @@ def _run(
     rows: Callable[[Sequence[str], Side], Ragged],
     verbose: bool,
 ) -> list[float]:
-    """Take all steps; return the mean loss of each epoch.
-
-    Raises:
-        TrainingError: the loss is not finite, or ``triple`` has no wrong answers.
-    """
+    """Take all steps; return the mean loss of each epoch."""
     epochs = range(1, training.epochs + 1)
     optimizer, schedule = optimizer_of(parameters, training, sum(len(data.batches(training, e)) for e in epochs))
     history = []
@@ -153,13 +130,7 @@ def batch_loss(queries: Ragged, documents: Ragged, batch: Batch, training: ColBE
 def optimizer_of(
     parameters: Iterable[tuple[str, nn.Parameter]], training: ColBERTTraining, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
-    """Make AdamW, which decays matrices alone, and its schedule: a linear rise and fall, or constant without warm-up.
-
-    Args:
-        parameters: by name.
-        training: ``learning_rate``, ``weight_decay`` and ``warmup``.
-        steps: of the whole training.
-    """
+    """Make AdamW, which decays matrices alone, and its schedule: a linear rise and fall."""
     named = list(parameters)
     groups = [
         {"params": [tensor for _, tensor in named if tensor.dim() > 1], "weight_decay": training.weight_decay},
@@ -177,14 +148,7 @@ def optimizer_of(
 
 
 class Tail:
-    """The last layer of a language model and what follows it.
-
-    Args:
-        encoder: a ``MultiVectorEncoder``.
-
-    Raises:
-        ConfigError: the language model is not of the BERT family.
-    """
+    """The last layer of a language model and what follows it."""
 
     def __init__(self, encoder: Any) -> None:
         self.encoder, model = encoder, encoder[0].model

@@ -46,17 +46,7 @@ def positive_pairs(
     accepted: Collection[str] = (),
     duplicates: Mapping[str, Iterable[str]] | None = None,
 ) -> list[Pair]:
-    """Choose the pairs to train on: accepted answers, those of duplicates, and answers with more than 7 votes.
-
-    Args:
-        pairs: questions and all of their answers.
-        votes: by answer.
-        accepted: answers.
-        duplicates: by question, those that ask the same; their accepted answers are right, too.
-
-    Returns:
-        Distinct pairs; all that are given if no answer has votes and none is accepted.
-    """
+    """Choose the pairs to train on: accepted answers, those of duplicates, and answers with more than 7 votes."""
     every = list(dict.fromkeys(pairs))
     if not votes and not accepted:
         return every
@@ -112,11 +102,7 @@ class ColBERTData:
         negatives: Mapping[str, Sequence[str]] | None = None,
         never: Mapping[str, Iterable[str]] | None = None,
     ) -> ColBERTData:
-        """Read what ``ColBERT.fit`` is given.
-
-        Raises:
-            TrainingError: an item is no pair, posts are missing, or there are fewer than two pairs.
-        """
+        """Read what ``ColBERT.fit`` is given."""
         given = documents(pairs)
         texts: dict[str, MathPost] = {}
         ids = []
@@ -144,12 +130,7 @@ class ColBERTData:
         return cls(wanted, texts, answers, wrong)
 
     def batches(self, training: ColBERTTraining, epoch: int) -> list[Batch]:
-        """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches.
-
-        Args:
-            training: ``seed``, ``batch_size`` and ``hard_negatives``.
-            epoch: from 1.
-        """
+        """Shuffle the pairs of an epoch, draw their wrong answers and cut them into batches."""
         chance = generator_of(training.seed, epoch, _NEGATIVES)
         drawn = self.negatives.draw(self.pairs, training.hard_negatives, chance)
         cut = batches_of(self.pairs, training.batch_size, generator_of(training.seed, epoch, 0))

@@ -37,18 +37,7 @@ class Snippet(NamedTuple):
 
 
 def windows(count: int, start: Start, sizes: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """List the runs of sentences that are candidates, by start and size.
-
-    The paper's bounds are inclusive; the published program leaves out the longest.
-
-    Args:
-        count: the number of sentences of the post; one of fewer than the smallest size is one run.
-        start: ``middle`` for all runs of the sizes, ``beginning`` for all prefixes of at least the smallest.
-        sizes: the smallest and the largest number of sentences; the largest bounds no prefix.
-
-    Yields:
-        The number of the first sentence, and the number of sentences.
-    """
+    """List the runs of sentences that are candidates, by start and size."""
     least, most = sizes
     if 0 < count < least:
         yield 0, count

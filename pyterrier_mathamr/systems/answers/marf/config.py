@@ -40,11 +40,7 @@ class _Values(Options):
 
     @classmethod
     def from_dict(cls: type[T], values: Mapping[str, Any]) -> T:
-        """Build from options by name; those not given keep their defaults.
-
-        Raises:
-            ConfigError: an option does not exist, or has a value that it cannot have.
-        """
+        """Build from options by name; those not given keep their defaults."""
         if unknown := sorted(set(values) - set(rules(cls))):
             raise ConfigError("options", unknown, ", ".join(rules(cls)))
         return cls(**values)

@@ -36,14 +36,7 @@ _BLOCK = 1024  # texts between two writes to the cache
 
 
 class ContextEncoder:
-    """A language model of transformers and its tokenizer.
-
-    Args:
-        tokenizer: of the model.
-        network: the model without a head; it is never trained here.
-        config: ``rows``, ``instruction`` and the two lengths.
-        name: where both were loaded from.
-    """
+    """A language model of transformers and its tokenizer."""
 
     def __init__(self, tokenizer: Any, network: Any, config: MaRFConfig, name: str) -> None:
         self.tokenizer, self.network, self.config, self.name = tokenizer, network.eval(), config, name
@@ -53,13 +46,7 @@ class ContextEncoder:
 
     @classmethod
     def load(cls, name: str, config: MaRFConfig) -> ContextEncoder:
-        """Load a model by name, folder or name on the hub, weights from safetensors alone, without running its code.
-
-        Raises:
-            ModelNotFoundError: it is not on this machine, and the hub cannot be reached or has no such model.
-            UnsafeModelError: loading it could run code of its author.
-            MissingExtraError: transformers is not installed.
-        """
+        """Load a model by name, folder or name on the hub, weights from safetensors alone, without running its code."""
         library = require("transformers", "answers")
         folder = str(find_checkpoint(name))
         check_encoder_folder(Path(folder))
@@ -99,18 +86,7 @@ class ContextEncoder:
         precision: Precision = "auto",
         verbose: bool = False,
     ) -> list[Rows]:
-        """Encode texts, those of similar lengths together; memory is bounded by a batch and the result.
-
-        Args:
-            texts: any number.
-            query: they are queries: with the instruction, and as long as queries may be.
-            device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-            precision: ``auto`` is bfloat16 where the processor multiplies in it.
-            verbose: show progress.
-
-        Returns:
-            For each text float32 ``[n, d]``, ``[CLS]`` last, rounded to float16.
-        """
+        """Encode texts, those of similar lengths together; memory is bounded by a batch and the result."""
         if self.cache is None:
             return self._encode(list(texts), query, device, precision, verbose)
         cache = Cache(self.cache)

@@ -35,19 +35,7 @@ def formula_rows(
     device: str | None = None,
     precision: Precision = "auto",
 ) -> dict[Formula, Tensor]:
-    """Encode formulas, each distinct one once, so that equal ones have equal rows.
-
-    Args:
-        encoder: the formula encoder.
-        tokens: of its vocabulary.
-        formulas: any number.
-        length: most tokens of a formula.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        precision: ``auto`` is bfloat16 where the processor multiplies in it.
-
-    Returns:
-        float32 ``[m, f]`` on the CPU by formula.
-    """
+    """Encode formulas, each distinct one once, so that equal ones have equal rows."""
     where = choose_device(device)
     distinct = sorted(set(formulas), key=lambda one: (-len(one), one))
     ids = [tokens.ids(one, length) for one in distinct]
@@ -73,19 +61,7 @@ def fused_rows(
     precision: Precision = "auto",
     verbose: bool = False,
 ) -> list[View]:
-    """Fuse contexts with formulas, those of similar lengths together.
-
-    Args:
-        network: the trained parts.
-        tasks: E_c, float32 ``[n, d]``, and E_f, float32 ``[m, f]``, or ``None`` for a context alone.
-        keys: with ``context`` E_f is not read: each context is fused with itself.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        precision: ``auto`` is bfloat16 where the processor multiplies in it.
-        verbose: show progress.
-
-    Returns:
-        The view of each task.
-    """
+    """Fuse contexts with formulas, those of similar lengths together."""
     where, found = choose_device(device), [np.empty((0, 0), np.float32)] * len(tasks)
     network.to(where)
     for fuses in (True, False):

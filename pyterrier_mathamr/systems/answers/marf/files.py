@@ -78,12 +78,7 @@ def write(path: Path, saved: Saved, context: ContextEncoder) -> None:
 
 
 def read(folder: Path) -> Saved:
-    """Read a model and check every byte.
-
-    Raises:
-        ModelNotFoundError: there is no such folder. ModelFileError: a file is missing, damaged or of a format that this
-        release does not read.
-    """
+    """Read a model and check every byte."""
     path = folder / DESCRIPTION
     if not path.is_file():
         raise ModelNotFoundError(str(folder), f"it has no {DESCRIPTION}. Give the path that MaRF.save() wrote")
@@ -103,11 +98,7 @@ def read(folder: Path) -> Saved:
 
 
 def marf_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Read a model's files, compare every checksum, and yield what is wrong.
-
-    Args:
-        folder: written by ``MaRF.save``.
-    """
+    """Read a model's files, compare every checksum, and yield what is wrong."""
     try:
         read(folder)
     except MathAMRError as error:

@@ -15,15 +15,7 @@ _LEAST = 1e-6
 
 
 def ratio_loss(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """Compute L = mean of −ln( S⁺ / (S⁺ + Σ S⁻) ) as printed, scores below 1e-6 raised to it (MaRF, equation 3).
-
-    Args:
-        scores: float ``[B, m]`` with m >= B; document i is the answer of query i.
-        allowed: bool ``[B, m]``; where false, a document is left out of the sum. The diagonal is always in it.
-
-    Returns:
-        A scalar.
-    """
+    """Compute L = mean of −ln( S⁺ / (S⁺ + Σ S⁻) ) as printed, scores below 1e-6 raised to it (MaRF, equation 3)."""
     kept = scores.clamp_min(_LEAST)
     if allowed is not None:
         diagonal = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
@@ -32,12 +24,7 @@ def ratio_loss(scores: Tensor, allowed: Tensor | None = None) -> Tensor:
 
 
 class ScoreLoss(nn.Module):
-    """The loss of a batch: softmax with a learned temperature, or the ratio.
-
-    Args:
-        loss: ``softmax`` or ``ratio``.
-        temperature: first τ.
-    """
+    """The loss of a batch: softmax with a learned temperature, or the ratio."""
 
     def __init__(self, loss: Loss, temperature: float) -> None:
         super().__init__()

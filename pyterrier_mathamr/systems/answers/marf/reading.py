@@ -68,12 +68,7 @@ class Reading:
 
 
 class FormulaTokens:
-    """Tokens of formulas to numbers: by a vocabulary of their own, or by a tokenizer.
-
-    Args:
-        vocabulary: tokens with a number from 1; the others are 0.
-        tokenizer: of the context encoder, used in place of the vocabulary if given.
-    """
+    """Tokens of formulas to numbers: by a vocabulary of their own, or by a tokenizer."""
 
     def __init__(self, vocabulary: MathVocabulary, tokenizer: Any = None) -> None:
         self.vocabulary, self._tokenizer = vocabulary, tokenizer

@@ -38,16 +38,7 @@ class _Explained:
     label: ClassVar[str]
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each view of a document contributes to its score.
-
-        Args:
-            query: the row of an encoded query, or of a result, or a frame of one query.
-            docno: any document of the index; by default that of the row.
-
-        Raises:
-            AskedError: the query is not encoded, or no document is named.
-            UnknownIdError: the index does not contain the document.
-        """
+        """Say what each view of a document contributes to its score."""
         asked = read_asked(query, docno, self.label, ["query_embs"])
         snapshot = self.index.snapshot()
         numbers = snapshot.find([asked.docno])
@@ -61,14 +52,7 @@ class _Explained:
 
 
 class MaRFScorer(_Explained, MaxSimScorer):
-    """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
-
-    ``index.scorer()`` constructs one; the options are those of :class:`~pyterrier_mathamr.index.MaxSimScorer`.
-
-    Example::
-
-        bm25 >> marf.query_encoder() >> marf_index.scorer()
-    """
+    """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them."""
 
     label = "MaRF index scorer"
 
@@ -78,20 +62,7 @@ class MaRFScorer(_Explained, MaxSimScorer):
 
 
 class MaRFRetriever(_Explained, IndexTransformer):
-    """Ranks all documents by the mean of MaxSim over their views, exactly.
-
-    Every view is scanned for every query: for at most 20,000 documents; of more, put a first stage before
-    ``index.scorer()``. ``index.retriever()`` constructs one.
-
-    Args:
-        index: the index.
-        num_results: documents for each query at most.
-        verbose: show a progress bar.
-
-    Example::
-
-        marf.query_encoder() >> marf_index.retriever(num_results=100)
-    """
+    """Ranks all documents by the mean of MaxSim over their views, exactly."""
 
     label = "MaRF retriever"
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT}
@@ -101,17 +72,7 @@ class MaRFRetriever(_Explained, IndexTransformer):
         self.num_results, self.verbose = num_results, verbose
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Rank documents for each distinct query.
-
-        Args:
-            inp: ``qid`` and ``query_embs``.
-
-        Returns:
-            The columns of the queries, then ``docno``, ``score`` and ``rank``.
-
-        Raises:
-            TooManyDocumentsError: there are more than 20,000.
-        """
+        """Rank documents for each distinct query."""
         pt.validate.query_frame(inp, extra_columns=["query_embs"], context=self)
         columns = ["docno", "score", "rank"]
         queries = distinct_queries(inp, columns)
@@ -154,13 +115,7 @@ class MaRFRetriever(_Explained, IndexTransformer):
 
 
 def document_scores(snapshot: MaRFSnapshot, query: QueryBatch, numbers: Numbers) -> ExactScores:
-    """Score documents by the mean over all of their views, rounded to float32 precision: float64 ``[m]``.
-
-    Args:
-        snapshot: the index.
-        query: one query.
-        numbers: of documents.
-    """
+    """Score documents by the mean over all of their views, rounded to float32 precision: float64 ``[m]``."""
     views, offsets = snapshot.views(numbers)
     if not len(numbers):
         return np.empty(0)

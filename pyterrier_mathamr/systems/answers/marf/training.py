@@ -56,19 +56,7 @@ class Step(NamedTuple):
 
 
 class Training:
-    """One run of training.
-
-    Args:
-        marf: the model; its network is trained in place.
-        pairs: questions and right answers.
-        posts: by id.
-        known: by question, further answers that are never its negatives.
-        device: where to compute.
-        verbose: show progress.
-
-    Raises:
-        TrainingError: there are too few pairs.
-    """
+    """One run of training."""
 
     def __init__(
         self,
@@ -238,11 +226,7 @@ def _optimizer(parameters: Iterable[Tensor], rate: float, decay: float) -> torch
 
 
 def _step(loss: Tensor, optimizer: torch.optim.Optimizer) -> float:
-    """Take a step, and return the loss before it.
-
-    Raises:
-        TrainingError: it is not finite.
-    """
+    """Take a step, and return the loss before it."""
     value = loss.item()
     if not math.isfinite(value):
         raise TrainingError(f"the loss of a batch is {value}; give a lower rate.")

@@ -54,15 +54,7 @@ class Query(NamedTuple):
 
 
 class _PostTransformer(Leaf, Transformer):
-    """What the three share: a model and the options of encoding.
-
-    Args:
-        model: the model.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-        batch_size: rows that a pipeline passes on at once; batches of similar lengths are made of them.
-        precision: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the processor multiplies in it.
-        verbose: show progress.
-    """
+    """What the three share: a model and the options of encoding."""
 
     checks: ClassVar[Mapping[str, Rule]] = {
         "batch_size": COUNT,
@@ -97,11 +89,7 @@ class _PostTransformer(Leaf, Transformer):
         return {qid: found.get(qid, none) for qid in posts}
 
     def _documents(self, frame: pd.DataFrame) -> tuple[list[Hashable], dict[Hashable, tuple[list[View], list[str]]]]:
-        """Encode each distinct document.
-
-        Returns:
-            The key of each row, and by key the views of a document and the formula of each.
-        """
+        """Encode each distinct document."""
         keyed = "docno" in frame.columns
         keys: list[Hashable] = frame["docno"].tolist() if keyed else list(range(len(frame)))
         rows = dict(zip(reversed(keys), reversed(frame.to_dict("records")), strict=True))
@@ -118,25 +106,12 @@ class _PostTransformer(Leaf, Transformer):
 
 
 class MaRFDocEncoder(ColumnAdder, _PostTransformer):
-    """Encode each document to its views.
-
-    Adds ``doc_views``, a list of float32 ``[n, d]`` with rows of unit length, one for each formula that is fused in
-    (without formulas one of the context alone); ``doc_formulas``, the math tokens of each; and ``doc_model``, the
-    identity of the model. A document that is in several rows is encoded once. ``marf.doc_encoder()`` constructs one.
-
-    Example::
-
-        (marf.doc_encoder() >> marf_index.indexer()).index(dataset.get_corpus_iter())
-    """
+    """Encode each document to its views."""
 
     label = "MaRF documents"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``doc_views``, ``doc_formulas`` and ``doc_model`` to documents.
-
-        Args:
-            inp: ``html``, ``body``, ``text`` or ``markdown``.
-        """
+        """Add ``doc_views``, ``doc_formulas`` and ``doc_model`` to documents."""
         check_documents(inp, self)
         if inp.empty:
             return empty_output(inp, ["doc_views", "doc_formulas", "doc_model"])
@@ -150,16 +125,7 @@ class MaRFDocEncoder(ColumnAdder, _PostTransformer):
 
 
 class MaRFQueryEncoder(ColumnAdder, _PostTransformer):
-    """Encode each query, once for all rows of a ranking.
-
-    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (none for a blank query), and ``query_model``, the
-    identity of the model. With ``query_formulas="all"`` these are the rows of all views, and ``query_weights`` makes
-    their sum the mean over views. ``marf.query_encoder()`` constructs one.
-
-    Example::
-
-        bm25 >> marf.query_encoder() >> marf_index.scorer()
-    """
+    """Encode each query, once for all rows of a ranking."""
 
     label = "MaRF queries"
 
@@ -179,25 +145,12 @@ class MaRFQueryEncoder(ColumnAdder, _PostTransformer):
 
 
 class MaRFTextScorer(_PostTransformer):
-    """Score the text of each document of a ranking by the mean of MaxSim over its views, without an index.
-
-    The scores are those of ``index.scorer()`` for the same rows. Each query and each document is encoded once. Rows are
-    ordered by query, descending score and docno. ``marf.text_scorer()`` constructs one.
-
-    Example::
-
-        bm25 >> dataset.text_loader(["text"]) >> marf.text_scorer()
-    """
+    """Score the text of each document of a ranking by the mean of MaxSim over its views, without an index."""
 
     label = "MaRF scorer"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace ``score`` and ``rank`` of a ranking with the texts of documents.
-
-        Args:
-            inp: ``qid``, ``docno``, ``query`` (or ``title`` and ``body``), and ``html``, ``text`` or ``markdown`` of
-                the document.
-        """
+        """Replace ``score`` and ``rank`` of a ranking with the texts of documents."""
         check_texts(inp, self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
@@ -211,15 +164,7 @@ class MaRFTextScorer(_PostTransformer):
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each view of a document contributes to its score.
-
-        Args:
-            query: a row with the texts of a query and a document, or a frame of one query.
-            docno: the document; by default that of the row.
-
-        Raises:
-            AskedError: a text is missing, or no document is named.
-        """
+        """Say what each view of a document contributes to its score."""
         asked = read_texts(query, docno, self.label)
         row = {**asked.row, "qid": "explained"}
         found = self._queries(pd.DataFrame([row]))["explained"]
@@ -243,13 +188,7 @@ def mean_score(scores: npt.NDArray[np.float64]) -> np.float64:
 
 
 def view_parts(system: str, scores: Sequence[float] | npt.NDArray[np.float64], formulas: Sequence[str]) -> list[Part]:
-    """Make a part of each view, its formula and its share of the score.
-
-    Args:
-        system: whose score it is.
-        scores: of the views.
-        formulas: the math tokens of each; empty for a view of the context alone.
-    """
+    """Make a part of each view, its formula and its share of the score."""
     share = 1 / len(formulas)
     return [
         Part(system, "view", "", "formula" if formula else "document", formula, contribution=float(score) * share)

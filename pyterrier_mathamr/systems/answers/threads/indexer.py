@@ -138,11 +138,7 @@ def _take_up(job: Job, scratch: Path) -> sqlite3.Connection:
 
 
 def _fill(job: Job, connection: sqlite3.Connection, scratch: Path, records: Iterator[Record]) -> tuple[int, bytes]:
-    """Add the posts that an earlier run has not added, a step at a time.
-
-    Returns:
-        The number of posts of the stream, and their digest.
-    """
+    """Add the posts that an earlier run has not added, a step at a time."""
     with writing(job.path), unchanged(scratch):
         rows, digest = connection.execute("SELECT rows, digest FROM progress").fetchone()
         first = connection.execute("SELECT coalesce(max(number) + 1, 0) FROM post").fetchone()[0]
@@ -161,11 +157,7 @@ def _fill(job: Job, connection: sqlite3.Connection, scratch: Path, records: Iter
 
 
 def _check_done(job: Job, records: Iterator[Record], rows: int, wanted: bytes) -> None:
-    """Pass over the posts that an earlier run has stored.
-
-    Raises:
-        UnfinishedJobError: they are others.
-    """
+    """Pass over the posts that an earlier run has stored."""
     digest, passed = b"", 0
     while passed < rows and (step := list(islice(records, min(STEP, rows - passed)))):
         digest, passed = _digest(digest, step), passed + len(step)

@@ -48,16 +48,7 @@ class Record(NamedTuple):
 
 
 def record_of(row: object, number: int) -> Record:
-    """Read a post.
-
-    Args:
-        row: an object with the fields of :class:`~pyterrier_mathamr.arqmath.Post`, or a dictionary of them, in which
-            ``docno`` and ``html`` or ``text`` may be the names of id and body.
-        number: the position of the post in its stream, from 1, for messages.
-
-    Raises:
-        ThreadPostError: there is no id, the kind is neither question nor answer, or a value has another type.
-    """
+    """Read a post."""
     get: Get = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name, None)
     name = _first_text(get, ("id", "docno"), f"post {number:,}")
     if not name:

@@ -31,11 +31,7 @@ _FEATURES = ("votes", "comments", "accepted", "tag_overlap")
 
 
 class _OfThreads(Transformer):
-    """A transformer that looks posts up in a store.
-
-    Args:
-        threads: the store.
-    """
+    """A transformer that looks posts up in a store."""
 
     def __init__(self, threads: ThreadStore) -> None:
         super().__init__()

@@ -28,13 +28,7 @@ class Batch(NamedTuple):
 
 
 class InMixedPrecision(torch.nn.Module):
-    """A ``SentenceTransformer`` in bfloat16 where its processor multiplies in it, whose vectors are float32.
-
-    Losses would otherwise round cosines to eight bits.
-
-    Args:
-        network: the ``SentenceTransformer``.
-    """
+    """A ``SentenceTransformer`` in bfloat16 where its processor multiplies in it, whose vectors are float32."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -59,11 +53,7 @@ class InMixedPrecision(torch.nn.Module):
 
 
 class PairLosses:
-    """``OnlineContrastiveLoss`` of all pairs of a batch, and ``MultipleNegativesRankingLoss`` of the similar ones.
-
-    Args:
-        network: a ``SentenceTransformer``.
-    """
+    """``OnlineContrastiveLoss`` of all pairs of a batch, and ``MultipleNegativesRankingLoss`` of the similar ones."""
 
     def __init__(self, network: Any) -> None:
         library: Any = require(_LOSSES, "answers")
@@ -101,14 +91,7 @@ class PairLosses:
 def random_batches(
     pairs: Sequence[Pair], known: set[Pair], batch_size: int, random: np.random.Generator
 ) -> list[Batch]:
-    """Cut pairs into batches in random order, with a random right text of the others as a negative of each.
-
-    Args:
-        pairs: similar ones.
-        known: all pairs that are similar, which are no negatives, in either order.
-        batch_size: similar pairs of a batch.
-        random: the random generator.
-    """
+    """Cut pairs into batches in random order, with a random right text of the others as a negative of each."""
     right = [pair[1] for pair in pairs]
     order = random.permutation(len(pairs)).tolist()
     found = []

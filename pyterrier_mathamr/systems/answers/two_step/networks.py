@@ -31,24 +31,7 @@ TOKENS = Rule("an integer from 1 to 1,000,000", lambda value: COUNT.holds(value)
 
 
 def load_network(name: str | Path, kind: Kind, max_length: int, device: str | None = None) -> Any:
-    """Load a language model; what it lacks, such as the last layer of a cross-encoder, starts at random.
-
-    No code in a folder is run: its parts are classes of sentence-transformers, its weights safetensors.
-
-    Args:
-        name: a folder, a model whose weights an installed package carries, or ``hf:organisation/name``.
-        kind: of the encoder.
-        max_length: most tokens of its input.
-        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
-
-    Returns:
-        A ``CrossEncoder`` with one label, or a ``SentenceTransformer``.
-
-    Raises:
-        MissingExtraError: sentence-transformers is not installed.
-        ModelNotFoundError: there is no such model here, and the hub cannot be reached.
-        ModelFileError: the folder asks for code or weights that are not safe to load, or holds no model.
-    """
+    """Load a language model; what it lacks, such as the last layer of a cross-encoder, starts at random."""
     library, folder = require("sentence_transformers", "answers"), find_checkpoint(name)
     check_encoder_folder(folder)
     place = choose_device(device)
@@ -69,13 +52,7 @@ def load_network(name: str | Path, kind: Kind, max_length: int, device: str | No
 
 
 def save_network(network: Any, folder: str | Path, description: Mapping[str, object]) -> None:
-    """Write a language model and what the search must know of it.
-
-    Args:
-        network: of :func:`load_network`.
-        folder: made where it does not exist.
-        description: plain values, read again by :func:`read_description`.
-    """
+    """Write a language model and what the search must know of it."""
     folder = Path(folder)
     (folder / DESCRIPTION).unlink(missing_ok=True)  # a model that is written half is none
     with _quiet():
@@ -84,16 +61,7 @@ def save_network(network: Any, folder: str | Path, description: Mapping[str, obj
 
 
 def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """Read what :func:`save_network` wrote beside a language model.
-
-    Args:
-        folder: of the model.
-        model: the class that saved it.
-        rules: of each value that it must have.
-
-    Raises:
-        ModelFileError: the folder holds no model of this class, or the description was changed.
-    """
+    """Read what :func:`save_network` wrote beside a language model."""
     path = Path(folder) / DESCRIPTION
     try:
         content = read_saved(path, model)
@@ -108,11 +76,7 @@ def read_description(folder: str | Path, model: str, rules: Mapping[str, Rule]) 
 
 
 def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
-    """Compare the files of a model with their checksums, and yield what is wrong.
-
-    Args:
-        folder: written by :func:`save_network`; an earlier release wrote no checksums.
-    """
+    """Compare the files of a model with their checksums, and yield what is wrong."""
     try:
         content = read_saved(folder / DESCRIPTION)
         sums = field(content, "files", dict) if content["format"] == FORMAT else {}
@@ -123,22 +87,14 @@ def two_step_faults(folder: Path) -> Iterator[MathAMRError]:
 
 
 class WeightsDigest:
-    """The digest of a network's weights, taken again only after one of them was written.
-
-    Each query names its model, and to hash a hundred megabytes takes longer than to encode a question.
-    """
+    """The digest of a network's weights, taken again only after one of them was written."""
 
     def __init__(self) -> None:
         self._stamp: tuple[object, ...] = ()
         self._digest, self._weights = "", list[Any]()
 
     def of(self, network: Any, said: str) -> str:
-        """Return 32 hexadecimal digits.
-
-        Args:
-            network: a ``torch.nn.Module``.
-            said: what else belongs to the model.
-        """
+        """Return 32 hexadecimal digits."""
         weights = sorted(network.state_dict(keep_vars=True).items())
         written = [(id(value), value._version, value.data_ptr(), value.dtype) for _, value in weights]
         if (said, *written) != self._stamp:

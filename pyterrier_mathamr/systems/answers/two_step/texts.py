@@ -27,17 +27,7 @@ Row = Mapping[Any, Any]
 
 
 def question_text(row: Row, view: View, form: Form) -> str:
-    """Write what a model reads of a question.
-
-    Args:
-        row: ``title`` with ``body`` or ``html``; a topic may have ``query`` in place of all; ``query_graph`` or
-            ``graph`` for linearised graphs, which are built of the part that the view names.
-        view: the part.
-        form: of the text.
-
-    Returns:
-        The text; empty where the question has no such part.
-    """
+    """Write what a model reads of a question."""
     if form == "mathamr":
         return _graph_text(row, "query_graph", "graph")
     title, body = text_of(row, "title"), text_of(row, "html") or text_of(row, "body")
@@ -49,12 +39,7 @@ def question_text(row: Row, view: View, form: Form) -> str:
 
 
 def answer_text(row: Row, form: Form) -> str:
-    """Write what a model reads of an answer.
-
-    Args:
-        row: ``html`` or ``text``; ``graph`` for linearised graphs.
-        form: of the text.
-    """
+    """Write what a model reads of an answer."""
     if form == "mathamr":
         return _graph_text(row, "graph")
     post = MathPost("", ())

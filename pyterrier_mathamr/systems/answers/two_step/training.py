@@ -75,19 +75,7 @@ def fit_network(
     *,
     verbose: bool = False,
 ) -> list[Epoch]:
-    """Train a language model; it ends with the weights of the epoch that was best on held-out pairs, else the last.
-
-    Args:
-        network: of :func:`.networks.load_network`.
-        batches: makes the batches of an epoch, as many each time.
-        loss_of: computes the loss of a batch, given the number of the step.
-        options: see there.
-        validate: computes the loss on held-out pairs.
-        verbose: show progress.
-
-    Returns:
-        What each epoch came to.
-    """
+    """Train a language model; it ends with the weights of the epoch that was best on held-out pairs, else the last."""
     found: list[Epoch] = []
     best: tuple[float, dict[str, Tensor]] | None = None
     with torch.random.fork_rng():

@@ -47,11 +47,7 @@ def explain_paths(
     query: QueryRow,
     docno: str | None,
 ) -> Explanation:
-    """Say what each path that a formula has in common with the query contributes to its score.
-
-    The score is a product whose first factor is a sum over paths; the others, the symbol score and the length penalty,
-    are the weight of each.
-    """
+    """Say what each path that a formula has in common with the query contributes to its score."""
     (asked, formula), snapshot = asked_formula(query, docno, system), index.snapshot()
     rows = snapshot.expressions_of([asked.docno])
     pair, of = formula_trees([formula], store)[0], snapshot.expressions.payload.of

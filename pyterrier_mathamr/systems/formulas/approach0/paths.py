@@ -73,14 +73,7 @@ def extended(key: int, token: str) -> int:
 
 
 def formula_paths(tree: OperatorTree, share: float = 0.0) -> FormulaPaths:
-    """List the paths of a formula: the prefixes of two tokens and more of all leaf-root paths that end at a node.
-
-    A formula of one node has the path of one token.
-
-    Args:
-        tree: the formula's tree.
-        share: paths that end at a node above no more than this share of the leaves are left out.
-    """
+    """List the paths of a formula: the prefixes of two tokens and more of all leaf-root paths that end at a node."""
     below = _leaves_below(tree)
     least = share * len(tree.leaves)
     counted: list[dict[int, list[Leaves]]] = [{} for _ in below]

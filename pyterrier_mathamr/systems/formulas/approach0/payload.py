@@ -73,11 +73,7 @@ class PathLists:
 
     @classmethod
     def of_part(cls, part: Part) -> Self:
-        """Open what a part has.
-
-        Raises:
-            DamagedError: it is not what was written.
-        """
+        """Open what a part has."""
         names = {name: read_texts(part, name) for name in _NAMES}
         for name, texts in names.items():
             if not all(map(lt, texts, islice(texts, 1, None))):

@@ -68,11 +68,7 @@ class PathQuery:
 
 
 def path_query(formula: FormulaPaths, index: PathLists) -> PathQuery:
-    """Look up the paths of a formula.
-
-    PathIDF is ln(N / df) of all N postings of the index and the df of the path (equation 1 of the paper, which says
-    documents; the engine counts postings).
-    """
+    """Look up the paths of a formula."""
     roots = list(dict.fromkeys(map(_content, formula.roots)))
     rows = [(key, number, found) for number, (_, sectors) in enumerate(roots) for key, found in sectors]
     number_of = _numbers(index.of.path_keys, {key for key, _, _ in rows})

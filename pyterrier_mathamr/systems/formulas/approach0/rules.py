@@ -54,12 +54,7 @@ Rule = Callable[[str, Nodes], OperatorNode]
 
 
 def operator_node(label: str, kids: Nodes) -> OperatorNode:
-    """Make the node of an operator of Tangent-S, or of a leaf.
-
-    Args:
-        label: such as ``U!plus``.
-        kids: its operands in canonical form.
-    """
+    """Make the node of an operator of Tangent-S, or of a leaf."""
     if not kids:
         return _leaf(label)
     rule = _RULES.get(label) or _RULES.get(label[:4]) or _RULES.get(label[:2], _ordered)

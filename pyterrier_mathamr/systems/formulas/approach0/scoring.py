@@ -64,33 +64,13 @@ class Scored(NamedTuple):
 
 
 def score_expressions(query: PathQuery, index: Sectors, rows: Rows, constants: Constants) -> Scored:
-    """Score some expressions against a query.
-
-    Of all pairs of a root end of the query and one of the expression whose common structure is the greatest, the one
-    with the best symbol score counts.
-
-    Args:
-        query: the query.
-        index: the paths of the expressions.
-        rows: int64 ``[y]``, the expressions.
-        constants: of the score.
-    """
+    """Score some expressions against a query."""
     parts = [_scored(query, index, some, constants) for some in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER))]
     return Scored(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def common_paths(query: PathQuery, index: Sectors, root: int, end: int) -> dict[int, float]:
-    """Say what each path contributes to the common structure of one pair of root ends.
-
-    Args:
-        query: the query.
-        index: the paths of expressions.
-        root: a root end of the query.
-        end: a root end of the index.
-
-    Returns:
-        Key of a path to min(width, width) · PathIDF.
-    """
+    """Say what each path contributes to the common structure of one pair of root ends."""
     common = _common(query, index, np.array([end]))
     kept = query.roots[common.asked] == root
     terms, gained = query.terms[common.asked[kept]], _gained(query, index, common)[kept]
@@ -159,19 +139,7 @@ def _gained(query: PathQuery, index: Sectors, common: _Common) -> Floats:
 def _symbol_points(
     query: PathQuery, index: Sectors, common: _Common, pairs: Rows, count: int, constants: Constants
 ) -> Floats:
-    """Match the symbols below pairs of root ends.
-
-    Args:
-        query: the query.
-        index: the paths of the expressions.
-        common: their common sectors.
-        pairs: int64 ``[c]``, the pair of root ends that each common sector belongs to, -1 for none that counts.
-        count: the number of pairs.
-        constants: of the score.
-
-    Returns:
-        float64 ``[count]``: the sum of the points of the leaves that were matched.
-    """
+    """Match the symbols below pairs of root ends."""
     kept = np.flatnonzero(pairs >= 0)
     kept = kept[np.argsort(pairs[kept], kind="stable")]
     pairs, sectors, asked = pairs[kept], common.sectors[kept], common.asked[kept]
@@ -209,14 +177,7 @@ def _cells(
 
 
 def _mark_and_cross(table: Floats) -> Floats:
-    """Pair symbols greedily: each of the query, in order, takes the symbol with the most points that is left.
-
-    Args:
-        table: float64 ``[pairs, symbols of the query, symbols of the expression]``; it is used up.
-
-    Returns:
-        float64 ``[pairs]``: the sum of points.
-    """
+    """Pair symbols greedily: each of the query, in order, takes the symbol with the most points that is left."""
     total, every = np.zeros(len(table)), np.arange(len(table))
     for symbol in range(table.shape[1]):
         best = table[:, symbol].argmax(axis=1)  # the first of several: in the order of the expression

@@ -39,17 +39,7 @@ class Effort:
 
 
 class Search:
-    """The search for one query.
-
-    Args:
-        query: the query.
-        index: the paths.
-        sizes: int64 ``[x]``, how many formulas each expression owns.
-        penalties: float64 ``[x]``, of each expression's length.
-        constants: of the score.
-        count: the number of formulas that are looked for.
-        prune: leave out what cannot change the results; without it, all lists are read.
-    """
+    """The search for one query."""
 
     def __init__(
         self,

@@ -94,13 +94,7 @@ def joined(pieces: Sequence[Sectors]) -> Sectors:
 
 
 def combined(pieces: Sequence[Sectors], numbers: Sequence[Rows], size: int) -> Sectors:
-    """Combine several collections.
-
-    Args:
-        pieces: the collections.
-        numbers: for each, int64 ``[x]``: the number of each of its expressions in the result, -1 for none.
-        size: expressions of the result; each has a number once.
-    """
+    """Combine several collections."""
     kept = [piece.take(np.flatnonzero(number >= 0)) for piece, number in zip(pieces, numbers, strict=True)]
     places = np.concatenate([np.zeros(0, dtype=np.int64), *(number[number >= 0] for number in numbers)])
     order = np.empty(size, dtype=np.int64)

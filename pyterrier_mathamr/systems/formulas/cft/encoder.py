@@ -38,15 +38,7 @@ class FormulaEncoder:
     words: Mapping[Representation, WordVectors]
 
     def encode(self, pair: FormulaPair) -> npt.NDArray[np.float32]:
-        """Compute the vectors of a formula.
-
-        Args:
-            pair: both trees.
-
-        Returns:
-            float32 ``[5, d]``, in the order of :data:`KEPT`: the mean of the words in each representation, zeros where
-            the formula lacks the tree, and the sum of those of layout tree, operator tree and layout tree of types.
-        """
+        """Compute the vectors of a formula."""
         written = sentences(pair)
         means = np.array([self.words[name].mean(written.get(name, [])) for name in REPRESENTATIONS])
         return np.concatenate([means, means[_SUMMED].sum(axis=0, keepdims=True)])
@@ -76,23 +68,12 @@ class FormulaEncoder:
 
     @classmethod
     def of_part(cls, part: Part) -> FormulaEncoder:
-        """Open the encoder that a part keeps.
-
-        Raises:
-            DamagedError: it is not what was written.
-        """
+        """Open the encoder that a part keeps."""
         return cls({name: WordVectors.of_part(part, name) for name in REPRESENTATIONS})
 
 
 def quantized(vectors: npt.NDArray[np.float32]) -> Quantized:
-    """Round vectors to int8; their length is lost, their direction moves by less than half a degree.
-
-    Args:
-        vectors: float32 ``[n, d]``.
-
-    Returns:
-        int8 ``[n, d]``, the greatest component of each ±127; zeros stay zeros.
-    """
+    """Round vectors to int8; their length is lost, their direction moves by less than half a degree."""
     greatest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     found: Quantized = np.rint(vectors * (_STEPS / np.where(greatest > 0, greatest, 1.0))).astype(np.int8)
     return found
@@ -105,19 +86,7 @@ def squares(rows: Quantized) -> npt.NDArray[np.int32]:
 
 
 def cosines(rows: Quantized, lengths: npt.NDArray[np.int32], query: Quantized) -> npt.NDArray[np.float64]:
-    """Compare vectors with one.
-
-    Every partial sum of a product is an integer below 2²⁴, which float32 holds exactly: the cosines are the same in
-    any order of sums, and that of a vector with itself is 1.
-
-    Args:
-        rows: int8 ``[n, d]``.
-        lengths: int32 ``[n]``, their :func:`squares`.
-        query: int8 ``[d]``.
-
-    Returns:
-        float64 ``[n]``; 0 for vectors of zeros.
-    """
+    """Compare vectors with one."""
     wide, dots = query.astype(np.float32), np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _BLOCK):
         here = slice(start, start + _BLOCK)

@@ -112,11 +112,7 @@ class CFTSnapshot(ExpressionSnapshot[FormulaVectors]):
     KIND, payload = CFT, FormulaVectors
 
     def encoder(self) -> FormulaEncoder:
-        """Return the encoder.
-
-        Raises:
-            NoEncoderError: there is none.
-        """
+        """Return the encoder."""
         encoder = self.expressions.payload.encoder
         if encoder is None:
             raise NoEncoderError(self.path)

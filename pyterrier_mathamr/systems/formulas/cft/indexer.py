@@ -131,11 +131,7 @@ class TangentCFTIndexer(ExpressionIndexer):
             job.commit({**details, "encoder": identity})
 
     def _trained(self, job: Job, pairs: _Pairs) -> FormulaEncoder:
-        """Train all representations, but for those that an earlier run of this job has trained.
-
-        Raises:
-            NothingToTrainError: no word occurs often enough.
-        """
+        """Train all representations, but for those that an earlier run of this job has trained."""
         corpora, words = Corpus.of_formulas(pairs), dict[Representation, WordVectors]()
         for name in progress(REPRESENTATIONS, "training", "representations", verbose=self.verbose):
             path = job.scratch(f"{name}-{corpora[name].digest(self.training)}")

@@ -60,11 +60,7 @@ class FormulaVectors:
 
     @classmethod
     def of_part(cls, part: Part) -> Self:
-        """Open what a part has.
-
-        Raises:
-            DamagedError: it is not what was written.
-        """
+        """Open what a part has."""
         if bool((part["squares"] < 0).any()):
             raise DamagedError(part.path, "its squares are negative")
         encoder = FormulaEncoder.of_part(part) if len(part["slt_hashing"]) else None
@@ -91,12 +87,7 @@ class FormulaVectors:
 
 
 class FormulaVectorsBuilder:
-    """Encodes expressions, one after another.
-
-    Args:
-        encoder: makes the vectors.
-        keep: put the encoder into the payload.
-    """
+    """Encodes expressions, one after another."""
 
     def __init__(self, encoder: FormulaEncoder, *, keep: bool) -> None:
         self._encoder, self._keep = encoder, keep

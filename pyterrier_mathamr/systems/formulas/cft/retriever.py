@@ -52,30 +52,7 @@ class _Term(NamedTuple):
 
 
 class TangentCFTRetriever(FormulaRetriever):
-    r"""Ranks formulas by the cosine of their vectors with the query's.
-
-    Tangent-CFT compares the sum of three vectors, those of layout tree, operator tree and layout tree of types; a
-    formula without a layout tree is not found. Tangent-CFT2 ranks by each of four vectors, and fuses the rankings by
-    modified reciprocal rank fusion, Σ cosine / (60 + rank) (Mansouri, "Leveraging Formulae and Text for Improved Math
-    Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas of the
-    same score are in order of their ids. The search is exact. A query is ``latex``, or ``query`` that is one formula in
-    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
-
-    Args:
-        tangent_cft: the index.
-        num_results: the number of formulas for each query; those whose cosine is not above 0 are left out.
-        mode: ``"cft"`` or ``"cft2"``.
-        candidates: the number of expressions in each ranking that Tangent-CFT2 fuses.
-        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
-        verbose: show a progress bar.
-
-    Raises:
-        ConfigError: an option is out of its range.
-
-    Example::
-
-        pipeline = TangentCFT("formulas.cft").retriever(mode="cft2", num_results=100)
-    """
+    r"""Ranks formulas by the cosine of their vectors with the query's."""
 
     label, help_url = "Tangent-CFT", "https://doi.org/10.1145/3341981.3344235"
     checks: ClassVar[Mapping[str, Rule]] = {
@@ -104,32 +81,14 @@ class TangentCFTRetriever(FormulaRetriever):
         return self.rank_scores(queries, snapshot, lambda pair: self.scores(snapshot, pair))
 
     def scores(self, snapshot: CFTSnapshot, pair: FormulaPair) -> npt.NDArray[np.float64]:
-        """Score all expressions of the index for one formula.
-
-        Args:
-            snapshot: the index.
-            pair: its trees.
-
-        Returns:
-            float64 ``[x]``; 0 for what is not found.
-        """
+        """Score all expressions of the index for one formula."""
         total = np.zeros(len(snapshot.expressions.payload.squares))
         for term in self._terms(snapshot, pair):
             total[term.expressions] += term.weights * term.cosines
         return total
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what the cosine of each vector contributes to the score of a formula; its weight is 1 / (60 + rank).
-
-        Args:
-            query: a row with ``latex`` or ``query``, or a frame of one query. With the ``graph`` of the post the parts
-                name the formula that is found.
-            docno: the id of any formula of the index; by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no query, or no formula is named.
-            UnknownIdError: the index does not hold the formula.
-        """
+        """Say what the cosine of each vector contributes to the score of a formula; its weight is 1 / (60 + rank)."""
         (asked, formula), snapshot = asked_formula(query, docno, self.label), self.tangent_cft.snapshot()
         expression = snapshot.expressions_of([asked.docno])[0]
         row, latex = asked.formula()

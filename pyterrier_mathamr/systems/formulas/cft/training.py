@@ -61,12 +61,7 @@ class Corpus:
 
 
 class Spelled:
-    """Sentences of spelled words, which can be iterated over many times.
-
-    Args:
-        words: spelled, by number.
-        sentences: int32 ``[words]`` each.
-    """
+    """Sentences of spelled words, which can be iterated over many times."""
 
     def __init__(self, words: list[str], sentences: list[npt.NDArray[np.int32]]) -> None:
         self._words, self._sentences = words, sentences
@@ -78,18 +73,7 @@ class Spelled:
 
 
 def train(corpus: Corpus, options: FastTextOptions) -> WordVectors:
-    """Train the vectors of one representation, by one thread: the same sentences and seed give the same bytes.
-
-    Args:
-        corpus: the sentences.
-        options: of fastText.
-
-    Returns:
-        The vectors; without any where no word occurs often enough.
-
-    Raises:
-        MissingExtraError: gensim is not installed.
-    """
+    """Train the vectors of one representation, by one thread: the same sentences and seed give the same bytes."""
     fasttext = require("gensim.models.fasttext", "cft")
     counts = corpus.counts()
     characters = Characters.of_words(counts)

@@ -63,11 +63,7 @@ class WordVectors:
 
     @classmethod
     def of_part(cls, part: Arrays, name: str) -> WordVectors:
-        """Open what a part, or a file, keeps of one representation.
-
-        Raises:
-            DamagedError: it is not what was written.
-        """
+        """Open what a part, or a file, keeps of one representation."""
         hashing = part[f"{name}_hashing"].tolist()
         if len(hashing) != 3 or not (hashing[0] > 0 and 0 < hashing[1] <= hashing[2]):
             raise DamagedError(part.path, f"{name}_hashing is wrong")
@@ -113,11 +109,7 @@ class WordVectors:
         return mean
 
     def vector(self, spelled: str) -> Vector:
-        """Return the vector of a spelled word: float32 ``[d]``.
-
-        An n-gram that no word of the vocabulary has is a zero vector; gensim would take the random one with which its
-        training began.
-        """
+        """Return the vector of a spelled word: float32 ``[d]``."""
         number = self._numbers.get(spelled)
         if number is not None:
             own: Vector = self.vectors[number]
@@ -130,14 +122,7 @@ class WordVectors:
 
 
 def ngram_buckets(spelled: str, shortest: int, longest: int, size: int) -> list[int]:
-    """Compute the bucket of each n-gram of a word; -1 for one with a token that has no character.
-
-    Args:
-        spelled: the word, without the marks of its ends.
-        shortest: characters of the shortest n-grams.
-        longest: of the longest.
-        size: the number of buckets.
-    """
+    """Compute the bucket of each n-gram of a word; -1 for one with a token that has no character."""
     characters = [character.encode("utf-8") for character in f"<{spelled}>"]
     unknown, found = UNKNOWN.encode("utf-8"), list[int]()
     for start in range(len(characters)):

@@ -33,14 +33,7 @@ UNKNOWN = chr(0x10FFFF)
 
 
 def sentences(pair: FormulaPair) -> dict[Representation, list[Word]]:
-    """Write a formula in each representation, without those whose tree it lacks.
-
-    Args:
-        pair: both trees.
-
-    Returns:
-        The words of each sentence, in the order of Tangent-S' symbol pairs (window 2, with the ends of baselines).
-    """
+    """Write a formula in each representation, without those whose tree it lacks."""
     written: dict[Representation, list[Word]] = {}
     if pair.slt is not None:
         written["slt"], written["slt_type"] = _words(pair.slt, digits=True)
@@ -68,11 +61,7 @@ def _words(tree: FormulaTree, *, digits: bool) -> tuple[list[Word], list[Word]]:
 
 
 def _tokens(label: str, *, digits: bool) -> Word:
-    """Split a label into its type and its value, and in layout trees a number into its digits.
-
-    A further mark and what follows it are left out. The operator without a name, ``O!``, is its type alone; the end of
-    a baseline, ``0!``, has the empty value.
-    """
+    """Split a label into its type and its value, and in layout trees a number into its digits."""
     if label[1:2] != "!" or label == "O!":
         return (label,)
     kind, value = label[:2], label[2:].partition("!")[0]
@@ -84,22 +73,14 @@ def _type_tokens(label: str) -> Word:
 
 
 class Characters:
-    """The characters of tokens, numbered in the order of the tokens.
-
-    Args:
-        tokens: distinct, ascending.
-    """
+    """The characters of tokens, numbered in the order of the tokens."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self.tokens = tokens
 
     @classmethod
     def of_words(cls, counts: Mapping[Word, int]) -> Characters:
-        """Number the tokens of some words; of more than there are characters the rarest have none.
-
-        Args:
-            counts: how often each word occurs.
-        """
+        """Number the tokens of some words; of more than there are characters the rarest have none."""
         times: dict[str, int] = {}
         for word, count in counts.items():
             for token in word:

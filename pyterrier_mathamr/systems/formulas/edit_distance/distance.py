@@ -72,21 +72,7 @@ def tree_edit_distances(
     costs: EditCosts = UNIT_COSTS,
     max_nodes: int = 400,
 ) -> npt.NDArray[np.float64]:
-    """Compute the distance of a query to each of many trees.
-
-    Args:
-        query: a tree.
-        trees: the candidates.
-        rows: int64 ``[y]``, which of them.
-        costs: of the operations.
-        max_nodes: where one of two trees has more nodes, the distance is what the labels alone cost at least.
-
-    Returns:
-        float64 ``[y]``; the query's deletion for a tree without nodes.
-
-    Raises:
-        ConfigError: a cost is negative or not finite.
-    """
+    """Compute the distance of a query to each of many trees."""
     if not all(np.isfinite(cost) and cost >= 0 for cost in costs):
         raise ConfigError("costs", costs, "three numbers, 0 or more")
     sizes = trees.offsets[rows + 1] - trees.offsets[rows]

@@ -65,16 +65,7 @@ class Comparison:
     max_nodes: int = 400
 
     def values(self, query: FormulaPair, slt: PackedTrees, opt: PackedTrees) -> _Floats:
-        """Compare a formula with some candidates.
-
-        Args:
-            query: its trees.
-            slt: the layout trees of the candidates.
-            opt: their operator trees.
-
-        Returns:
-            float64 ``[y, 25]``, a column for each of :data:`NAMES`; NaN where one of two trees is missing.
-        """
+        """Compare a formula with some candidates."""
         found: dict[str, _Floats] = {}
         for tree, trees in zip(query, (slt, opt), strict=True):
             if tree is not None:
@@ -129,12 +120,7 @@ def _of_types(side: Numbered, types: tuple[str, ...]) -> npt.NDArray[np.bool_]:
 
 
 def _deepest(trees: PackedTrees, lengths: Rows) -> Rows:
-    """Find the longest way down from each root: int64 ``[trees]``.
-
-    Args:
-        trees: some trees.
-        lengths: int64 ``[n]``, of the edge above each node.
-    """
+    """Find the longest way down from each root: int64 ``[trees]``."""
     above, depths = trees.above, np.zeros(len(lengths), dtype=np.int64)
     for level in trees.levels()[1:]:
         depths[level] = depths[above[level]] + lengths[level]

@@ -151,11 +151,7 @@ class FormulaFeatures(Leaf, Transformer):
 
 
 def scaled(values: _Floats) -> _Floats:
-    """Scale each column to 0 … 1; a column of one value, and what is NaN, becomes 0.
-
-    Args:
-        values: float64 ``[y, f]``.
-    """
+    """Scale each column to 0 … 1; a column of one value, and what is NaN, becomes 0."""
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     found: _Floats = np.nan_to_num((values - low) / np.where(high > low, high - low, np.inf))
     return found

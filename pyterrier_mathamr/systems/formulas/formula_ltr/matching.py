@@ -42,14 +42,7 @@ class Matches:
 
     @classmethod
     def of(cls, ours: Rows, theirs: Rows, owners: Rows, candidates: int) -> Matches:
-        """Count.
-
-        Args:
-            ours: int64, the numbers of the query's things.
-            theirs: int64 ``[m]``, those of all candidates.
-            owners: int64 ``[m]``, the candidate that each belongs to.
-            candidates: how many there are.
-        """
+        """Count."""
         things, times = np.unique(ours, return_counts=True)
         places = np.searchsorted(things, theirs)
         known = places < len(things)
@@ -102,13 +95,7 @@ def match_labels(query: Numbered, candidates: Numbered) -> Matches:
 
 
 def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) -> Matches:
-    """Count the symbol pairs that a query and each of its candidates have in common, of a window of two edges.
-
-    Args:
-        query: its tree.
-        candidates: theirs.
-        places: tell symbol pairs apart also by the way from the root to the upper symbol.
-    """
+    """Count the symbol pairs that a query and each of its candidates have in common, of a window of two edges."""
     both = query, candidates
     labels, edges = (
         1 + max((int(part.max(initial=-1)) for part in parts), default=-1)
@@ -125,11 +112,7 @@ def match_pairs(query: Numbered, candidates: Numbered, *, places: bool = False) 
 
 
 def _pairs(side: Numbered, places: Rows, end: Rows) -> tuple[Rows, Rows]:
-    """List the symbol pairs of trees.
-
-    Returns:
-        The upper node of each, and a number that is the same for equal pairs; below 0 for a place without a number.
-    """
+    """List the symbol pairs of trees."""
     nodes, above = np.arange(len(side.labels)), side.trees.above
     below = nodes[above >= 0]
     lower = below[above[above[below]] >= 0]
@@ -153,10 +136,7 @@ def _goes_on(side: Numbered) -> npt.NDArray[np.bool_]:
 
 
 def _places(query: Numbered, candidates: Numbered) -> tuple[Rows, Rows]:
-    """Number the ways of edges from the root that a query has, as far as a candidate goes; -2 beyond.
-
-    Of candidates, -1 are ways that the query does not have.
-    """
+    """Number the ways of edges from the root that a query has, as far as a candidate goes; -2 beyond."""
     found = [np.full(len(side.labels), none, dtype=np.int64) for side, none in ((query, -2), (candidates, -1))]
     levels = [side.trees.levels() for side in (query, candidates)]
     for place, level in zip(found, levels, strict=True):

@@ -25,19 +25,7 @@ _CELLS = 1 << 21  # margins that are held at once
 
 
 def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
-    """Find the weights that minimise ½ w · w + C · Σ over queries of the mean loss of their pairs.
-
-    Args:
-        groups: one for each query; those without a pair of different grades are skipped.
-        c: C.
-        loss: of a margin m: ``"squared-hinge"``, max(0, 1 - m)², or ``"logistic"``, log(1 + exp(-m)).
-
-    Returns:
-        float64 ``[f]``.
-
-    Raises:
-        NothingToFitError: every query is skipped.
-    """
+    """Find the weights that minimise ½ w · w + C · Σ over queries of the mean loss of their pairs."""
     useful = [(features, grades) for features, grades in groups if len(np.unique(grades)) > 1]
     if not useful:
         raise NothingToFitError(len(groups))
@@ -45,15 +33,7 @@ def fit_pairwise(groups: Sequence[Graded], c: float, loss: Loss) -> _Floats:
 
 
 def ordered_share(groups: Sequence[Graded], weights: _Floats) -> float:
-    """Compute the share of pairs in their right order, a tie as half, as a mean over queries that have pairs.
-
-    Args:
-        groups: as :func:`fit_pairwise` takes them.
-        weights: float64 ``[f]``.
-
-    Returns:
-        0 to 1; NaN without a pair.
-    """
+    """Compute the share of pairs in their right order, a tie as half, as a mean over queries that have pairs."""
     shares = []
     for features, grades in groups:
         pairs = [

@@ -59,19 +59,7 @@ class LinearRanker(ByParameters):
         eval_set: object = None,
         eval_group: object = None,
     ) -> Self:
-        """Find the weights, as ``pt.ltr.apply_learned_model(ranker, form="ltr")`` does.
-
-        Args:
-            X: float ``[rows, f]``, the features; the rows of a query are neighbours.
-            y: float ``[rows]``, the grades. PyTerrier gives 0 to what is not judged; see :meth:`fit_judged`.
-            group: the number of rows of each query.
-            eval_set: not used; PyTerrier gives it.
-            eval_group: not used.
-
-        Raises:
-            ConfigError: the features are not those that are named, or the groups do not sum to the rows.
-            NothingToFitError: no query has candidates of different grades.
-        """
+        """Find the weights, as ``pt.ltr.apply_learned_model(ranker, form="ltr")`` does."""
         features, grades = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         ends = np.cumsum(np.asarray(group, dtype=np.int64))
         if not len(ends) or ends[-1] != len(features) or len(grades) != len(features):
@@ -82,17 +70,7 @@ class LinearRanker(ByParameters):
         return self
 
     def fit_judged(self, ranking: pd.DataFrame, qrels: pd.DataFrame) -> Self:
-        """Find the weights from the judged rows of a ranking alone.
-
-        Args:
-            ranking: ``qid``, ``docno``, ``features``, and ``visual_id`` where judgments name visual ids.
-            qrels: ``qid``, ``docno`` (a formula's id or its visual id), ``label``. Of several formulas with one visual
-                id the first is taken.
-
-        Raises:
-            NothingJudgedError: no row is judged.
-            NothingToFitError: no query has candidates of different grades.
-        """
+        """Find the weights from the judged rows of a ranking alone."""
         grades = qrels.drop_duplicates(["qid", "docno"]).set_index(["qid", "docno"])["label"]
         found = []
         for column in (name for name in ("docno", "visual_id") if name in ranking.columns):
@@ -106,33 +84,13 @@ class LinearRanker(ByParameters):
         return self.fit(np.stack(rows["features"].tolist()), rows["label"], group=sizes.to_numpy())
 
     def predict(self, X: npt.ArrayLike) -> _Floats:  # noqa: N803
-        """Score candidates.
-
-        Args:
-            X: float ``[rows, f]``, their features.
-
-        Returns:
-            float64 ``[rows]``.
-
-        Raises:
-            RankerNotFittedError: there are no weights yet.
-            ConfigError: the features are not as many as the weights.
-        """
+        """Score candidates."""
         features = np.asarray(X, dtype=np.float64)
         scores: _Floats = features @ self._found(features.shape[1])
         return scores
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each feature contributes to the score of a candidate.
-
-        Args:
-            query: a row with ``features``, or the frame of one query that has one for the document.
-            docno: by default the ``docno`` of the row.
-
-        Raises:
-            AskedError: the row has no features.
-            RankerNotFittedError: there are no weights yet.
-        """
+        """Say what each feature contributes to the score of a candidate."""
         asked = read_asked(query, docno, self.label)
         features = asked.row.get("features")
         if features is None:
@@ -146,25 +104,14 @@ class LinearRanker(ByParameters):
         return asked.explained(parts)
 
     def save(self, path: str | Path) -> None:
-        """Write the ranker as JSON with a checksum, replacing the file at once.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            RankerNotFittedError: there are no weights yet. WriteError: the file cannot be written.
-        """
+        """Write the ranker as JSON with a checksum, replacing the file at once."""
         if self.weights is None:
             raise RankerNotFittedError()
         write_saved(path, type(self).__name__, self.parameters())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read the ranker that :meth:`save` wrote.
-
-        Raises:
-            RankerFileError: the file holds no ranker of this class, or was changed.
-        """
+        """Read the ranker that :meth:`save` wrote."""
         try:
             content = read_saved(path, cls.__name__)
             if content.pop("format") != FORMAT and content.pop("ranker") != cls.__name__:  # format 1 has this key

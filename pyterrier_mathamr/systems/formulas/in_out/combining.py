@@ -15,33 +15,13 @@ Scale = Literal["sum", "mean"]
 
 
 def combined(combine: Combine, scores: Scores) -> Scores:
-    """Combine the scores of both graphs.
-
-    Args:
-        combine: the greater score; their mean; their harmonic mean, 0 where one of them is not above 0; or reciprocal
-            rank fusion, Σ 1 / (60 + rank), where equal scores share the best of their ranks.
-        scores: float64 ``[2, x]``, of all expressions.
-
-    Returns:
-        float64 ``[x]``.
-    """
+    """Combine the scores of both graphs."""
     weights, values = parts(combine, scores)
     return np.asarray((weights * values).sum(axis=0))
 
 
 def parts(combine: Combine, scores: Scores) -> tuple[Scores, Scores]:
-    """Write the combined score as a weighted sum.
-
-    Max, mean and F1 are homogeneous of degree one, so each is the sum of both scores times its partial derivatives.
-
-    Args:
-        combine: as in :func:`combined`.
-        scores: float64 ``[2, x]``.
-
-    Returns:
-        The weights and what they weigh, float64 ``[2, x]`` each; the latter are the scores, but for reciprocal rank
-        fusion, where it is 1 / (60 + rank).
-    """
+    """Write the combined score as a weighted sum."""
     if combine == "rrf":
         return np.ones_like(scores), 1 / (RRF_K + np.array([ranks(of) for of in scores]))
     if combine == "avg":

@@ -98,14 +98,7 @@ class NodeRows:
         return np.flatnonzero(np.diff(self.offsets))
 
     def maxsim(self, query: Grid) -> Scores:
-        """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4).
-
-        Args:
-            query: int16 ``[q, d]``, a row for each node.
-
-        Returns:
-            float64 ``[x]``, at most ``q``; 0 for an expression without vectors.
-        """
+        """Score all expressions for one formula: S(Q, C) = Σᵢ maxⱼ cos(qᵢ, cⱼ) (In+Out, equation 4)."""
         scores = np.zeros(len(self.offsets) - 1)
         if not len(query):
             return scores

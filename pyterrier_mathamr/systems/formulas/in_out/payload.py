@@ -40,13 +40,7 @@ class NodeEncoder(Protocol):
     def encode(
         self, trees: Sequence[FormulaTree | None], kind: Packed, *, distinct: bool = True
     ) -> list[npt.NDArray[np.float32]]:
-        """Return the vectors of the nodes of each tree, float32 ``[nodes, d]`` of unit length.
-
-        Args:
-            trees: all of one kind.
-            kind: of graph.
-            distinct: equal vectors of a tree may come once; otherwise a vector for each node, in the order of nodes.
-        """
+        """Return the vectors of the nodes of each tree, float32 ``[nodes, d]`` of unit length."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,11 +77,7 @@ class NodeVectors:
 
 
 class NodeVectorsBuilder:
-    """Encodes expressions, some at a time.
-
-    Args:
-        model: the encoder.
-    """
+    """Encodes expressions, some at a time."""
 
     def __init__(self, model: NodeEncoder) -> None:
         self._model, self._waiting, self._done = model, list[FormulaPair](), list[NodeVectors]()

@@ -60,17 +60,7 @@ def alignment_scores(query: FormulaTree, candidate: FormulaTree) -> AlignmentSco
 
 
 def align(query: FormulaTree, trees: PackedTrees, rows: Rows, labels: Labels | None = None) -> npt.NDArray[np.float64]:
-    """Align a query with many trees.
-
-    Args:
-        query: of the same kind as the trees.
-        trees: the candidates.
-        rows: int64 ``[y]``, which of them.
-        labels: of the trees, where they are known.
-
-    Returns:
-        float64 ``[y, 3]``: :class:`AlignmentScores`; zeros for a tree without nodes.
-    """
+    """Align a query with many trees."""
     labels = labels or Labels(trees.names)
     read = Query.of_tree(query, trees.kind)
     found = np.zeros((len(rows), 3), dtype=np.float64)
@@ -84,11 +74,7 @@ def align(query: FormulaTree, trees: PackedTrees, rows: Rows, labels: Labels | N
 
 
 class _Trials:
-    """The trials of one query in some candidates.
-
-    A trial is skipped if even with all its pairs it would not score more than the best before it. Tangent-S does not
-    try again what a trial has matched; what a skipped trial would have matched is within its bound and skipped as well.
-    """
+    """The trials of one query in some candidates."""
 
     def __init__(self, query: Query, candidates: PackedTrees, counts: Counts) -> None:
         self._query, self._candidates, self._counts = query, candidates, counts

@@ -28,11 +28,7 @@ WITHIN, ELEMENT = _NEXT["w"], _NEXT["e"]
 
 
 class Labels:
-    """What the rules of unification ask of each label of some trees.
-
-    Args:
-        names: the labels, by their number.
-    """
+    """What the rules of unification ask of each label of some trees."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.numbers = {name: number for number, name in enumerate(names)}
@@ -120,13 +116,7 @@ class _Special(NamedTuple):
 
 
 def count_pairs(query: Query, candidates: PackedTrees, labels: Labels) -> Counts:
-    """Count for each node of a query and each of the candidates.
-
-    Args:
-        query: its tree.
-        candidates: trees of the same kind.
-        labels: of the candidates.
-    """
+    """Count for each node of a query and each of the candidates."""
     n, g = len(query.nodes), len(candidates.labels)
     of_label = {label: labels.pairs_with(label) for label in set(query.nodes)}
     own, same = np.zeros((n, g + 1), dtype=np.uint8), np.zeros((n, g + 1), dtype=np.int16)
@@ -142,10 +132,7 @@ def count_pairs(query: Query, candidates: PackedTrees, labels: Labels) -> Counts
 
 
 def _add_layout(counts: Counts, query: Query, q: int, candidates: PackedTrees, labels: Labels) -> None:
-    """Add the children's counts in layout trees: along each edge that both nodes have.
-
-    The elements of two matrices are paired by row and column.
-    """
+    """Add the children's counts in layout trees: along each edge that both nodes have."""
     for edge, child in query.children[q]:
         if edge == ELEMENT or edge >= len(counts.children):
             continue

@@ -51,11 +51,7 @@ class TreePairs:
 
     @classmethod
     def of_part(cls, part: Part) -> Self:
-        """Open what a part has.
-
-        Raises:
-            DamagedError: it is not what was written.
-        """
+        """Open what a part has."""
         return cls(*(_read(part, kind) for kind in get_args(Packed)))
 
     @classmethod

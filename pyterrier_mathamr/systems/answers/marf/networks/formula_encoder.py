@@ -17,12 +17,7 @@ _BASE = 10_000.0  # of the rotary angles
 
 
 class FormulaEncoder(nn.Module):
-    """Tokens of formulas to a row for each token.
-
-    Args:
-        vocabulary: how many tokens have an embedding.
-        config: ``formula_layers``, ``formula_heads``, ``formula_width``, ``formula_hidden``, ``dropout``.
-    """
+    """Tokens of formulas to a row for each token."""
 
     def __init__(self, vocabulary: int, config: MaRFConfig) -> None:
         super().__init__()
@@ -32,15 +27,7 @@ class FormulaEncoder(nn.Module):
         self.norm = RMSNorm(config.formula_width)
 
     def forward(self, ids: Tensor, missing: Tensor) -> Tensor:
-        """Encode a padded batch.
-
-        Args:
-            ids: int64 ``[b, m]``.
-            missing: bool ``[b, m]``, true for padding; every formula has a token.
-
-        Returns:
-            float ``[b, m, f]``; rows of padding have no meaning.
-        """
+        """Encode a padded batch."""
         x = self.embeddings(ids)
         turns = _turns(ids.shape[1], x.shape[-1] // self.layers[0].heads, x.device)
         attended = ~missing[:, None, None, :]
@@ -51,11 +38,7 @@ class FormulaEncoder(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """x / √(mean x² + ε) · g, in float32.
-
-    Args:
-        width: of the rows.
-    """
+    """x / √(mean x² + ε) · g, in float32."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -17,13 +17,7 @@ from .fusion import Fusion
 
 
 class MaRFNetwork(nn.Module):
-    """The trained parts, with random weights from ``config.seed``.
-
-    Args:
-        config: sizes.
-        width: of the context encoder's rows.
-        vocabulary: tokens of the formula encoder.
-    """
+    """The trained parts, with random weights from ``config.seed``."""
 
     def __init__(self, config: MaRFConfig, width: int, vocabulary: int) -> None:
         super().__init__()
@@ -48,15 +42,7 @@ class MaRFNetwork(nn.Module):
 
 
 def padded(rows: Sequence[np.ndarray | Tensor], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Stack rows of several lengths.
-
-    Args:
-        rows: each ``[n, …]``.
-        device: of the result.
-
-    Returns:
-        ``[b, n, …]``, zeros after the last row of each, and where these are: bool ``[b, n]``.
-    """
+    """Stack rows of several lengths."""
     tensors = [torch.as_tensor(of) for of in rows]
     stacked = pad_sequence(tensors, batch_first=True).to(device)
     lengths = torch.tensor([len(of) for of in tensors], device=device)

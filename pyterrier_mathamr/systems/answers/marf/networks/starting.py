@@ -19,18 +19,7 @@ _POSTS = 1000
 def set_maps(
     network: MaRFNetwork, context: ContextEncoder, texts: Sequence[str], device: str | None, verbose: bool
 ) -> None:
-    """Set the maps before and after the fusion to principal directions.
-
-    The paper says of Qwen3 only that rows are projected to 768 numbers; that these are principal directions at first,
-    which change the products of rows least, is ours.
-
-    Args:
-        network: changed.
-        context: encodes the texts.
-        texts: of posts.
-        device: where to encode them.
-        verbose: show progress.
-    """
+    """Set the maps before and after the fusion to principal directions."""
     some = texts[:: max(1, len(texts) // _POSTS)][:_POSTS]
     moment = torch.zeros(context.width, context.width, dtype=torch.float64)
     for start in range(0, len(some), 64):

@@ -31,16 +31,7 @@ class Example(NamedTuple):
 
 
 def split_folds(examples: Sequence[Example], folds: int | None, fold: int = 0) -> tuple[list[Example], list[Example]]:
-    """Divide examples into those to train on and those held out; each question is on one side.
-
-    Args:
-        examples: any number; where there is one question, none is held out.
-        folds: the number of parts; ``None`` holds none out.
-        fold: the part that is held out.
-
-    Raises:
-        ConfigError: there is no such part.
-    """
+    """Divide examples into those to train on and those held out; each question is on one side."""
     if folds is None:
         return list(examples), []
     at_least(2).check("folds", folds)

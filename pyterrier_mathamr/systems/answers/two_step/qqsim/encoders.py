@@ -44,15 +44,7 @@ class _QuestionEncoder(ColumnAdder, Transformer):
 
 
 class QuestionDocEncoder(_QuestionEncoder):
-    """Adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to questions; ``qqsim.doc_encoder()`` makes one.
-
-    A question that lacks what the model reads, such as a body, has zeros, and is similar to none.
-
-    Args:
-        qqsim: the model.
-        batch_size: rows that a pipeline passes on at once.
-        verbose: show progress.
-    """
+    """Adds ``doc_embs``, float32 ``[1, d]``, and ``doc_model`` to questions; ``qqsim.doc_encoder()`` makes one."""
 
     label = "QQSim questions"
 
@@ -67,15 +59,7 @@ class QuestionDocEncoder(_QuestionEncoder):
 
 
 class QuestionQueryEncoder(_QuestionEncoder):
-    """Adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to topics; ``qqsim.query_encoder()`` makes one.
-
-    A topic that lacks what the model reads has no row, float32 ``[0, d]``, and finds nothing.
-
-    Args:
-        qqsim: the model.
-        batch_size: rows that a pipeline passes on at once.
-        verbose: show progress.
-    """
+    """Adds ``query_embs``, float32 ``[1, d]``, and ``query_model`` to topics; ``qqsim.query_encoder()`` makes one."""
 
     label = "QQSim topics"
 
