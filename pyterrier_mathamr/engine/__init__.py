@@ -3,14 +3,9 @@
 ::
 
     posts in any form ──read_posts─▶ Document ──building──▶ posts · graphs · bm25 · vectors · formulas
-                                                               │
-    question ──reader, ranking──▶ score ◀──────────────────────┤──▶ reader          one state of all indexes
-                                           snippets ───────────┤──▶ search_engine   SearchEngine
-                                                               │                    one folder (generations)
-                                                               └──▶ page, mcp       `mathamr serve`, `mathamr mcp`
-
-    building ──▶ one_pass ──▶ readers ──▶ worker    all indexes of a new engine in one pass, in several processes
-    formula_ids                                     one id for each formula of all posts
+                                                └─ worker      │      one folder: generations
+    question ──ranking──▶ score ◀──────────────────────────────┤──▶ reader, search_engine   SearchEngine
+                                           snippets ───────────┴──▶ page, mcp    `mathamr serve`, `mathamr mcp`
 """
 
 import lazy_loader

@@ -2,31 +2,44 @@
 
 ::
 
-    source ──read──▶ posts ──parse──▶ graphs ──encode──▶ vectors ──▶ formulas
-                       ├──▶ bm25
-                       └──▶ tangent
+    posts ──batches──▶ workers: each post is read once, each formula once     ┐
+                       graphs · tokens · symbol pairs                         │
+                          └──in order──▶ this process ──▶ graphs ──▶ vectors  ├─▶ published at the end
+                                                      ──▶ bm25                │
+                                                      ──▶ tangent             ┘
+                                            vectors ──▶ formulas
 
-A new engine reads its posts once for all indexes (``one_pass``). Each is an artifact of its own and resumes where it
-was stopped, so the same call continues a build that was killed, then one index after the other. Nobody sees any of it
-before the generation is published (``generations``).
+A new engine reads its posts once for all indexes. Each index is an artifact of its own and resumes where it was
+stopped: the same call continues a build that was killed, then one index after the other. Nobody sees any of it before
+the generation is published (``generations``). The worker processes take a second to start, which they do while the
+posts are stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
 from typing import Any
 
+import pandas as pd
+import pyterrier as pt
+
+from pyterrier_mathamr._common.feedback.progress import counted_progress
 from pyterrier_mathamr._common.running.executors import Executor
-from pyterrier_mathamr.amr import AmrParser
-from pyterrier_mathamr.graph import GraphBuilder, GraphStore, build_store
+from pyterrier_mathamr._common.running.started import StartedProcesses
+from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
+from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
+from pyterrier_mathamr.graph.building.parallel import Built, begun_store, processes_for
+from pyterrier_mathamr.graph.store.records import graph_of, unpack
 from pyterrier_mathamr.model import MathAMR, vectors_by
-from pyterrier_mathamr.posts import document_post
+from pyterrier_mathamr.posts import Document, document_post
+from pyterrier_mathamr.sparse.expressions.reading import Read as ReadFormulas
 from pyterrier_mathamr.store import Mode, StoredArtifact
 
 from .generations import Indexes
-from .one_pass import build_in_one_pass, untouched
 from .posts import AT_ONCE, PostStore, Records
+from .worker import Read, ReadBatch, prepare
 
 
 def build_indexes(
@@ -152,3 +165,90 @@ def _delete_known(index: StoredArtifact, ids: Sequence[str]) -> None:
     if ids and index.built():
         rows = index.snapshot().look_up(list(ids)).tolist()
         index.delete([name for name, row in zip(ids, rows, strict=True) if row >= 0])
+
+
+def untouched(indexes: Indexes) -> bool:
+    """Tell whether nothing of what is made of the posts was begun."""
+    made = (indexes.graphs, indexes.bm25, indexes.tangent, indexes.vectors)
+    return not any(index.built() or index.unfinished() for index in made)
+
+
+def build_in_one_pass(
+    indexes: Indexes,
+    model: MathAMR,
+    parser: str | AmrParser,
+    sources: dict[str, Any],
+    executor: Executor,
+    verbose: bool,
+) -> None:
+    """Make the indexes of all posts; a build that is stopped is completed by one index after the other."""
+    posts = Records(indexes.posts, list(indexes.posts.snapshot()))
+    indexer = indexes.vectors.indexer("create", model=vectors_by(model), resume=True, sources=sources)
+    pending = indexer.pending({"docno": docno} for docno in posts.docnos)
+    with (
+        closing(_graphs(indexes, posts, parser, sources, executor)) as graphs,
+        counted_progress("indexing", "posts", len(posts), verbose=verbose) as done,
+    ):
+
+        def counted(encoded: pd.DataFrame) -> pd.DataFrame:
+            done(len(encoded))  # here and not as posts are read: their vectors take longest
+            return encoded
+
+        rows = ({**row, "graph": graph} for row, graph in zip(pending, graphs, strict=True))
+        (model.doc_encoder() >> pt.apply.generic(counted) >> indexer).index(rows)
+
+
+def _graphs(
+    indexes: Indexes,
+    posts: Records,
+    parser: str | AmrParser,
+    sources: dict[str, Any],
+    executor: Executor,
+) -> Generator[MathAMRGraph, None, None]:
+    """Read posts, make their indexes, and yield the graph of each; with the last one the indexes are published."""
+    bm25, tangent = (index.indexer("create", resume=True) for index in (indexes.bm25, indexes.tangent))
+    with ExitStack() as stack:
+        begun = stack.enter_context(begun_store(GraphBuilder(parser), indexes.graphs, sources, executor=executor))
+        add_tokens = stack.enter_context(bm25.adding())
+        add_formulas: Callable[[ReadFormulas], None] | None = None
+
+        def counted(read: Iterator[Read]) -> Iterator[Built]:
+            nonlocal add_formulas
+            for batch in read:
+                batch.heard.repeat()
+                add_tokens(batch.tokens)
+                if add_formulas is None and batch.formulas.found:  # posts without formulas have no such index
+                    add_formulas = stack.enter_context(tangent.adding())
+                if add_formulas is not None:
+                    add_formulas(batch.formulas)
+                yield batch.graphs
+
+        work = ReadBatch(begun.build, bm25.reading(), tangent.reading())
+        read = stack.enter_context(closing(begun.executor.map(work, begun.batches(posts))))
+        records = begun.indexer.written(begun.job, begun.records(counted(read)))
+        for record in records:
+            yield graph_of(unpack(record.data))
+
+
+_MANY = 8 * AT_ONCE  # posts; fewer are read before a process has started
+
+
+@contextmanager
+def readers(
+    documents: Iterator[Document], parser: str, workers: int | None
+) -> Iterator[tuple[Iterator[Document], Executor]]:
+    """Yield posts, and where they are read once they are stored; there it starts as soon as there are many posts."""
+    executor = processes_for(get_parser(parser), workers)
+    if executor.slots == 1 or parser != DependencyAmrParser.name:
+        yield documents, executor
+        return
+    with StartedProcesses(executor, prepare) as started:
+        yield _telling(documents, started.start), started
+
+
+def _telling(documents: Iterator[Document], act: Callable[[], None]) -> Iterator[Document]:
+    """Pass on documents, and do something once there are many."""
+    for number, document in enumerate(documents, 1):
+        if number == _MANY:
+            act()
+        yield document

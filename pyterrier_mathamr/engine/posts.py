@@ -1,11 +1,16 @@
-"""The posts of an engine, as they were read: title and body as HTML, formulas with their ids."""
+"""The posts of an engine, as they were read: title and body as HTML, and one id for each formula of all posts.
+
+People's HTML repeats its ids from post to post; a formula whose id is taken gets one of its own.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape, unescape
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -162,3 +167,41 @@ def _document(docno: str, data: bytes, path: Path) -> Document:
         return Document(docno, str(title), str(html))
     except (zlib.error, ValueError, TypeError) as error:
         raise DamagedError(path, f"the post {docno!r:.80} cannot be read ({error})") from error
+
+
+_ID = re.compile(r'(?<=<span class="math-container" id=")[^"]*')
+_BATCH = 256
+
+
+def distinct_formulas(
+    documents: Iterable[Document], known: Callable[[Sequence[str]], Iterable[bool]]
+) -> Iterator[Document]:
+    """Give each formula whose id another one has an id of its own: ``basel#3``, by its post and its place there."""
+    taken: set[int] = set()
+    stream = iter(documents)
+    while batch := list(islice(stream, _BATCH)):
+        ids = sorted({unescape(name) for post in batch for name in _ID.findall(post.title + post.html)})
+        taken.update(hash(name) for name, is_known in zip(ids, known(ids), strict=True) if is_known)
+        for post in batch:
+            yield _with_own_ids(post, taken)
+
+
+def _with_own_ids(post: Document, taken: set[int]) -> Document:
+    """Rename formulas of a post whose ids are taken, and take those that it keeps."""
+    mine: set[str] = set()
+    count = 0
+
+    def own(match: re.Match[str]) -> str:
+        nonlocal count
+        name = unescape(match[0])
+        copies = 0
+        while name in mine or hash(name) in taken:
+            name = f"{post.docno}#{count}" + (f".{copies}" if copies else "")
+            copies += 1
+        count += 1
+        mine.add(name)
+        return escape(name)
+
+    renamed = Document(post.docno, _ID.sub(own, post.title), _ID.sub(own, post.html))
+    taken.update(hash(name) for name in mine if not name.startswith(f"{post.docno}#"))
+    return renamed

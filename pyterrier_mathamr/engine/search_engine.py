@@ -26,12 +26,10 @@ from pyterrier_mathamr.model.saving.places import lasting_name
 from pyterrier_mathamr.posts import Document, DocumentError, Source, accepted_posts
 from pyterrier_mathamr.store import PACKAGE, DuplicateIdError, StoreError, signature, writer_lock
 
-from .building import build_indexes, remove_posts
-from .formula_ids import distinct_formulas
+from .building import build_indexes, readers, remove_posts
 from .generations import ENGINE, EngineOptions, EngineRecord, Generations, Indexes
-from .posts import PostStore
+from .posts import PostStore, distinct_formulas
 from .reader import EngineReader, EngineSnapshot
-from .readers import readers
 
 _FINISHED: set[tuple[Path, str]] = set()
 """The states that this process has made: it knows that the change which led to each of them is complete."""

@@ -1,6 +1,6 @@
 """Formula search of an engine: ids that repeat, formulas of posts that are gone."""
 
-from pyterrier_mathamr.engine.formula_ids import distinct_formulas
+from pyterrier_mathamr.engine.posts import distinct_formulas
 from pyterrier_mathamr.posts import Document
 from tests.engine.conftest import built
 

@@ -10,7 +10,7 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine import SearchEngine
-from pyterrier_mathamr.engine.page import Answers, explaining, make_app
+from pyterrier_mathamr.engine.page import Answers, answers, make_app
 from tests.engine.conftest import QUERY, built, get
 
 HOSTILE = "<script>alert(1)</script> <img src=x onerror=alert(2)> \"'> $<b>x</b>$ \\(a\\) </textarea>"
@@ -72,7 +72,7 @@ def test_the_score_of_each_system_is_explained(client, engine, system) -> None:
 
 
 def test_the_parts_of_a_long_question_add_up_with_those_that_are_left_out(client, monkeypatch) -> None:
-    monkeypatch.setattr(explaining, "_ROWS", 2)
+    monkeypatch.setattr(answers, "_ROWS", 2)
     answer = get(client, "/api/explain", q=QUERY, docno="basel")
     assert len(answer["parts"]) == 2
     assert answer["rest"]["parts"] > 0

@@ -15,7 +15,7 @@ pytest.importorskip("httpx")
 from starlette.testclient import TestClient
 
 from pyterrier_mathamr.engine.page import Answers, make_app, server
-from pyterrier_mathamr.engine.page.guard import HEADERS
+from pyterrier_mathamr.engine.page.server import HEADERS
 from tests.engine.conftest import QUERY, get
 
 DESCRIPTION = json.loads((Path(server.__file__).parent / "static" / "openapi.json").read_text())

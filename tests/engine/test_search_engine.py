@@ -12,7 +12,7 @@ import pytest
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
 from pyterrier_mathamr._common.running import processes
-from pyterrier_mathamr.engine import SearchEngine, building, one_pass, readers
+from pyterrier_mathamr.engine import SearchEngine, building
 from pyterrier_mathamr.engine.generations import Indexes
 from pyterrier_mathamr.engine.posts import PostStore
 from pyterrier_mathamr.engine.ranking import fitted_weights
@@ -156,15 +156,15 @@ def test_a_build_that_stops_anywhere_goes_on_to_the_same_engine(engine, tmp_path
 @pytest.fixture
 def batches_of_two(monkeypatch) -> None:
     """Batches, and parts of the graphs, of two posts; several processes for any number of them."""
-    monkeypatch.setattr(one_pass, "GraphBuilder", partial(GraphBuilder, batch_size=2))
-    monkeypatch.setattr(one_pass, "begun_store", partial(one_pass.begun_store, shard_size=2))
+    monkeypatch.setattr(building, "GraphBuilder", partial(GraphBuilder, batch_size=2))
+    monkeypatch.setattr(building, "begun_store", partial(building.begun_store, shard_size=2))
     monkeypatch.setattr(processes, "_FEW", 1)
 
 
 @pytest.mark.usefixtures("batches_of_two")
 @pytest.mark.parametrize("many", [3, 100])
 def test_several_processes_make_the_engine_of_one(engine, tmp_path, monkeypatch, many) -> None:
-    monkeypatch.setattr(readers, "_MANY", many)  # of three they start before the posts are stored
+    monkeypatch.setattr(building, "_MANY", many)  # of three they start before the posts are stored
     again = built(tmp_path / "e", workers=2)
     assert_same_engine(again, engine)
 
@@ -176,8 +176,8 @@ def test_a_pass_that_is_stopped_is_completed_by_one_index_after_the_other(
 ) -> None:
     with monkeypatch.context() as patch:
         graphs = iter(range(3))
-        read = one_pass.graph_of
-        patch.setattr(one_pass, "graph_of", lambda text: read(text) if next(graphs, -1) >= 0 else _stop())
+        read = building.graph_of
+        patch.setattr(building, "graph_of", lambda text: read(text) if next(graphs, -1) >= 0 else _stop())
         with pytest.raises(KeyboardInterrupt):
             built(tmp_path / "e")
     stopped = Indexes.of(tmp_path / "e" / "generation-1")

@@ -2,9 +2,9 @@
 
 ::
 
-    browser ──/api/…──▶ server   checks and limits; guard: headers, the name it was called by; connections: slow ones
+    browser ──/api/…──▶ server   checks, limits, security headers; connections: slow clients
                           └──▶ workers   processes that are ended when a request takes too long
-                                 └──▶ answers   engine ──▶ plain values and safe HTML; explaining: why a post was found
+                                 └──▶ answers   engine ──▶ plain values and safe HTML
             ◀──static──── static   one page, no framework, one font
 """
 
