@@ -64,7 +64,10 @@ def verify(folder: Path | None, quiet: bool) -> None:
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Where to unpack, if not beside each archive.")
 @quiet_option
 def convert(folder: Path | None, output: Path | None, quiet: bool) -> None:
-    """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read."""
+    """Unpack the archives of the release (.zip, .7z, .bz2, .xz, .tar.gz) into the files that are read.
+
+    Gzipped files are read without unpacking. The archives are kept.
+    """
     from pyterrier_mathamr.arqmath import unpack_release
 
     made = unpack_release(_place(folder), output, verbose=not quiet)

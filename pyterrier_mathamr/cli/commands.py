@@ -60,7 +60,10 @@ def main() -> None:
 @main.command(short_help="Try everything on the bundled sample.")
 @quiet_option
 def demo(quiet: bool) -> None:
-    """Build, index and search the bundled sample, and compare MathAMR+ with BM25."""
+    """Build, index and search the bundled sample, and compare MathAMR+ with BM25.
+
+    Needs no data and no network, and leaves nothing behind.
+    """
     from pyterrier_mathamr.experiments import markdown_table, run_demo
 
     click.echo(markdown_table(run_demo(verbose=not quiet)))
@@ -93,7 +96,15 @@ def graphs(
     quiet: bool,
     **parser: Any,
 ) -> None:
-    """Build the graphs of all posts of SOURCES."""
+    """Build the graphs of all posts of SOURCES.
+
+    A source is a local ARQMath folder, whose official formula trees are used; posts as `mathamr build` reads them; or a
+    file of question-answer pairs (.jsonl or .jsonl.gz, with qid, question, aid and answer in each line).
+
+    The neural parsers need environments of their own: see `mathamr doctor`. Their parses are cached in OUTPUT.parses
+    (not on a cluster), so an interrupted job does not parse them again. A job with other sources or options than the
+    interrupted one is refused; --fresh discards the interrupted one's work.
+    """
     from pyterrier_mathamr.experiments import build_graphs
 
     chosen = chosen_parser(output, **parser)
@@ -111,7 +122,13 @@ def graphs(
 @click.option("--mode", type=click.Choice(["create", "overwrite", "append"]), default="create", show_default=True)
 @quiet_option
 def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite", "append"], quiet: bool) -> None:
-    """Store the graphs of FILE, and report what was repaired and what was refused."""
+    """Store the graphs of FILE, and report what was repaired and what was refused.
+
+    FILE holds Penman records with `# ::id`, such as the published MathAMR+ graphs or any .amr file, or is a table of
+    ids and graphs as MathAMR has it; gzipped or not.
+
+    Ends with exit code 1, and changes nothing, if no record of FILE is a graph.
+    """
     from pyterrier_mathamr.graph import GraphStore, import_penman
 
     with warnings.catch_warnings():
@@ -127,7 +144,11 @@ def import_graphs(file: Path, output: Path, mode: Literal["create", "overwrite",
 @click.option("--python", default="", help="Interpreter of the parser's environment, as for --parser-python.")
 @click.option("--model", default="", help="Name, folder or checkpoint of the model; the parser's usual one.")
 def doctor(parser: ParserName | None, python: str, model: str) -> None:
-    """Report what the environment of an AMR parser lacks, and how to install that."""
+    """Report what the environment of an AMR parser lacks, and how to install that.
+
+    --python and --model without --parser are those of the transition parser. Ends with exit code 1 if one parser is
+    examined and cannot work.
+    """
     from pyterrier_mathamr.amr import examine
 
     one: ParserName | None = parser or ("transition" if python or model else None)
@@ -154,7 +175,12 @@ def doctor(parser: ParserName | None, python: str, model: str) -> None:
 @config_options
 @quiet_option
 def train(graph_store: Path, sources: tuple[Path, ...], output: Path, fresh: bool, quiet: bool, **options: Any) -> None:
-    """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE."""
+    """Train a model on the pairs of SOURCES with the graphs of GRAPH_STORE.
+
+    A tenth of a folder's questions is held out to decide when to stop, and another tenth for testing; pair files are
+    for training only. Linked questions of a folder can be pairs, too; the answers of each are never negatives of the
+    other. The state after each epoch is kept beside OUTPUT until the model is finished.
+    """
     from pyterrier_mathamr.experiments import FurtherTraining, train_from_sources
 
     config = config_of(options.pop("file"), options.pop("changes"))

@@ -94,7 +94,11 @@ def maxsim_command(graph_store: Path, model: str, query_id: str, doc_id: str, th
 @click.option("--measure", required=True, help="As the file names it, or as the paper does: nDCG', MAP', P'@10, Bpref.")
 @_drawn(".png, .svg or .pdf")
 def topics_command(by_topic: Path, baseline: str, system: str, measure: str, output: Path) -> None:
-    """Draw for each topic how much better or worse SYSTEM is than BASELINE."""
+    """Draw for each topic how much better or worse SYSTEM is than BASELINE.
+
+    BY_TOPIC is a file that `mathamr experiment` writes, or any .csv with name, qid, measure and value. A system of a
+    study is named by its condition, too: 'OPT-only / ColBERT-style'; values are averaged over the seeds.
+    """
     from pyterrier_mathamr.explain import draw_topic_differences, save
 
     click.echo(f"{save(draw_topic_differences(_read(by_topic), measure, baseline, system), output)}")
@@ -106,7 +110,11 @@ def topics_command(by_topic: Path, baseline: str, system: str, measure: str, out
 @click.option("--time", default="ms per query", show_default=True, help="The column of milliseconds a query.")
 @_drawn(".png, .svg or .pdf")
 def speed_command(tables: tuple[Path, ...], measure: str, time: str, output: Path) -> None:
-    """Draw effectiveness against queries per second."""
+    """Draw effectiveness against queries per second.
+
+    TABLES are .csv files that `mathamr experiment` writes, joined by name: one has the measure, one the time. Of a
+    study: every-system-….csv and single-queries.csv, with --time 'p50 ms'.
+    """
     from pyterrier_mathamr.explain import draw_speed, save
 
     joined = _read(tables[0])

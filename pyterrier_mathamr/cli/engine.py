@@ -34,7 +34,12 @@ def build(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Build a search engine from POSTS."""
+    """Build a search engine from POSTS.
+
+    POSTS is a folder of Markdown, HTML, LaTeX and text files, or a .jsonl file (also .gz) with an id (docno or id), a
+    text (html, body, text, contents, markdown or latex) and perhaps a title in each line; or a local ARQMath folder.
+    The same command continues a build that was stopped.
+    """
     from pyterrier_mathamr.arqmath.release.inventory import is_release
     from pyterrier_mathamr.engine import SearchEngine
 

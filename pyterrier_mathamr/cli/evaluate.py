@@ -28,7 +28,17 @@ _NAMED = 5  # topics that a run does not have
 def evaluate(
     runs: tuple[Path, ...], qrels: Path, measures: tuple[str, ...], baseline: Path | None, by_topic: bool, as_json: bool
 ) -> None:
-    """Measure RUNs (TREC's or ARQMath's format) against the judgments QRELS."""
+    """Measure RUNs (TREC's or ARQMath's format) against the judgments QRELS.
+
+    By default the measures of ARQMath: nDCG', MAP', P'@10 and Bpref, where a prime means that documents without
+    judgment are removed first, and grades 2 and 3 are relevant; and the judged part of the first ten. Means are over
+    all topics of QRELS: one that a run does not have counts 0.
+
+    With --baseline a star marks what differs from it (two-sided paired t-test, p < 0.05 after Bonferroni for the number
+    of runs).
+
+    mathamr evaluate mine.txt qrels.txt --baseline bm25.txt
+    """
     from pyterrier_mathamr.arqmath import parse_measure
     from pyterrier_mathamr.experiments import DEFAULT_MEASURES, evaluate_runs, read_judgements, read_rankings
 

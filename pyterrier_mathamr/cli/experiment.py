@@ -44,7 +44,25 @@ from .options import FILE, FOLDER, NEW, cluster_of, config_of, config_options, q
 @config_options
 @quiet_option
 def experiment(what: str | None, listed: bool, collection: Path | None, **options: Any) -> None:
-    """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection."""
+    """Run a whole experiment on the ARQMath folder FOLDER, or run STUDY on the folder given by --collection.
+
+    A whole experiment makes graphs, a model, an index and tables. Its model depends on the number of training pairs:
+    from 40,000 as in the paper, from 2,000 by a recipe for few pairs, below that the bundled mathamr-plus-mini.
+
+    A folder in BEIR's layout (corpus.jsonl, queries.jsonl, qrels/*.tsv) is searched with a trained model, the bundled
+    mathamr-plus-mini by default.
+
+    A study is a table of the MathAMR+ paper, such as paper/4.6, or an ablation, such as ablation/layers; each condition
+    is trained with several seeds. Those named formula/… train models of formulas alone and measure Task 2, those named
+    answers/… compare other systems of Task 1.
+
+    With --protocol crossed, k1 and b of BM25, the weights of fusions and everything else is chosen on other topics than
+    those that are measured: on the other year, and in ten folds. Its --systems may be joined by +, which is a fusion.
+    With --protocol domains, FOLDER has files of pairs (.jsonl, .jsonl.gz): the questions of each look for their answers
+    with a model that was not trained on that file, given by --model or trained on the others.
+
+    Finished steps are kept in the work folder and not repeated; the report is there, too.
+    """
     cluster = cluster_of(options.pop("ray"), options.pop("ray_workers"))
     if cluster and (collection is None or options["protocol"] or str(what).startswith(("formula/", "answers/"))):
         raise click.UsageError("--ray is for studies that train models of Task 1, such as paper/4.6.")

@@ -49,7 +49,11 @@ def ray_options(command: Command) -> Command:
 
 
 def cluster_of(ray: str | None, ray_workers: int | None, workers: int | None = None) -> RayCluster | None:
-    """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine."""
+    """Make the executor that the options of :func:`ray_options` choose; ``None`` for this machine.
+
+    Raises:
+        click.UsageError: options that exclude each other. ConfigError: no cluster is named so.
+    """
     if ray is None:
         if ray_workers:
             raise click.UsageError("--ray-workers needs --ray.")
@@ -93,7 +97,22 @@ def chosen_parser(
     parser_device: tuple[str, ...],
     parser_cache: Path | None,
 ) -> str | AmrParser:
-    """Make the parser that the options of :func:`with_parser` choose."""
+    """Make the parser that the options of :func:`with_parser` choose.
+
+    Args:
+        output: the artifact that is built; a neural parser caches its parses beside it in ``<output>.parses``.
+        parser: name of the parser.
+        parser_python: interpreter of its environment.
+        parser_model: its model.
+        parser_device: devices of its workers.
+        parser_cache: another place of the cache.
+
+    Returns:
+        The parser, or the name of the embedded one.
+
+    Raises:
+        click.BadParameter: an option that the embedded parser does not have; ConfigError: no parser has this name.
+    """
     from pyterrier_mathamr.amr import get_parser
 
     chosen = {"python": parser_python, "model": parser_model, "devices": parser_device, "cache": parser_cache}

@@ -40,7 +40,12 @@ _INDENT = 13
 @click.option("--overwrite", is_flag=True, help="Replace OUTPUT.")
 @quiet_option
 def search(engine: Path, query: str | None, k: int | None, topics: Path | None, quiet: bool, **options: Any) -> None:
-    r"""Search ENGINE with QUERY: words, and formulas between dollars; or with the topics of a file."""
+    r"""Search ENGINE with QUERY: words, and formulas between dollars; or with the topics of a file.
+
+    mathamr search my.engine 'why does $\sum 1/n$ diverge?'
+
+    mathamr search my.engine --topics topics.xml -o run.txt
+    """
     from pyterrier_mathamr.engine import SearchEngine
 
     if (query is None) == (topics is None):

@@ -56,7 +56,12 @@ class Topic(NamedTuple):
 
 
 def read_topic_file(path: Path) -> list[Topic]:
-    """Read a file of topics, plain or gzipped."""
+    """Read a file of topics, plain or gzipped.
+
+    Raises:
+        TopicFileError: a topic cannot be read, has no id or no text, or has the id of another; or there is none.
+        FileFormatError: likewise, in a file of ARQMath.
+    """
     from pyterrier_mathamr.arqmath.files.rows import open_text
 
     try:

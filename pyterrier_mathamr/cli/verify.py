@@ -97,7 +97,11 @@ def _compound(path: Path) -> SearchEngine | ShardedIndex | None:
 
 
 def _kind_of(path: Path) -> Kind:
-    """Read from the manifest which kind of artifact is at the path."""
+    """Read from the manifest which kind of artifact is at the path.
+
+    Raises:
+        OtherArtifactError: none of this package. DamagedError: it cannot be read.
+    """
     from pyterrier_mathamr.store import OtherArtifactError
 
     name = _type_of(path)
@@ -108,7 +112,11 @@ def _kind_of(path: Path) -> Kind:
 
 
 def _type_of(path: Path) -> str:
-    """Read type and format of an artifact from its manifest."""
+    """Read type and format of an artifact from its manifest.
+
+    Raises:
+        DamagedError: it cannot be read.
+    """
     from pyterrier_mathamr.store import META, DamagedError, parse_json
 
     try:

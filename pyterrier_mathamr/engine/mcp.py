@@ -45,7 +45,11 @@ _INSTRUCTIONS = (
 
 
 class Tools:
-    """The tools' answers, as text."""
+    """The tools' answers, as text.
+
+    Args:
+        engine: what is searched.
+    """
 
     def __init__(self, engine: SearchEngine) -> None:
         self.engine = engine
@@ -127,7 +131,14 @@ def _line(text: str, longest: int = _LONGEST_TEXT) -> str:
 
 
 def make_server(engine: SearchEngine) -> "MCPServer[Any]":
-    """Make the server."""
+    """Make the server.
+
+    Args:
+        engine: what it searches; it may change while it is served.
+
+    Raises:
+        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
+    """
     require("mcp", "mcp")
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
@@ -181,7 +192,11 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     def search(
         query: Annotated[str, about_query], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
     ) -> str:
-        """Find posts that answer a question about mathematics."""
+        """Find posts that answer a question about mathematics.
+
+        Give the question as a person would ask it, with its formulas. Each result has the docno of a post, its score
+        (100 at most), its title and a snippet in which **what the query says, too** stands between asterisks.
+        """
         with _told():
             return tools.search(query, k, skip)
 
@@ -189,7 +204,10 @@ def _offer_searching(server: "MCPServer[Any]", tools: Tools) -> None:
     def search_formula(
         latex: Annotated[str, about_formula], k: Annotated[int, about_k] = 10, skip: Annotated[int, about_skip] = 0
     ) -> str:
-        """Find formulas that look like a given one, and the posts that they are in."""
+        """Find formulas that look like a given one, and the posts that they are in.
+
+        Takes one formula without words; for a question with words use search. A score of 1 is the same formula.
+        """
         with _told():
             return tools.search_formula(latex, k, skip)
 
@@ -202,7 +220,10 @@ def _offer_reading(server: "MCPServer[Any]", tools: Tools) -> None:
 
     @server.tool(annotations=_harmless(), structured_output=False)
     def explain(query: Annotated[str, about_query], docno: Annotated[str, about_docno]) -> str:
-        """Say why a post has its score for a query: what each word and each formula contributes, with what it met."""
+        """Say why a post has its score for a query: what each word and each formula contributes, with what it met.
+
+        Any post can be explained, found by the query or not. The contributions add up to the score of search.
+        """
         with _told():
             return tools.explain(query, docno)
 
@@ -246,7 +267,14 @@ def _told() -> Iterator[None]:
 
 
 def serve_tools(path: Path) -> None:
-    """Serve an engine over stdin and stdout until the client ends."""
+    """Serve an engine over stdin and stdout until the client ends.
+
+    Args:
+        path: the engine.
+
+    Raises:
+        MissingExtraError: the extra ``mcp`` is not installed. NotBuiltError: there is no engine.
+    """
     server = make_server(SearchEngine(path))
     import anyio
 

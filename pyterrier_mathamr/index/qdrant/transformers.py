@@ -52,21 +52,48 @@ class QdrantRetriever(IndexRetriever):
 
 
 class QdrantSingleVectorRetriever(QdrantRetriever):
-    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row."""
+    """Ranks documents by the product of their VIRTUAL_DOCUMENT with the query's, its last row.
+
+    ``index.single_vector()`` constructs one; the options are those of :class:`QdrantRetriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.single_vector(num_results=1000)
+    """
 
     label = "Qdrant single"
     field = "doc"
 
 
 class QdrantFormulaRetriever(QdrantSingleVectorRetriever):
-    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2)."""
+    """Ranks formulas by the similarity of their VIRTUAL_FORMULA with that of the query's formula (section 3.5.2).
+
+    ``formula_index.retriever()`` constructs one; the options are those of :class:`QdrantRetriever`.
+
+    Example::
+
+        graphs >> model.query_encoder() >> formula_index.retriever(num_results=1000)
+    """
 
     label = "Qdrant formulas"
     needs, gives, read = FormulaRetriever.needs, FormulaRetriever.gives, FormulaRetriever.read
 
 
 class QdrantColBERTRetriever(QdrantRetriever):
-    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search."""
+    """Ranks documents by MaxSim, S(Q, D) = Σᵢ maxⱼ qᵢ · dⱼ (eq. 3.4), by Qdrant's multivector search.
+
+    ``query_weights`` must not be negative, which Qdrant cannot search by; ``query_document_weight`` may.
+    ``index.colbert()`` constructs one, and so does ``index.retriever()``.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.colbert(num_results=1000)
+
+    Args:
+        index: the index.
+        num_results: and the others, as for :class:`QdrantRetriever`.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+    """
 
     label = "Qdrant ColBERT"
 
@@ -89,7 +116,21 @@ class QdrantColBERTRetriever(QdrantRetriever):
 
 
 class QdrantDocVNRetriever(QdrantRetriever):
-    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows."""
+    """Selects candidates by the VIRTUAL_DOCUMENT and ranks them by exact MaxSim over all rows.
+
+    ``index.doc_vn()`` constructs one.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.doc_vn(candidates=5000)
+
+    Args:
+        index: the index.
+        candidates: documents of the first stage for each query, which ``exact``, ``search`` and ``hnsw_ef`` are about;
+            the second is always exact.
+        num_results: and the others, as for :class:`QdrantRetriever`.
+        normalise: divide scores by the query's number of rows (eq. 3.7).
+    """
 
     label = "Qdrant doc-VN"
 
@@ -147,7 +188,10 @@ class QdrantIndexer(ArtifactIndexer):
 
 
 class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
-    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``."""
+    """Stores ``{docno, doc_embs, (formula_ids)}``: each document with its vectors ``doc`` and ``all``.
+
+    The options are those of :class:`QdrantIndexer`.
+    """
 
     def pending(self, stream: Iterable[Mapping[str, Any]], batch_size: int = 100) -> Iterator[Mapping[str, Any]]:
         """Leave out of a corpus what an interrupted call has stored, so that it is not encoded again."""
@@ -159,7 +203,13 @@ class QdrantDocumentIndexer(QdrantIndexer, DocumentIndexer):
 
 
 class QdrantFormulaIndexer(QdrantIndexer, FormulaIndexer):
-    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector."""
+    """Stores ``{docno, doc_embs, formula_ids}``: each formula with its own vector.
+
+    Args:
+        index: the index.
+        mode: and the others, as for :class:`QdrantIndexer`.
+        visual_ids: formula id to visual id; others get the empty string.
+    """
 
     def __init__(
         self,

@@ -29,7 +29,23 @@ if TYPE_CHECKING:
 
 
 class BM25Scorer(Leaf, Transformer):
-    """Scores each document of a ranking by BM25, whatever found it."""
+    """Scores each document of a ranking by BM25, whatever found it.
+
+    The rows come back by query (as they come), descending score, ascending docno, with all their columns. A document
+    without a token of the query scores 0.
+
+    Args:
+        bm25_index: the index.
+        k1: see :class:`BM25Retriever`, as the other options.
+        b: likewise.
+        query_weights: likewise.
+        delta: likewise.
+        weighting: likewise.
+
+    Example::
+
+        graphs >> model.query_encoder() >> index.colbert() >> bm25_index.scorer()
+    """
 
     checks: ClassVar[Mapping[str, Rule]] = OPTIONS
     label = "BM25 scorer"

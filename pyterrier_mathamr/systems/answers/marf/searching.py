@@ -52,7 +52,14 @@ class _Explained:
 
 
 class MaRFScorer(_Explained, MaxSimScorer):
-    """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them."""
+    """Scores each document of a ranking by the mean of exact MaxSim over its views, all of them.
+
+    ``index.scorer()`` constructs one; the options are those of :class:`~pyterrier_mathamr.index.MaxSimScorer`.
+
+    Example::
+
+        bm25 >> marf.query_encoder() >> marf_index.scorer()
+    """
 
     label = "MaRF index scorer"
 
@@ -62,7 +69,20 @@ class MaRFScorer(_Explained, MaxSimScorer):
 
 
 class MaRFRetriever(_Explained, IndexTransformer):
-    """Ranks all documents by the mean of MaxSim over their views, exactly."""
+    """Ranks all documents by the mean of MaxSim over their views, exactly.
+
+    Every view is scanned for every query: for at most 20,000 documents; of more, put a first stage before
+    ``index.scorer()``. ``index.retriever()`` constructs one.
+
+    Args:
+        index: the index.
+        num_results: documents for each query at most.
+        verbose: show a progress bar.
+
+    Example::
+
+        marf.query_encoder() >> marf_index.retriever(num_results=100)
+    """
 
     label = "MaRF retriever"
     checks: ClassVar[Mapping[str, Rule]] = {"num_results": COUNT}

@@ -106,7 +106,16 @@ class _PostTransformer(Leaf, Transformer):
 
 
 class MaRFDocEncoder(ColumnAdder, _PostTransformer):
-    """Encode each document to its views."""
+    """Encode each document to its views.
+
+    Adds ``doc_views``, a list of float32 ``[n, d]`` with rows of unit length, one for each formula that is fused in
+    (without formulas one of the context alone); ``doc_formulas``, the math tokens of each; and ``doc_model``, the
+    identity of the model. A document that is in several rows is encoded once. ``marf.doc_encoder()`` constructs one.
+
+    Example::
+
+        (marf.doc_encoder() >> marf_index.indexer()).index(dataset.get_corpus_iter())
+    """
 
     label = "MaRF documents"
 
@@ -125,7 +134,16 @@ class MaRFDocEncoder(ColumnAdder, _PostTransformer):
 
 
 class MaRFQueryEncoder(ColumnAdder, _PostTransformer):
-    """Encode each query, once for all rows of a ranking."""
+    """Encode each query, once for all rows of a ranking.
+
+    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (none for a blank query), and ``query_model``, the
+    identity of the model. With ``query_formulas="all"`` these are the rows of all views, and ``query_weights`` makes
+    their sum the mean over views. ``marf.query_encoder()`` constructs one.
+
+    Example::
+
+        bm25 >> marf.query_encoder() >> marf_index.scorer()
+    """
 
     label = "MaRF queries"
 
@@ -145,7 +163,15 @@ class MaRFQueryEncoder(ColumnAdder, _PostTransformer):
 
 
 class MaRFTextScorer(_PostTransformer):
-    """Score the text of each document of a ranking by the mean of MaxSim over its views, without an index."""
+    """Score the text of each document of a ranking by the mean of MaxSim over its views, without an index.
+
+    The scores are those of ``index.scorer()`` for the same rows. Each query and each document is encoded once. Rows are
+    ordered by query, descending score and docno. ``marf.text_scorer()`` constructs one.
+
+    Example::
+
+        bm25 >> dataset.text_loader(["text"]) >> marf.text_scorer()
+    """
 
     label = "MaRF scorer"
 

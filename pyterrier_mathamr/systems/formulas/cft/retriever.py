@@ -52,7 +52,30 @@ class _Term(NamedTuple):
 
 
 class TangentCFTRetriever(FormulaRetriever):
-    r"""Ranks formulas by the cosine of their vectors with the query's."""
+    r"""Ranks formulas by the cosine of their vectors with the query's.
+
+    Tangent-CFT compares the sum of three vectors, those of layout tree, operator tree and layout tree of types; a
+    formula without a layout tree is not found. Tangent-CFT2 ranks by each of four vectors, and fuses the rankings by
+    modified reciprocal rank fusion, Σ cosine / (60 + rank) (Mansouri, "Leveraging Formulae and Text for Improved Math
+    Retrieval", 2022, equation 4.2). Expressions are ranked, and each of their formulas has their score; formulas of the
+    same score are in order of their ids. The search is exact. A query is ``latex``, or ``query`` that is one formula in
+    LaTeX, with or without dollars. What is no formula finds nothing, with a warning.
+
+    Args:
+        tangent_cft: the index.
+        num_results: the number of formulas for each query; those whose cosine is not above 0 are left out.
+        mode: ``"cft"`` or ``"cft2"``.
+        candidates: the number of expressions in each ranking that Tangent-CFT2 fuses.
+        store: official trees of the queries' formulas, looked up by ``formula_id`` where queries have it.
+        verbose: show a progress bar.
+
+    Raises:
+        ConfigError: an option is out of its range.
+
+    Example::
+
+        pipeline = TangentCFT("formulas.cft").retriever(mode="cft2", num_results=100)
+    """
 
     label, help_url = "Tangent-CFT", "https://doi.org/10.1145/3341981.3344235"
     checks: ClassVar[Mapping[str, Rule]] = {
