@@ -22,14 +22,14 @@ import numpy as np
 
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.systems import FormulaTrees
-from pyterrier_mathamr.systems.formulas.approach0.paths import formula_paths
-from pyterrier_mathamr.systems.formulas.approach0.payload import PathLists, PathListsBuilder
-from pyterrier_mathamr.systems.formulas.approach0.query import path_query
-from pyterrier_mathamr.systems.formulas.approach0.scoring import Constants, Scored, score_expressions
-from pyterrier_mathamr.systems.formulas.approach0.search import Effort, Search
-from pyterrier_mathamr.systems.formulas.approach0.tree import OperatorTree, canonical_tree
+from pyterrier_mathamr.systems.approach0.paths import formula_paths
+from pyterrier_mathamr.systems.approach0.payload import PathLists, PathListsBuilder
+from pyterrier_mathamr.systems.approach0.query import path_query
+from pyterrier_mathamr.systems.approach0.scoring import Constants, Scored, score_expressions
+from pyterrier_mathamr.systems.approach0.search import Effort, Search
+from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "approach0"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "approach0"))
 from approach0_plain import PlainScorer
 
 PRINTED = Constants()

@@ -2,9 +2,13 @@
 
 ::
 
-    formulas/    systems that rank formulas: Approach Zero, Tangent-CFT, Tangent-S, tree edit distance, In+Out, …
-    structural/  words by BM25 and formulas by Approach Zero, for a question
-    answers/     systems that read questions and answers with language models: ColBERT, MaRF, two-step, extraction
+    approach0/     ranks formulas by leaf-root paths of their operator trees
+    tangent_cft/   ranks formulas by vectors that fastText learns from pairs of symbols
+    in_out/        ranks formulas by a vector for each symbol, learned from formulas
+    formula_trees/ both trees of each formula, in a few arrays
+    formulas/      ranks formulas by Tangent-S, tree edit distance, or learning to rank
+    structural/    words by BM25 and formulas by Approach Zero, for a question
+    answers/       systems that read questions and answers with language models: ColBERT, MaRF, two-step, extraction
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model.in_out.pairings import PAIRINGS
-from pyterrier_mathamr.systems.formulas.in_out import Combine
+from pyterrier_mathamr.systems.in_out import Combine
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
     trees ──graphs──▶ SLG, OPG ──network──▶ a unit vector for each node ──model──▶ `InOut`, in memory and on disk
               └─subexpressions─▶ parts ──┘      └─loss, pairings─▶ training: graphs of one formula against others
 
-Searching by these vectors is ``systems/formulas/in_out``.
+Searching by these vectors is ``systems/in_out``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pyterrier_mathamr.sparse.bm25 import BM25Index, BM25Retriever
 from pyterrier_mathamr.sparse.expressions import formula_trees
 from pyterrier_mathamr.sparse.ranking import SparseRetriever, best_first
 from pyterrier_mathamr.sparse.reading import warn_of_queries
-from pyterrier_mathamr.systems.formulas.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
+from pyterrier_mathamr.systems.approach0 import ApproachZeroIndex, PathQuery, path_query, tree_paths
 
 _LEAST_NODES = 3
 

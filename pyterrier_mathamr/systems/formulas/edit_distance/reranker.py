@@ -24,7 +24,7 @@ from .distance import UNIT_COSTS, EditCosts, tree_edit_distances
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.store import Rows
-    from pyterrier_mathamr.systems.formulas.trees import FormulaTrees
+    from pyterrier_mathamr.systems.formula_trees import FormulaTrees
 
 Combine = Literal["rrf", "weighted"]
 CostNames = Literal["printed", "swapped", "unit"]

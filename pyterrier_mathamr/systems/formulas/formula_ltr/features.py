@@ -16,7 +16,7 @@ from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.sparse.expressions import query_trees
-from pyterrier_mathamr.systems.formulas.trees import FormulaTrees
+from pyterrier_mathamr.systems.formula_trees import FormulaTrees
 
 from .comparisons import COSINES, NAMES, Comparison, Costs, Matching
 

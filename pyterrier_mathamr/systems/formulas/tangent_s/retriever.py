@@ -21,7 +21,7 @@ from pyterrier_mathamr.sparse.ranking import best_first
 from pyterrier_mathamr.sparse.tangent import TangentIndex, TangentSnapshot, dice, pair_terms
 from pyterrier_mathamr.store import Rows
 from pyterrier_mathamr.systems.errors import NothingJudgedError
-from pyterrier_mathamr.systems.formulas.trees import FormulaTrees, TreesSnapshot
+from pyterrier_mathamr.systems.formula_trees import FormulaTrees, TreesSnapshot
 
 from .alignment import align
 from .counts import Labels

@@ -12,9 +12,9 @@ from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import FormulaTrees, TangentCFT
 from pyterrier_mathamr.systems.errors import NoEncoderError
-from pyterrier_mathamr.systems.formulas.cft.encoder import KEPT, FormulaEncoder, cosines, quantized, squares
-from pyterrier_mathamr.systems.formulas.cft.word_vectors import WordVectors
-from pyterrier_mathamr.systems.formulas.cft.words import REPRESENTATIONS, Characters
+from pyterrier_mathamr.systems.tangent_cft.encoder import KEPT, FormulaEncoder, cosines, quantized, squares
+from pyterrier_mathamr.systems.tangent_cft.word_vectors import WordVectors
+from pyterrier_mathamr.systems.tangent_cft.words import REPRESENTATIONS, Characters
 
 TRAINED = TangentCFT(Path(__file__).parents[3] / "data" / "cft-format-1")
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "a+b+c", r"\sum_{i} i"]

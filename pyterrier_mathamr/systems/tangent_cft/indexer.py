@@ -15,8 +15,8 @@ from pyterrier_mathamr.sparse.expressions import ExpressionIndexer
 from pyterrier_mathamr.sparse.expressions.joining import Formulas, content_of
 from pyterrier_mathamr.store import Job, Mode, map_arrays, move, write_arrays
 from pyterrier_mathamr.systems.errors import NothingToTrainError
-from pyterrier_mathamr.systems.formulas.trees import FormulaTrees
-from pyterrier_mathamr.systems.formulas.trees.payload import TreePairs
+from pyterrier_mathamr.systems.formula_trees import FormulaTrees
+from pyterrier_mathamr.systems.formula_trees.payload import TreePairs
 
 from .encoder import FormulaEncoder
 from .options import FastTextOptions

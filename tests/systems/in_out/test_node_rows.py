@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pyterrier_mathamr.systems.formulas.in_out import node_rows
-from pyterrier_mathamr.systems.formulas.in_out.combining import combined, parts, ranks
-from pyterrier_mathamr.systems.formulas.in_out.node_rows import NodeRows, on_grid
+from pyterrier_mathamr.systems.in_out import node_rows
+from pyterrier_mathamr.systems.in_out.combining import combined, parts, ranks
+from pyterrier_mathamr.systems.in_out.node_rows import NodeRows, on_grid
 
 
 def vectors(*rows: tuple[float, ...]) -> np.ndarray:

@@ -8,12 +8,12 @@ import pytest
 from approach0_plain import PlainScorer
 
 from pyterrier_mathamr.formula import FormulaPair, trees_from_latex
-from pyterrier_mathamr.systems.formulas.approach0.paths import formula_paths
-from pyterrier_mathamr.systems.formulas.approach0.payload import PathLists, PathListsBuilder
-from pyterrier_mathamr.systems.formulas.approach0.query import path_query
-from pyterrier_mathamr.systems.formulas.approach0.scoring import Constants, score_expressions
-from pyterrier_mathamr.systems.formulas.approach0.search import Search
-from pyterrier_mathamr.systems.formulas.approach0.tree import OperatorTree, canonical_tree
+from pyterrier_mathamr.systems.approach0.paths import formula_paths
+from pyterrier_mathamr.systems.approach0.payload import PathLists, PathListsBuilder
+from pyterrier_mathamr.systems.approach0.query import path_query
+from pyterrier_mathamr.systems.approach0.scoring import Constants, score_expressions
+from pyterrier_mathamr.systems.approach0.search import Search
+from pyterrier_mathamr.systems.approach0.tree import OperatorTree, canonical_tree
 
 PRINTED = Constants()
 WORKED = ("x^2+1", "y^2+1", "x^2+x", "y^3", "z")

@@ -16,8 +16,8 @@ from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.store import UnfinishedJobError
 from pyterrier_mathamr.systems import FastTextOptions, TangentCFT
 from pyterrier_mathamr.systems.errors import NothingToTrainError
-from pyterrier_mathamr.systems.formulas.cft import indexer, training
-from pyterrier_mathamr.systems.formulas.cft.training import Corpus, train
+from pyterrier_mathamr.systems.tangent_cft import indexer, training
+from pyterrier_mathamr.systems.tangent_cft.training import Corpus, train
 
 LATEX = ["x^2+1", "y^2+1", "a+b", r"\frac{x}{y}", "x^2", r"\sin x", r"\int_0^1 f(x)\,dx", "x^2+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
