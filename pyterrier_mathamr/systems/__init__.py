@@ -8,7 +8,14 @@
     formula_trees/ both trees of each formula, in a few arrays
     formulas/      ranks formulas by Tangent-S, tree edit distance, or learning to rank
     structural/    words by BM25 and formulas by Approach Zero, for a question
-    answers/       systems that read questions and answers with language models: ColBERT, MaRF, two-step, extraction
+    colbert/       token rows of questions and answers, compared by MaxSim
+    marf/          token rows of a text into which the vectors of its formulas are fused
+    two_step/      similar questions first, then their answers; a ranking SVM over both similarities
+    threads/       which answers a question has; their votes, comments, tags and texts
+    extract/       one answer for each topic, cut from those that are ranked first
+    math_tokens, math_vocabulary, latex_arguments
+                   a formula as tokens that a language model reads: $frac$ $1$ $2$
+    text_columns   where the texts of topics and documents are in a ranking
 
 BM25 and Tangent are in :mod:`pyterrier_mathamr.sparse`, combinations of rankings in :mod:`pyterrier_mathamr.fusion`.
 """

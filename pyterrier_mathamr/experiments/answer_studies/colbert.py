@@ -13,9 +13,9 @@ from pyterrier_mathamr.experiments.sources import known_answers, read_documents,
 from pyterrier_mathamr.experiments.training.negatives import mine_negatives
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
-from pyterrier_mathamr.systems.answers.colbert import PRESETS
-from pyterrier_mathamr.systems.answers.colbert.training import States
-from pyterrier_mathamr.systems.answers.colbert.training_data import positive_pairs
+from pyterrier_mathamr.systems.colbert import PRESETS
+from pyterrier_mathamr.systems.colbert.training import States
+from pyterrier_mathamr.systems.colbert.training_data import positive_pairs
 
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts

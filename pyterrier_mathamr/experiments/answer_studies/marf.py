@@ -24,8 +24,8 @@ from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.experiments.studies.job import KNOWN_ITEM
 from pyterrier_mathamr.experiments.studies.tables import KNOWN, MAIN, REFERENCE
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, document_post, query_post
-from pyterrier_mathamr.systems.answers.marf.config import PRESETS, MaRFConfig, MaRFTraining
-from pyterrier_mathamr.systems.answers.math_tokens import math_tokens
+from pyterrier_mathamr.systems.marf.config import PRESETS, MaRFConfig, MaRFTraining
+from pyterrier_mathamr.systems.math_tokens import math_tokens
 
 from .definition import AnswerRow, AnswerStudy
 from .parts import DEPTH, AnswerParts
@@ -33,8 +33,8 @@ from .rows.common import MATHAMR_ROW, SINGLE_ROW, TOKEN_ROW
 from .rows.text_vectors import MINI_LM
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr.systems.answers.marf import MaRF, MaRFIndex
-    from pyterrier_mathamr.systems.answers.marf.reading import Formula, Reading
+    from pyterrier_mathamr.systems.marf import MaRF, MaRFIndex
+    from pyterrier_mathamr.systems.marf.reading import Formula, Reading
 
     from .definition import Outcome
 
@@ -62,7 +62,7 @@ def _options(parts: AnswerParts, **own: Any) -> tuple[str, MaRFConfig, MaRFTrain
 
 def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
     """Make a model, or load it if it was made before."""
-    from pyterrier_mathamr.systems.answers.marf import MaRF
+    from pyterrier_mathamr.systems.marf import MaRF
 
     backbone, config, training = _options(parts, **own)
 
@@ -83,7 +83,7 @@ def _model(parts: AnswerParts, *, trained: bool = True, **own: Any) -> MaRF:
 
 def _index(parts: AnswerParts, marf: MaRF, name: str) -> MaRFIndex:
     """Encode and index the answers."""
-    from pyterrier_mathamr.systems.answers.marf import MaRFIndex
+    from pyterrier_mathamr.systems.marf import MaRFIndex
 
     shared = parts.shared
 

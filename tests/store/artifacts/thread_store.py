@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr.systems import ThreadStore
-from pyterrier_mathamr.systems.answers.threads import indexer
+from pyterrier_mathamr.systems.threads import indexer
 
 NAME = "thread_store"
 PART = 2

@@ -17,7 +17,7 @@ from pyterrier_mathamr import MathAMRIndex, Processes
 from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.systems import ColBERT, MaRFIndex
-from pyterrier_mathamr.systems.answers.colbert.network import assemble
+from pyterrier_mathamr.systems.colbert.network import assemble
 
 WORDS = ["sum", "of", "fraction", "limit", "prove", "the", "is", "less", "two"]
 POSTS = [

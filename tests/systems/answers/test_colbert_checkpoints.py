@@ -143,7 +143,7 @@ def test_a_saved_copy_is_equal_to_the_bit(forms, form, tmp_path):
 
 
 def test_a_damaged_copy_is_told(forms, tmp_path):
-    from pyterrier_mathamr.systems.answers.colbert.files import colbert_faults
+    from pyterrier_mathamr.systems.colbert.files import colbert_faults
 
     ColBERT.from_pretrained(forms["Approach Zero"]).save(tmp_path / "copy")
     assert list(colbert_faults(tmp_path / "copy")) == []

@@ -16,8 +16,8 @@ from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.model.inputs.devices import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 from pyterrier_mathamr.systems import ColBERT
-from pyterrier_mathamr.systems.answers.colbert.encoding import encode_texts
-from pyterrier_mathamr.systems.answers.colbert.network import assemble
+from pyterrier_mathamr.systems.colbert.encoding import encode_texts
+from pyterrier_mathamr.systems.colbert.network import assemble
 
 WORDS = [
     "sum",

@@ -12,9 +12,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.threads import one_torch_thread
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
-from pyterrier_mathamr.systems.answers.colbert.losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged
-from pyterrier_mathamr.systems.answers.colbert.training import optimizer_of
-from pyterrier_mathamr.systems.answers.colbert.training_data import ColBERTData, positive_pairs
+from pyterrier_mathamr.systems.colbert.losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged
+from pyterrier_mathamr.systems.colbert.training import optimizer_of
+from pyterrier_mathamr.systems.colbert.training_data import ColBERTData, positive_pairs
 
 PAIRS = [
     {
@@ -127,7 +127,7 @@ def test_all_trains_the_embeddings_too(backbone):
 
 
 def test_the_cached_states_give_the_rows_of_the_whole_model(backbone):
-    from pyterrier_mathamr.systems.answers.colbert.training import Tail
+    from pyterrier_mathamr.systems.colbert.training import Tail
 
     model = ColBERT.new(backbone, options=OPTIONS)
     data = ColBERTData.read(PAIRS)

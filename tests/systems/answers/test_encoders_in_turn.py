@@ -12,7 +12,7 @@ from tiny_models import tiny_bert
 
 from pyterrier_mathamr import GraphBuilder, MathAMR
 from pyterrier_mathamr.systems import ColBERT, QQSim
-from pyterrier_mathamr.systems.answers.colbert.network import assemble
+from pyterrier_mathamr.systems.colbert.network import assemble
 
 QUERIES = pd.DataFrame({"qid": ["1", "2"], "query": ["prove the sum of $x^2$", "limit of two"]})
 

@@ -17,7 +17,7 @@ from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import post_from_html, post_from_text
 from pyterrier_mathamr.systems import CosineScorer, ExtractAnswer, ThreadStore, longest_prefix, snippets_of
-from pyterrier_mathamr.systems.answers.extract import windows
+from pyterrier_mathamr.systems.extract import windows
 
 
 class ByWords(pt.Transformer):  # type: ignore[misc]

@@ -13,8 +13,8 @@ from pyterrier_mathamr.index.errors import ModelMismatchError
 from pyterrier_mathamr.model import exact_maxsim
 from pyterrier_mathamr.store import DuplicateIdError, UnknownIdError
 from pyterrier_mathamr.systems import MaRFIndex
-from pyterrier_mathamr.systems.answers.marf import searching
 from pyterrier_mathamr.systems.errors import TooManyDocumentsError
+from pyterrier_mathamr.systems.marf import searching
 
 _NAMES = ["a", "a!", "b#0", "c", "x", "é"]
 

@@ -16,7 +16,7 @@ from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError
 from pyterrier_mathamr.model.variants.text_loading import local_model
 from pyterrier_mathamr.posts import MathPost, post_from_text
 from pyterrier_mathamr.systems import MaRF, MaRFIndex
-from pyterrier_mathamr.systems.answers.marf.reading import FormulaTokens, Reading, formula_tokens
+from pyterrier_mathamr.systems.marf.reading import FormulaTokens, Reading, formula_tokens
 
 
 def of_docs(marf: MaRF, *docnos: str) -> list[list[np.ndarray]]:

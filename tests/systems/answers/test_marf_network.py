@@ -11,9 +11,9 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.model.encoder.maxsim import maxsim
 from pyterrier_mathamr.model.training.losses import info_nce
 from pyterrier_mathamr.systems import MaRFConfig
-from pyterrier_mathamr.systems.answers.marf.losses import ratio_loss
-from pyterrier_mathamr.systems.answers.marf.networks.formula_encoder import FormulaEncoder
-from pyterrier_mathamr.systems.answers.marf.networks.fusion import Fusion
+from pyterrier_mathamr.systems.marf.losses import ratio_loss
+from pyterrier_mathamr.systems.marf.networks.formula_encoder import FormulaEncoder
+from pyterrier_mathamr.systems.marf.networks.fusion import Fusion
 
 
 def count(module: nn.Module) -> int:

@@ -14,7 +14,7 @@ from pyterrier_mathamr.arqmath import ARQMathCollection, Post
 from pyterrier_mathamr.sparse import BM25Index
 from pyterrier_mathamr.store import DuplicateIdError, UnfinishedJobError, UnknownIdError
 from pyterrier_mathamr.systems import ThreadPost, ThreadPostError, ThreadStore, with_question
-from pyterrier_mathamr.systems.answers.threads import indexer
+from pyterrier_mathamr.systems.threads import indexer
 
 
 def question(id: str, tags: str = "", accepted: str = "", title: str = "", body: str = "") -> Post:

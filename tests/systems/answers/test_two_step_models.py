@@ -19,10 +19,10 @@ from pyterrier_mathamr.index import MathAMRIndex, ModelMismatchError
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, TrainingError, UnsafeModelError
 from pyterrier_mathamr.store import signed
 from pyterrier_mathamr.systems import FitOptions, QASim, QQSim
-from pyterrier_mathamr.systems.answers.two_step import networks
-from pyterrier_mathamr.systems.answers.two_step.bi_losses import PairLosses, random_batches
-from pyterrier_mathamr.systems.answers.two_step.qasim.losses import Example, split_folds
-from pyterrier_mathamr.systems.answers.two_step.qasim.model import TARGETS
+from pyterrier_mathamr.systems.two_step import networks
+from pyterrier_mathamr.systems.two_step.bi_losses import PairLosses, random_batches
+from pyterrier_mathamr.systems.two_step.qasim.losses import Example, split_folds
+from pyterrier_mathamr.systems.two_step.qasim.model import TARGETS
 
 QUESTIONS = pd.DataFrame(
     {

@@ -13,8 +13,8 @@ from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.index import MathAMRIndex
-from pyterrier_mathamr.systems.answers.two_step import QQSim
-from pyterrier_mathamr.systems.answers.two_step.texts import Form, View
+from pyterrier_mathamr.systems.two_step import QQSim
+from pyterrier_mathamr.systems.two_step.texts import Form, View
 
 from .material import linearised, question_texts, topic_frame
 from .models import question_model

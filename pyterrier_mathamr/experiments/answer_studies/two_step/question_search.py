@@ -16,8 +16,8 @@ from pyterrier_mathamr.arqmath import known_item_split
 from pyterrier_mathamr.experiments.answer_studies.parts import AnswerParts
 from pyterrier_mathamr.fusion import ModifiedRRF
 from pyterrier_mathamr.sparse import BM25Index
-from pyterrier_mathamr.systems.answers.two_step import QQSim
-from pyterrier_mathamr.systems.answers.two_step.texts import Form, View
+from pyterrier_mathamr.systems.two_step import QQSim
+from pyterrier_mathamr.systems.two_step.texts import Form, View
 
 from .material import question_texts
 from .models import question_model, recipe

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.systems.answers.two_step import FitOptions
+from pyterrier_mathamr.systems.two_step import FitOptions
 
 
 @dataclass(frozen=True, slots=True)

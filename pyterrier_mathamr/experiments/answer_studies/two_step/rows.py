@@ -15,7 +15,7 @@ from pyterrier_mathamr.experiments.answer_studies.rows.common import BM25_ROW, S
 from pyterrier_mathamr.fusion import ConvexFusion, ModifiedRRF
 from pyterrier_mathamr.sparse import PLAIN_TOKENS, BM25Index
 from pyterrier_mathamr.systems import MathSEScore, RankingSVM, TangentAnswers, TimesQQ, TwoStepFeatures
-from pyterrier_mathamr.systems.answers.two_step.texts import Form
+from pyterrier_mathamr.systems.two_step.texts import Form
 
 from .material import answer_texts, linearised, topic_frame
 from .models import answer_model, recipe

@@ -10,7 +10,7 @@ import pyterrier as pt
 
 from pyterrier_mathamr._common.frames import empty_output, with_objects
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all
-from pyterrier_mathamr.systems.answers.threads import ThreadStore
+from pyterrier_mathamr.systems.threads import ThreadStore
 
 _COLUMNS = ("comments", "votes", "accepted", "tag_overlap")
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - the name torch's own documentati
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from pyterrier_mathamr.systems.answers.marf.config import MaRFConfig
+from pyterrier_mathamr.systems.marf.config import MaRFConfig
 
 from .formula_encoder import FormulaEncoder
 from .fusion import Fusion

@@ -15,16 +15,16 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.systems.answers.two_step.bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
-from pyterrier_mathamr.systems.answers.two_step.networks import (
+from pyterrier_mathamr.systems.two_step.bi_losses import InMixedPrecision, Pair, PairLosses, random_batches
+from pyterrier_mathamr.systems.two_step.networks import (
     TOKENS,
     WeightsDigest,
     load_network,
     read_description,
     save_network,
 )
-from pyterrier_mathamr.systems.answers.two_step.texts import Form, Row, View, question_text
-from pyterrier_mathamr.systems.answers.two_step.training import Epoch, FitOptions, fit_network
+from pyterrier_mathamr.systems.two_step.texts import Form, Row, View, question_text
+from pyterrier_mathamr.systems.two_step.training import Epoch, FitOptions, fit_network
 
 from .encoders import QuestionDocEncoder, QuestionQueryEncoder
 

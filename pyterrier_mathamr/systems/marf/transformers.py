@@ -25,8 +25,8 @@ from pyterrier_mathamr.explain import Reading as ShownReading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.sparse.reading import document_post, query_post
-from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
-from pyterrier_mathamr.systems.answers.text_columns import (
+from pyterrier_mathamr.systems.colbert.encoding import Precision
+from pyterrier_mathamr.systems.text_columns import (
     check_documents,
     check_queries,
     check_texts,

@@ -17,8 +17,8 @@ from pyterrier_mathamr.model.saving.description import other_shapes
 from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.answers.colbert.encoding import Precision
-from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.colbert.encoding import Precision
+from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
 
 from . import files
 from .config import PRESETS, MaRFConfig, MaRFTraining, Preset

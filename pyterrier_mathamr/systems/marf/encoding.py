@@ -12,7 +12,7 @@ from torch import Tensor
 from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
-from pyterrier_mathamr.systems.answers.colbert.encoding import Precision, mixed
+from pyterrier_mathamr.systems.colbert.encoding import Precision, mixed
 
 from .config import Keys
 from .networks.formula_encoder import FormulaEncoder

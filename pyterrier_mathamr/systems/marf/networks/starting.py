@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from pyterrier_mathamr.model.variants.starting_weights import principal_directions
-from pyterrier_mathamr.systems.answers.marf.context import ContextEncoder
+from pyterrier_mathamr.systems.marf.context import ContextEncoder
 
 from .network import MaRFNetwork
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from pyterrier_mathamr._common.extras import require
 from pyterrier_mathamr._common.parameters import at_least, one_of
-from pyterrier_mathamr.systems.answers.two_step.bi_losses import Batch, PairLosses
-from pyterrier_mathamr.systems.answers.two_step.networks import mixed
+from pyterrier_mathamr.systems.two_step.bi_losses import Batch, PairLosses
+from pyterrier_mathamr.systems.two_step.networks import mixed
 
 Loss = Literal["bce", "bce+mnrl"]
 

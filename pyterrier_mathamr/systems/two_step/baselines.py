@@ -12,7 +12,7 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Leaf, Retriever
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.systems.answers.threads import ThreadStore
+from pyterrier_mathamr.systems.threads import ThreadStore
 
 RESULT = ("docno", "score", "rank")
 

@@ -22,7 +22,7 @@ from pyterrier_mathamr._common.transformers import ColumnAdder, Leaf, Transforme
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, Reading
 from pyterrier_mathamr.model.encoder.maxsim import exact_maxsim
 from pyterrier_mathamr.sparse.reading import document_post, query_post
-from pyterrier_mathamr.systems.answers.text_columns import (
+from pyterrier_mathamr.systems.text_columns import (
     check_documents,
     check_queries,
     check_texts,

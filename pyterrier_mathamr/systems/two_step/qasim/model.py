@@ -16,8 +16,8 @@ from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
-from pyterrier_mathamr.systems.answers.two_step.bi_losses import InMixedPrecision
-from pyterrier_mathamr.systems.answers.two_step.networks import (
+from pyterrier_mathamr.systems.two_step.bi_losses import InMixedPrecision
+from pyterrier_mathamr.systems.two_step.networks import (
     TOKENS,
     Kind,
     WeightsDigest,
@@ -25,8 +25,8 @@ from pyterrier_mathamr.systems.answers.two_step.networks import (
     read_description,
     save_network,
 )
-from pyterrier_mathamr.systems.answers.two_step.texts import Form, Row, answer_text, question_text
-from pyterrier_mathamr.systems.answers.two_step.training import Epoch, FitOptions, fit_network
+from pyterrier_mathamr.systems.two_step.texts import Form, Row, answer_text, question_text
+from pyterrier_mathamr.systems.two_step.training import Epoch, FitOptions, fit_network
 
 from .losses import BiLosses, CrossLosses, Example, Loss, cross_logits, random_batches, split_folds
 from .scorer import QASimScorer

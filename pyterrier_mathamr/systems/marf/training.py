@@ -29,7 +29,7 @@ from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.training.data import Answers
 from pyterrier_mathamr.model.training.losses import normalise
 from pyterrier_mathamr.posts import MathPost
-from pyterrier_mathamr.systems.answers.colbert.encoding import mixed
+from pyterrier_mathamr.systems.colbert.encoding import mixed
 
 from .losses import ScoreLoss
 from .networks.network import padded

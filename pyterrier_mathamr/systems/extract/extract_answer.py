@@ -15,8 +15,8 @@ from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, Rule, at_least, one_of
 from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.posts import MathPost, document_post, post_from_html
-from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, text_row
-from pyterrier_mathamr.systems.answers.threads import ThreadStore
+from pyterrier_mathamr.systems.text_columns import TEXT_COLUMNS, text_row
+from pyterrier_mathamr.systems.threads import ThreadStore
 
 from .snippets import Snippet, Start, longest_prefix, snippets_of
 

@@ -18,8 +18,8 @@ from pyterrier_mathamr.model.saving.description import sum_faults, sums_of
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store.saved import FORMAT, UNREADABLE, field, read_saved, reason_of, write_saved
-from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
-from pyterrier_mathamr.systems.answers.colbert.encoding import mixed as in_precision
+from pyterrier_mathamr.systems.colbert.checkpoints import find_checkpoint
+from pyterrier_mathamr.systems.colbert.encoding import mixed as in_precision
 
 Kind = Literal["cross", "bi"]
 """An encoder that reads both texts at once and gives a number, or one that gives a vector for each text."""

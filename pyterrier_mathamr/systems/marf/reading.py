@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from pyterrier_mathamr.posts import MathPost, plain_text
-from pyterrier_mathamr.systems.answers.math_tokens import math_tokens, post_text
-from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.math_tokens import math_tokens, post_text
+from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
 
 from .config import MaRFConfig
 

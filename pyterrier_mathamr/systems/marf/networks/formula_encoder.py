@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
 
-from pyterrier_mathamr.systems.answers.marf.config import MaRFConfig
+from pyterrier_mathamr.systems.marf.config import MaRFConfig
 
 _BASE = 10_000.0  # of the rotary angles
 

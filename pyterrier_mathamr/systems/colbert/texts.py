@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyterrier_mathamr.posts import MathPost, document_post, plain_text, query_post
-from pyterrier_mathamr.systems.answers.math_tokens import math_tokens, post_text
-from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.math_tokens import math_tokens, post_text
+from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
 
 Row = Mapping[str, Any]
 

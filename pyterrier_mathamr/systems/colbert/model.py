@@ -14,7 +14,7 @@ from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.store import new_folder
-from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
 
 from .checkpoints import find_checkpoint, form_of, load_checkpoint
 from .encoders import ColBERTDocEncoder, ColBERTQueryEncoder, ColBERTTextScorer

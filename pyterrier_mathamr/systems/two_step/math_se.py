@@ -12,7 +12,7 @@ import pyterrier as pt
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
 from pyterrier_mathamr._common.transformers import Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
-from pyterrier_mathamr.systems.answers.threads import ThreadStore
+from pyterrier_mathamr.systems.threads import ThreadStore
 
 
 class MathSEScore(Leaf, Transformer):

@@ -25,7 +25,7 @@ from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
 from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.variants.text_loading import BUNDLED_MODELS, without_bars
 from pyterrier_mathamr.store import file_sum, new_folder, signed, write_file
-from pyterrier_mathamr.systems.answers.math_vocabulary import MathVocabulary
+from pyterrier_mathamr.systems.math_vocabulary import MathVocabulary
 
 from .config import MaRFConfig, MaRFTraining
 from .context import ContextEncoder

@@ -24,8 +24,8 @@ from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 from pyterrier_mathamr.store import Cache
-from pyterrier_mathamr.systems.answers.colbert.checkpoints import find_checkpoint
-from pyterrier_mathamr.systems.answers.colbert.encoding import Precision, mixed
+from pyterrier_mathamr.systems.colbert.checkpoints import find_checkpoint
+from pyterrier_mathamr.systems.colbert.encoding import Precision, mixed
 
 from .config import MaRFConfig
 

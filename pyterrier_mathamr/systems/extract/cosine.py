@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.transformers import Transformer
 from pyterrier_mathamr.explain import Explanation, Part, QueryRow, read_asked
 from pyterrier_mathamr.model import TextEncoder
 from pyterrier_mathamr.posts import document_post, plain_text, query_post
-from pyterrier_mathamr.systems.answers.text_columns import TEXT_COLUMNS, check_texts, text_row
+from pyterrier_mathamr.systems.text_columns import TEXT_COLUMNS, check_texts, text_row
 
 
 class CosineScorer(Transformer):
