@@ -5,14 +5,18 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-processors lint docs clean
+.PHONY: demo test test-slow test-processors lint docs clean
 
 demo: $(READY)  ## build, index and search the bundled sample; print the table
 	$(BIN)/mathamr demo
 
-test: demo lint  ## run the demo, the style checks, then every test
-	$(BIN)/python -m pytest
+test: demo lint  ## run the demo, the style checks, then the tests, a worker for each core
+	$(PYTEST)
+
+test-slow: $(READY)  ## run the tests that start clusters, and the whole battery of kills for every artifact
+	$(PYTEST) -m slow
 
 test-processors: $(READY)  ## run the tests of models, indexes and systems with the instructions of older CPUs
 	tools/test_processors.sh $(BIN)/python

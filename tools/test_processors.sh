@@ -22,8 +22,8 @@ trap 'rm -rf "$outputs"' EXIT
 options=("$@")
 with() {
   local output="$outputs/${*// /-}"
-  env "$@" "$python" -m pytest --quiet -p no:cacheprovider "${options[@]}" tests/model tests/index tests/systems \
-    --ignore tests/index/qdrant --ignore tests/index/sharded --ignore tests/systems/sparse >"$output" 2>&1 || touch "$output.failed"
+  env "$@" "$python" -m pytest --quiet -p no:cacheprovider "${options[@]}" tests/model tests/index tests/fusion tests/systems \
+    --ignore tests/index/qdrant --ignore tests/index/sharded >"$output" 2>&1 || touch "$output.failed"
   echo "== $*"
   tail -n 40 "$output"
 }

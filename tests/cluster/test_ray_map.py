@@ -14,7 +14,7 @@ from pyterrier_mathamr import RayCluster
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.running.ray_connection import ClusterError
 
-pytestmark = [pytest.mark.slow, pytest.mark.enable_socket]
+pytestmark = pytest.mark.enable_socket
 
 
 def square(number):
@@ -57,10 +57,12 @@ def test_results_come_in_the_order_of_the_items_which_are_read_a_few_ahead(clust
     assert list(results) == [i * i for i in range(1, 200)]
 
 
+@pytest.mark.slow
 def test_workers_compute_on_one_thread(cluster):
     assert set(RayCluster(cluster.address).map(environment, range(4))) == {("1", "1", "1")}
 
 
+@pytest.mark.slow
 def test_an_error_of_the_work_is_raised_in_its_place(cluster):
     results = RayCluster(cluster.address, workers=1).map(refuse, range(10))
     assert [next(results) for _ in range(5)] == [0, 1, 2, 3, 4]
@@ -68,6 +70,7 @@ def test_an_error_of_the_work_is_raised_in_its_place(cluster):
         next(results)
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_costs_only_its_work(cluster, tmp_path):
     work = partial(endless_on, cluster.second().node_id, tmp_path)
     killed = threading.Thread(target=lambda: until((tmp_path / "begun").exists) and cluster.kill())
@@ -79,6 +82,7 @@ def test_a_node_that_dies_costs_only_its_work(cluster, tmp_path):
     assert sum(attempts.values()) == 31  # the node's item twice
 
 
+@pytest.mark.slow
 def test_a_caller_that_stops_ends_the_work(cluster, tmp_path):
     results = RayCluster(cluster.address).map(partial(slowly, tmp_path), range(20))
     with pytest.raises(KeyboardInterrupt):
@@ -102,6 +106,7 @@ def stop_when(results, condition):
         results.close()
 
 
+@pytest.mark.slow
 def test_resources_that_no_node_has_and_other_clusters_are_refused(cluster):
     with pytest.raises(ClusterError, match="none of its nodes has CPU: 1, GPU: 2"):
         list(RayCluster(cluster.address, resources={"GPU": 2}).map(square, [1]))

@@ -67,6 +67,7 @@ def ends(process: subprocess.Popen, number: int) -> None:
     assert not any(map(alive, children))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.1, 0.3, 0.6])
 def test_a_server_that_starts_is_ended(engine, delay) -> None:
     with served(engine.path) as process:
@@ -74,6 +75,7 @@ def test_a_server_that_starts_is_ended(engine, delay) -> None:
         ends(process, signal.SIGTERM)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_server_that_opens_its_engine_is_ended(engine, number) -> None:
     with served(engine.path) as process:
@@ -82,6 +84,7 @@ def test_a_server_that_opens_its_engine_is_ended(engine, number) -> None:
         ends(process, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_server_that_waits_is_ended(engine, number) -> None:
     with served(engine.path) as process:
@@ -90,7 +93,7 @@ def test_a_server_that_waits_is_ended(engine, number) -> None:
         ends(process, number)
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_server_whose_requests_hang_is_ended_and_answers_other_requests_until_then(engine, number) -> None:
     with served(engine.path) as process:
         address = address_of(process)

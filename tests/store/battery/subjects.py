@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -45,6 +47,21 @@ class Subject:
         self._make("old", lambda path: self.module.build(path, OLD))
         if "compact" in chosen:
             self._make("marked", lambda path: self._build_marked(path))
+        self._import_what_is_used()
+
+    def _import_what_is_used(self) -> None:
+        """Import the libraries that building and reading import, so that no fork has to."""
+        path = self.fresh("nothing")
+
+        def used() -> list[str]:
+            self.module.build(path, OLD)
+            self.module.read(path)
+            return list(sys.modules)
+
+        for name in in_child(used).value:
+            if name not in sys.modules:
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
 
     def deletable(self, path: Path) -> list[str]:
         """Two ids that are there, of the kind that the artifact deletes by."""
