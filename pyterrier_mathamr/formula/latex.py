@@ -21,10 +21,10 @@ from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
 from .errors import FormulaError
-from .opt.nodes import share_operands
-from .opt.nodes import tree_of as opt_tree
+from .opt import share_operands
+from .opt import tree_of as opt_tree
 from .options import Applications, Chains, Lines, check
-from .slt.symbols import tree_of as slt_tree
+from .slt import tree_of as slt_tree
 from .tex.atoms import Atom
 from .tex.converter import repair, to_mathml
 from .tex.corrections import LineRules, rules

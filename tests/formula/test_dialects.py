@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.feedback.problems import gathered
 from pyterrier_mathamr.formula import definitions, tell_unknown_commands, trees_from_latex
-from pyterrier_mathamr.formula.tex import dialects
+from pyterrier_mathamr.formula.tex import source
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ PIECES = st.sampled_from([*WORDS.split(), "\n", "\t", " "])
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_a_formula_that_is_passed_over_has_nothing_to_rewrite(latex: str) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dialects, "_has_foreign", lambda _: True)
-        whole = dialects.known_commands(latex)
-    assert dialects.known_commands(latex) == whole
+        patched.setattr(source, "_has_foreign", lambda _: True)
+        whole = source.known_commands(latex)
+    assert source.known_commands(latex) == whole

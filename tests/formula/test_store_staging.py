@@ -7,8 +7,7 @@ import pytest
 
 from pyterrier_mathamr.formula import FormulaStore, opt_from_mathml, slt_from_mathml
 from pyterrier_mathamr.formula.store import build as store_build
-from pyterrier_mathamr.formula.store import staging
-from pyterrier_mathamr.formula.store.sqlite_file import encode, tree_number
+from pyterrier_mathamr.formula.store.build import encode, tree_number
 from pyterrier_mathamr.store import DamagedError, UnfinishedJobError
 
 HEAD = "id\tpost_id\ttype\tvisual_id\tformula\n"
@@ -73,14 +72,14 @@ def break_off(monkeypatch, range_number):
                 raise KeyboardInterrupt
             yield which
 
-    monkeypatch.setattr(staging, "progress", broken)
+    monkeypatch.setattr(store_build, "progress", broken)
 
 
 @pytest.mark.parametrize("step", [7, 1000])
 @pytest.mark.parametrize("remembered", [2, 1000])
 def test_a_store_holds_each_tree_once_whatever_its_steps_staged(tmp_path, monkeypatch, tables, step, remembered):
     monkeypatch.setattr(store_build, "_STEP", step)
-    monkeypatch.setattr(staging, "_REMEMBERED", remembered)
+    monkeypatch.setattr(store_build, "_REMEMBERED", remembered)
     schema, formulas, trees, progress = content(FormulaStore.build(tmp_path / "s", *tables))
     assert len(schema) == 3
     assert (formulas, trees) == computed()
@@ -92,7 +91,7 @@ def test_trees_that_come_again_in_later_steps_are_staged_again_only_when_they_ar
 ):
     distinct = len(computed()[1])
     for remembered, fewer in ((2, False), (1000, True)):
-        monkeypatch.setattr(staging, "_REMEMBERED", remembered)
+        monkeypatch.setattr(store_build, "_REMEMBERED", remembered)
         break_off(monkeypatch, 0)
         with pytest.raises(KeyboardInterrupt):
             FormulaStore.build(tmp_path / "s", *tables, overwrite=True)
@@ -115,7 +114,7 @@ def test_sorting_that_breaks_off_goes_on_where_it_was(tmp_path, monkeypatch, tab
 
     ranges = []
     monkeypatch.setattr(store_build, "slt_from_mathml", None)  # nothing is converted once more
-    monkeypatch.setattr(staging, "progress", lambda items, *_, **__: ranges.extend(items) or ranges)
+    monkeypatch.setattr(store_build, "progress", lambda items, *_, **__: ranges.extend(items) or ranges)
     assert content(FormulaStore.build(tmp_path / "s", *tables)) == whole
     assert ranges == list(range(moved[-1] >> 57 if moved else -1, 64))[1:]
     assert not scratch.parent.exists()
@@ -124,7 +123,7 @@ def test_sorting_that_breaks_off_goes_on_where_it_was(tmp_path, monkeypatch, tab
 KILLED = """
 import os, signal, sys
 from pyterrier_mathamr.formula import FormulaStore
-from pyterrier_mathamr.formula.store import build as store_build, staging
+from pyterrier_mathamr.formula.store import build as store_build
 
 store_build._STEP = 20
 where, path, slt, opt = sys.argv[1:]
@@ -138,7 +137,7 @@ def half(ranges, *_, **__):
             die()
         yield which
 
-add, times = staging.Staging.add, []
+add, times = store_build.Staging.add, []
 
 def add_and_die(self, bodies):
     add(self, bodies)
@@ -147,7 +146,7 @@ def add_and_die(self, bodies):
         die()
 
 if where == "sorting":
-    staging.progress = half
+    store_build.progress = half
 else:
     store_build.Staging.add = add_and_die
 FormulaStore.build(path, [slt], [opt])

@@ -2,6 +2,5 @@
 
 ::
 
-    MathML ──tables, numbering──▶ build ──▶ sqlite_file ◀── formula_store: FormulaStore
-                                   └─ staging: trees in the order they come, sorted in at the end
+    tables ──▶ build: MathML to trees, in the order they come, sorted in at the end ──▶ formula_store: FormulaStore
 """

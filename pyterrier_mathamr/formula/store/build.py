@@ -3,36 +3,319 @@
 ::
 
     tables ──batches──▶ workers: MathML to trees and their numbers ──in order──▶ this process writes, a step at a time
+
+A tree's number is a digest, so the next tree belongs anywhere in the table of trees. Inserted at once, each would have
+a page of that table written again, the more pages the longer the table. So a build appends them to the tables of a
+second file, each for a range of numbers, and when all have come it sorts one range after the other in bounded memory::
+
+    rows ──NewTrees──▶ tree_0 … tree_63, appended ──move_trees──▶ tree, appended in ascending order, each once
+
+The trees of a step are on the disk before its rows are. A build that is killed in between appends them again, which
+does no harm. Trees move a range in one transaction, so the largest number that has arrived says where to continue.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
+from pyterrier_mathamr._common.feedback.progress import progress
 from pyterrier_mathamr._common.running.executors import Executor
-from pyterrier_mathamr.formula.errors import FormulaTableError
-from pyterrier_mathamr.formula.opt.from_mathml import opt_from_mathml
-from pyterrier_mathamr.formula.slt.from_mathml import slt_from_mathml
+from pyterrier_mathamr._common.types import FormulaId
+from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
+from pyterrier_mathamr.formula.opt import opt_from_mathml
+from pyterrier_mathamr.formula.slt import slt_from_mathml
+from pyterrier_mathamr.formula.tree import FormulaTree
 from pyterrier_mathamr.store import (
     Content,
+    DamagedError,
+    Kind,
     Mode,
+    SqliteFile,
+    SqliteId,
     check_integrity,
     file_fingerprint,
     id_text,
+    in_batches,
     open_job,
+    optional_number,
+    sqlite_id,
     take_up,
     unchanged,
     writing,
 )
 
-from .numbering import BATCH, Numbered, Numbering, RestOfTable, batches
-from .sqlite_file import FILE, KIND, SCHEMA
-from .staging import NewTrees, Staging, move_trees
+from .tables import FormulaRow, count_rows, read_formula_table
+
+FILE = "formulas.sqlite"
+KIND = Kind(
+    type="formula_store",
+    version=2,
+    files=(FILE,),
+    rebuild="FormulaStore.build('{path}', slt_tables, opt_tables, overwrite=True)",
+)
+
+SCHEMA = (
+    "CREATE TABLE formula (id PRIMARY KEY, slt INTEGER, opt INTEGER, visual_id) WITHOUT ROWID",
+    "CREATE TABLE tree (number INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    "CREATE TABLE progress (place INTEGER PRIMARY KEY, rows INTEGER NOT NULL, done INTEGER NOT NULL)",
+)
+"""The tables; ``progress`` counts the rows of the official tables that a build has added."""
+
+NUMBER_BITS = 63
+_UNIT, _FIELD = "\x1f", "\x1e"  # between labels, between parts: neither can occur in XML
+
+
+def encode(tree: FormulaTree) -> bytes:
+    """Write a tree as UTF-8: kind, ``!`` when partial, labels, edge labels, and how far up each parent is."""
+    distances = (str(child - parent) for parent, child, _ in tree.edges)
+    parts = (
+        tree.kind + "!" * tree.partial,
+        _UNIT.join(tree.nodes),
+        "".join(label for _, _, label in tree.edges),
+        _UNIT.join("" if distance == "1" else distance for distance in distances),
+    )
+    return _FIELD.join(parts).encode("utf-8", "surrogatepass")
+
+
+def decode(body: bytes, number: int) -> FormulaTree:
+    """Read what :func:`encode` wrote."""
+    if tree_number(body) != number:
+        raise ValueError("another tree")
+    head, text, labels, distances = body.decode("utf-8", "surrogatepass").split(_FIELD)
+    nodes = tuple(text.split(_UNIT))
+    steps = [int(distance or 1) for distance in distances.split(_UNIT)] if labels else []
+    if not len(nodes) - 1 == len(labels) == len(steps):
+        raise ValueError("no tree")
+    edges = tuple(
+        (child - step, child, label) for child, (step, label) in enumerate(zip(steps, labels, strict=True), 1)
+    )
+    if any(not 0 <= parent < child for parent, child, _ in edges):
+        raise ValueError("no tree")
+    return FormulaTree(nodes, edges, head[3:] == "!", "", "slt" if head[:3] == "slt" else "opt")
+
+
+def tree_number(body: bytes) -> int:
+    """Number a tree by its content, 63 bits of its digest, so that a build finds it without an index."""
+    return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big") >> (64 - NUMBER_BITS)
+
+
+class StoreFile(SqliteFile):
+    """The file of a formula store, open for reading."""
+
+    SCHEMA = SCHEMA
+
+    def rows(self, ids: Iterable[FormulaId]) -> Iterator[tuple[FormulaId, int | None, int | None, str]]:
+        """Look up formulas, each once, in the order of ``ids``: id, numbers of both trees, visual id."""
+        for batch in in_batches(dict.fromkeys(ids)):
+            keys = {fid: sqlite_id(fid) for fid in batch}
+            query = "SELECT id, slt, opt, visual_id FROM formula WHERE id IN ({})"
+            found = {row[0]: row[1:] for row in self.query(query, [*keys.values()])}
+            for fid, key in keys.items():
+                if key in found:
+                    slt, opt, visual = found[key]
+                    try:
+                        yield fid, optional_number(slt), optional_number(opt), "" if visual is None else id_text(visual)
+                    except ValueError as error:
+                        raise self._damaged(fid) from error
+
+    def trees(self, wanted: Mapping[int, FormulaId]) -> dict[int | None, FormulaTree]:
+        """Look up trees by number."""
+        trees: dict[int | None, FormulaTree] = {}
+        for batch in in_batches(sorted(wanted)):
+            bodies = dict(self.query("SELECT number, body FROM tree WHERE number IN ({})", batch))
+            for number in batch:
+                try:
+                    trees[number] = decode(bodies[number], number)
+                except (KeyError, ValueError, TypeError) as error:
+                    raise self._damaged(wanted[number]) from error
+        return trees
+
+    def _damaged(self, formula: FormulaId) -> DamagedError:
+        return DamagedError(self.path, f"the data of formula {formula!r:.80} is damaged")
+
+
+_RANGES = 64  # of the collection's 20 million trees some 40 MB each, which are sorted in memory
+_SHIFT = NUMBER_BITS - (_RANGES.bit_length() - 1)
+_REMEMBERED = 200_000  # texts whose tree's number is kept, 200 bytes each: half of all formulas are ones like ``x``
+
+Converter = Callable[[str], FormulaTree]
+
+
+class Staging:
+    """The second file of an unfinished store."""
+
+    def __init__(self, path: Path, *, new: bool) -> None:
+        self.path = path
+        if new:
+            for stale in (path.with_name(f"{path.name}-journal"), path):
+                stale.unlink(missing_ok=True)
+        elif not path.exists():
+            raise DamagedError(path, "the trees of the unfinished store are gone")
+        self._connection = sqlite3.connect(path)
+        try:
+            with unchanged(path):
+                self._begin(new)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, new: bool) -> None:
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        with self._connection as connection:
+            if new:
+                connection.execute("BEGIN")
+                for number in range(_RANGES):
+                    connection.execute(f"CREATE TABLE tree_{number} (number INTEGER NOT NULL, body BLOB NOT NULL)")
+            if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() != (_RANGES,):
+                raise sqlite3.DatabaseError("other tables")
+
+    def add(self, bodies: dict[int, bytes]) -> None:
+        """Append trees, durably."""
+        ranges: dict[int, list[tuple[int, bytes]]] = {}
+        for number in sorted(bodies):
+            ranges.setdefault(number >> _SHIFT, []).append((number, bodies[number]))
+        with unchanged(self.path), self._connection as connection:
+            for which, rows in ranges.items():
+                connection.executemany(f"INSERT INTO tree_{which} VALUES (?, ?)", rows)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+
+class NewTrees:
+    """Numbers the trees of one kind, and collects those that may not be staged yet."""
+
+    def __init__(self, convert: Converter) -> None:
+        self._convert = convert
+        self._bodies: dict[int, bytes] = {}
+        self._recent: dict[bytes, int] = {}
+        self._before: dict[bytes, int] = {}
+
+    def number(self, mathml: str) -> int:
+        """Return the number of a tree."""
+        key = hashlib.blake2b(mathml.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        number = self._recent.get(key)
+        if number is None:
+            number = self._before.get(key)
+            if number is None:
+                body = encode(self._convert(mathml))
+                number = tree_number(body)
+                self._bodies[number] = body
+            if len(self._recent) >= _REMEMBERED // 2:  # forget what was not asked for since the last time
+                self._recent, self._before = {}, self._recent
+            self._recent[key] = number
+        return number
+
+    def take(self) -> dict[int, bytes]:
+        """Return what was collected, by number, and begin anew."""
+        taken, self._bodies = self._bodies, {}
+        return taken
+
+
+def move_trees(connection: sqlite3.Connection, staged: Path, verbose: bool) -> None:
+    """Insert all staged trees into a store, those that an earlier run has not inserted."""
+    connection.execute("ATTACH ? AS staged", (str(staged),))
+    with unchanged(staged):
+        if (found := connection.execute("PRAGMA staged.quick_check(1)").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(found)
+    last = connection.execute("SELECT max(number) FROM tree").fetchone()[0]
+    ranges = range(0 if last is None else (last >> _SHIFT) + 1, _RANGES)
+    for which in progress(ranges, "sorting trees", "parts", verbose=verbose):
+        with connection:
+            rows = f"SELECT number, body FROM staged.tree_{which} ORDER BY number"
+            connection.execute(f"INSERT OR IGNORE INTO tree (number, body) {rows}")
+
+
+BATCH = 500
+"""Rows of a batch: about 50 ms of work and 1 MB of MathML."""
+
+Formula = tuple[SqliteId, int | None, SqliteId | None]
+"""Its id, the number of its tree and its visual id."""
+
+
+class RestOfTable(NamedTuple):
+    """A table that is not all in the store: its place among the tables, its column, how many of its rows are in."""
+
+    place: int
+    table: Path
+    column: str
+    rows_done: int
+
+
+class Batch(NamedTuple):
+    """Neighbouring rows of a table; none after the last ones."""
+
+    place: int
+    column: str
+    rows: list[FormulaRow]
+
+
+class Numbered(NamedTuple):
+    """What becomes of a batch.
+
+    Attributes:
+        place: of its table.
+        column: of its table.
+        formulas: of its rows, in order.
+        trees: those that the worker has not returned already, or has forgotten, by number.
+        failed: how many have MathML without a tree.
+    """
+
+    place: int
+    column: str
+    formulas: list[Formula]
+    trees: dict[int, bytes]
+    failed: int
+
+
+def batches(
+    tables: Sequence[RestOfTable], size: int, verbose: bool, beside: Callable[[], str] | None = None
+) -> Iterator[Batch]:
+    """Read what is left of tables."""
+    for place, table, column, rows_done in tables:
+        total = count_rows(table) if verbose else None
+        title = f"{column.upper()}, {table.name}"
+        shown = progress(read_formula_table(table), title, "formulas", verbose=verbose, total=total, beside=beside)
+        rows = islice(shown, rows_done, None)
+        while batch := list(islice(rows, size)):
+            yield Batch(place, column, batch)
+        yield Batch(place, column, [])
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Work of a batch: its trees and their numbers.
+
+    Attributes:
+        trees: numbers the trees of a column.
+    """
+
+    trees: Mapping[str, NewTrees]
+
+    def __call__(self, batch: Batch) -> Numbered:
+        """Number the trees of some rows; an empty cell (0.4% of the official ones) has no tree."""
+        trees, failed = self.trees[batch.column], 0
+        formulas: list[Formula] = []
+        for row in batch.rows:
+            number = None
+            if row.formula.strip():
+                try:
+                    number = trees.number(row.formula)
+                except FormulaError:
+                    failed += 1
+            formulas.append((sqlite_id(row.id), number, sqlite_id(row.visual_id) if row.visual_id else None))
+        return Numbered(batch.place, batch.column, formulas, trees.take(), failed)
+
 
 _STEP = 20_000  # rows of one transaction: what an interrupted build loses
 _TREES = "trees.sqlite"

@@ -25,8 +25,7 @@ from pyterrier_mathamr.store import (
     SqliteArtifact,
 )
 
-from .build import build_store, fingerprint
-from .sqlite_file import KIND, StoreFile
+from .build import KIND, StoreFile, build_store, fingerprint
 
 
 class FormulaStore(SqliteArtifact):

@@ -2,6 +2,5 @@
 
 ::
 
-    LaTeX ──dialects, source, converter──▶ MathML of math-core ──elements (corrections)──▶ atoms ──rows──▶ both trees
-                                                          symbols: roles and labels    fences, grammar, factors
+    LaTeX ──source, converter──▶ MathML of math-core ──elements (corrections)──▶ atoms ──fences, grammar──▶ both trees
 """

@@ -15,15 +15,12 @@ from typing import Literal
 from lxml import etree
 
 from pyterrier_mathamr.formula import mathml
-from pyterrier_mathamr.formula.opt.applications import FUNCTION_LETTERS
-from pyterrier_mathamr.formula.opt.nodes import Node
-from pyterrier_mathamr.formula.slt.symbols import Symbol
+from pyterrier_mathamr.formula.opt import FUNCTION_LETTERS, Node
+from pyterrier_mathamr.formula.slt import Symbol
 
-from .atoms import Atom
-from .elements import RULES, Atoms, after_brace, cell, identifier_of, present, table, table_of
-from .rows import flat, read_row
+from .atoms import Atom, Role
+from .elements import RULES, Atoms, after_brace, cell, flat, identifier_of, present, read_row, table, table_of
 from .source import ARRAY
-from .symbols import Role
 
 _CONTINUING = frozenset({Role.RELATION, Role.ADD, Role.MUL, Role.COLON})
 _MARGIN = "width: 50%"  # the style of the cells that math-core puts at both sides of a display

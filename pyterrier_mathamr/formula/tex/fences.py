@@ -5,14 +5,12 @@ A bar opens a fence, closes one, or separates two operands.
 
 from __future__ import annotations
 
-from pyterrier_mathamr.formula.opt.nodes import Node, fragments
-from pyterrier_mathamr.formula.slt import symbols as slt
-from pyterrier_mathamr.formula.slt.symbols import Symbol
+from pyterrier_mathamr.formula import slt
+from pyterrier_mathamr.formula.opt import Node, fragments
+from pyterrier_mathamr.formula.slt import Symbol
 
-from .atoms import Atom, scripted
-from .factors import Unparsed
-from .grammar import RELATING, formula, listed, pieces, statement
-from .symbols import OPERATORS, WIDE, Role
+from .atoms import OPERATORS, WIDE, Atom, Role, scripted
+from .grammar import RELATING, Unparsed, formula, listed, pieces, statement
 
 _PAIRS = {"(": ")]", "[": "])", "{": "}", "⌊": "⌋", "⌈": "⌉", "⟨": "⟩", "": ""}
 _OPERANDS = frozenset({Role.ATOM, Role.FENCE, Role.TEXT, Role.POSTFIX, Role.CLOSE})
