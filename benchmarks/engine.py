@@ -20,7 +20,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.fitting.listwise import fit_listwise
+from pyterrier_mathamr._common.listwise import fit_listwise
 from pyterrier_mathamr.arqmath import TASK1_MEASURES, ARQMathCollection, known_item_qrels, known_item_topics
 from pyterrier_mathamr.engine import SearchEngine
 from pyterrier_mathamr.engine.ranking import BlendedRetriever, Weights

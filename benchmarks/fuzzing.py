@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.arqmath.datasets.home import SAMPLE
 from pyterrier_mathamr.arqmath.files.posts import read_posts as posts_of_dump
 from pyterrier_mathamr.formula import (
@@ -193,14 +193,14 @@ class Tally:
 
 def fuzz(posts: list[dict[str, str]], tries: int, seed: int, seconds: float = SECONDS) -> dict[str, Tally]:
     """Read damaged texts."""
-    guarded = Guarded(attempt, seconds)
+    guarded = Worker(attempt, seconds=seconds, memory=MEMORY)
     tallies = {kind: Tally() for kind in KINDS}
     for kind, text in texts(posts, tries, seed):
         tallies[kind].add(*_tried(guarded, kind, text), text)
     return tallies
 
 
-def _tried(guarded: Guarded[[str, str], tuple[str, float]], kind: str, text: str) -> tuple[str, float]:
+def _tried(guarded: Worker[[str, str], tuple[str, float]], kind: str, text: str) -> tuple[str, float]:
     start = time.perf_counter()
     try:
         return guarded(kind, text)
@@ -225,7 +225,7 @@ def _counts(of: Tally) -> tuple[int, ...]:
 
 def growth(kinds: list[str], families: int) -> tuple[str, list[str]]:
     """Measure families as they grow: a Markdown table of the slowest, and what was aborted."""
-    guarded = Guarded(attempt_here, SECONDS)
+    guarded = Worker(attempt_here, seconds=SECONDS, memory=MEMORY)
     rows, faults = [], []
     for kind in kinds:
         for before, repeated, after in FAMILIES[:families]:

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from lxml import html
 
-from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr._common.running.resources import one_blas_thread
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.amr.dependency.tokens import tokenize
 from pyterrier_mathamr.formula import trees_of_posts

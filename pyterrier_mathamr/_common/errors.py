@@ -13,7 +13,9 @@ An error is its fields and a template of its message; only an error that somebod
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
+from types import ModuleType
 from typing import ClassVar, dataclass_transform
 
 
@@ -91,3 +93,15 @@ class BrokenExtraError(MathAMRError, ImportError):
         "{package} is installed but cannot be imported ({reason}). Install it again with what it needs: "
         "pip install --force-reinstall 'pyterrier-mathamr[{extra}]'"
     )
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional package."""
+    package = module.partition(".")[0]
+    try:
+        return importlib.import_module(module)
+    except Exception as error:  # whatever its own code, or a library that it loads, raises
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise MissingExtraError(package, extra) from error
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        raise BrokenExtraError(package, extra, reason) from error

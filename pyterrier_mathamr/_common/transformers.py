@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pyterrier as pt
 
-from .feedback.problems import told_once
+from .feedback import told_once
 from .frames import documents
 from .parameters import COUNT, ByParameters, Rule
 

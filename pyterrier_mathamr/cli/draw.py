@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pyterrier_mathamr._common.drawing.palette import Theme
+from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 
 from .options import FILE, FOLDER, Command

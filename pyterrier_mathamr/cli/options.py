@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pyterrier_mathamr._common.json_text import parse_json
-from pyterrier_mathamr._common.running.executors import RayCluster
+from pyterrier_mathamr._common.records import parse_json
+from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 
 if TYPE_CHECKING:
     from pyterrier_mathamr.amr import AmrParser

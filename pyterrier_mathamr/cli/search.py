@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 
 from .options import FILE, FOLDER, NEW, SYSTEMS, counted, quiet_option
 from .topic_files import Topic, read_topic_file

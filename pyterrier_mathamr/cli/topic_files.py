@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 
 _IDS = ("qid", "query_id", "id", "_id")
 _TEXTS = ("query", "text", "title", "question", "body")

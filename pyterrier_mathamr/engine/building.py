@@ -25,9 +25,8 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import counted_progress
-from pyterrier_mathamr._common.running.executors import Executor
-from pyterrier_mathamr._common.running.started import StartedProcesses
+from pyterrier_mathamr._common.feedback import counted_progress
+from pyterrier_mathamr._common.running.processes import Executor, StartedProcesses
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, get_parser
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore, MathAMRGraph, build_store
 from pyterrier_mathamr.graph.building.parallel import Built, begun_store, processes_for

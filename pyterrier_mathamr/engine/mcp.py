@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning, require
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.posts import plain_text
 

@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.compression import decompressed
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr.posts import Document
 from pyterrier_mathamr.store import (
     Array,

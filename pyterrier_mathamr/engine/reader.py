@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
+from pyterrier_mathamr._common.feedback import Counted, counted, size_of
 from pyterrier_mathamr._common.parameters import COUNT
 from pyterrier_mathamr.explain import Explanation
 from pyterrier_mathamr.formula.display.rendering import text_of

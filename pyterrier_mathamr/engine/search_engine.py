@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.problems import told_once
+from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr.amr import get_parser
 from pyterrier_mathamr.graph.building.parallel import processes_for

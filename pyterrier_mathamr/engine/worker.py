@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.feedback.problems import Overheard, overheard
+from pyterrier_mathamr._common.feedback import Overheard, overheard
 from pyterrier_mathamr.amr.dependency.syntax import bundled_net
 from pyterrier_mathamr.graph.building.parallel import Batch, Built
 from pyterrier_mathamr.sparse.bm25.indexer import ReadTokens

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pandas as pd
 
-from pyterrier_mathamr._common.columns import columns_of_documents, describes_document
-from pyterrier_mathamr._common.frames import distinct_queries, is_missing, with_objects
+from pyterrier_mathamr._common.frames import (
+    columns_of_documents,
+    describes_document,
+    distinct_queries,
+    is_missing,
+    with_objects,
+)
 from pyterrier_mathamr.posts import PostError, post_from_any, post_from_html
 
 from .asking_errors import AskedError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.drawing import BETTER, WORSE
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 
 from .errors import ChartError

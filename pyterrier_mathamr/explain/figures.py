@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyterrier_mathamr._common.drawing.svg import Picture as Picture
-from pyterrier_mathamr._common.drawing.svg import picture_path
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.drawing import Picture as Picture
+from pyterrier_mathamr._common.drawing import picture_path
+from pyterrier_mathamr._common.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from pyterrier_mathamr._common.drawing.svg import shortened
+from pyterrier_mathamr._common.drawing import shortened
 from pyterrier_mathamr.formula.display.rendering import formula_html
 
 from .colors import FORMULAS, Group, Key, group_of, groups_of, inline, texts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pyterrier_mathamr._common.drawing.svg import columns, shortened
+from pyterrier_mathamr._common.drawing import columns, shortened
 
 from .explanation import Explanation, Part
 

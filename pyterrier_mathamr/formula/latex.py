@@ -13,10 +13,9 @@ from functools import lru_cache
 import math_core
 from lxml import etree
 
-from pyterrier_mathamr._common.errors import MissingExtraError
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.feedback.problems import tell
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.errors import MissingExtraError, require
+from pyterrier_mathamr._common.feedback import tell
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.posts import latex_of_unicode
 
 from . import mathml
@@ -217,4 +216,4 @@ def other_mathml(text: str) -> str | None:
     return source
 
 
-_other_converter = Guarded(other_mathml, seconds=1.0)
+_other_converter = Worker(other_mathml, seconds=1.0, memory=MEMORY)

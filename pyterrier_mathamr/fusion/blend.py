@@ -22,8 +22,8 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.frames import empty_output, ordered_by_score
+from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Transformer, inputs_of_all, outputs_of_all
 from pyterrier_mathamr.explain import AskedError, Explanation, Part, QueryRow, Ranked, explained, read_asked

@@ -11,7 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import Group, fit_listwise
+from pyterrier_mathamr._common.listwise import Group, fit_listwise
 from pyterrier_mathamr._common.parameters import FRACTION, Rule, between, list_of
 from pyterrier_mathamr._common.transformers import Retriever
 from pyterrier_mathamr.explain import Explanation, Ranked

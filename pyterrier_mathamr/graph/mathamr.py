@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.amr import AmrGraph, check_penman, decode_penman, encode_penman
 from pyterrier_mathamr.posts import placeholder

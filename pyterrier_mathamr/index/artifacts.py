@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.counts import counted
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.store import OtherArtifactError, StoredArtifact
 
 from .base import (

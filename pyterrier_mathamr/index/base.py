@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.signatures import ConstructorSignature, method
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.parameters import COUNT, ConstructorSignature, Rule, method
 from pyterrier_mathamr._common.transformers import HELP_URL, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import UnknownIdError

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.columns import without_query_rows
 from pyterrier_mathamr._common.frames import (
     empty_output,
     encode_distinct,
@@ -19,6 +18,7 @@ from pyterrier_mathamr._common.frames import (
     first_values,
     ordered_by_score,
     with_objects,
+    without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.running.guarded import OverLimitError
+from pyterrier_mathamr._common.running.worker import OverLimitError
 
 DEFINED = "\ue006"
 """Private-use character in the place of a definition that was taken out."""

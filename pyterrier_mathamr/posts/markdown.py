@@ -18,7 +18,7 @@ from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyterrier_mathamr._common.running.guarded import Guarded
+from pyterrier_mathamr._common.running.worker import MEMORY, Worker
 
 from .latex_document import excerpt, unknown_commands
 from .latex_macros import DEFINED, Macros, definitions
@@ -223,7 +223,7 @@ def rendered(texts: list[str]) -> tuple[list[str], bool]:
     return out, deepest < _DEEPEST - 1
 
 
-_guarded = Guarded(rendered, _SECONDS)
+_guarded = Worker(rendered, seconds=_SECONDS, memory=MEMORY)
 
 
 def _with_formulas(html: str, items: list[tuple[str, str]]) -> str:

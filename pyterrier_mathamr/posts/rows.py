@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pyterrier_mathamr._common.feedback.problems import tell
+from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr._common.frames import is_missing
-from pyterrier_mathamr._common.running.guarded import OverLimitError
+from pyterrier_mathamr._common.running.worker import OverLimitError
 
 from .post import MathPost
 from .reading import post_from_any, post_from_html, post_from_markdown

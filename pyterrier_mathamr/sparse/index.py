@@ -14,10 +14,9 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr._common.parameters import FLAG, Rule, one_of
-from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.transformers import Indexer
 from pyterrier_mathamr.explain import Explanation, QueryRow
 from pyterrier_mathamr.store import META, DamagedError, Job, Mode, Parts, Snapshot, StoredArtifact, detail, merged

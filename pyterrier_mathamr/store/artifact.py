@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
-from pyterrier_mathamr._common.feedback.progress import byte_progress
+from pyterrier_mathamr._common.feedback import Counted, byte_progress, counted, size_of
 from pyterrier_mathamr._common.parameters import ByPath
 from pyterrier_mathamr._common.running.processes import runs_within
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 
 from . import DamagedError, read_signed, replace_file, signed, writing
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import MathAMRWarning, require
 from pyterrier_mathamr._common.parameters import one_of
 from pyterrier_mathamr.posts import MathPost
 

@@ -1,6 +1,6 @@
 """Where the texts of a ranking are: ``title`` and ``body`` are those of the topic, ``html`` … those of the document.
 
-Where ``title`` or ``body`` differ within a query that has a ``query``, they are the documents' (``_common.columns``).
+Where ``title`` or ``body`` differ within a query that has a ``query``, they are the documents' (``_common.frames``).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from waiting import gone, until
 
 from pyterrier_mathamr import RayCluster
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.ray_connection import ClusterError
+from pyterrier_mathamr._common.running.ray_cluster import ClusterError
 
 pytestmark = pytest.mark.enable_socket
 

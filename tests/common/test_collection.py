@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from pyterrier_mathamr._common.running.collection import cycles_kept
+from pyterrier_mathamr._common.running.resources import cycles_kept
 
 
 def test_cycles_are_kept_within_and_looked_for_after_it_also_after_an_error():

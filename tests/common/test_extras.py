@@ -4,8 +4,7 @@ import pickle
 
 import pytest
 
-from pyterrier_mathamr._common.errors import BrokenExtraError, MissingExtraError
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import BrokenExtraError, MissingExtraError, require
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError, fit_listwise
+from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 
 
 def groups_of(weights, questions=60, candidates=20, seed=0):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from pyterrier_mathamr._common.feedback.progress import byte_progress, count_lines, progress
+from pyterrier_mathamr._common.feedback import byte_progress, count_lines, progress
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from pyterrier_mathamr._common.running.processes import Processes, WorkerDiedError
-from pyterrier_mathamr._common.running.started import StartedProcesses
+from pyterrier_mathamr._common.running.processes import Processes, StartedProcesses, WorkerDiedError
 
 LIMIT = "__import__('sys').getrecursionlimit()"
 PREPARE = partial(sys.setrecursionlimit, 4321)

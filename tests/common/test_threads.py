@@ -7,8 +7,8 @@ import pytest
 import torch
 from threadpoolctl import ThreadpoolController
 
-from pyterrier_mathamr._common.running import processes, threads
-from pyterrier_mathamr._common.running.threads import on_threads, one_blas_thread, one_torch_thread
+from pyterrier_mathamr._common.running import processes, resources
+from pyterrier_mathamr._common.running.resources import on_threads, one_blas_thread, one_torch_thread
 from pyterrier_mathamr.amr import DependencyAmrParser
 from pyterrier_mathamr.amr.dependency.syntax import SyntaxNet
 from pyterrier_mathamr.graph import GraphBuilder
@@ -35,7 +35,7 @@ def test_matrix_products_are_made_on_one_thread_within_and_on_as_many_as_before_
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_work_on_threads_comes_back_in_order_and_each_multiplies_by_itself(monkeypatch, cores):
-    monkeypatch.setattr(threads, "usable_cores", lambda: cores)
+    monkeypatch.setattr(resources, "usable_cores", lambda: cores)
     before = blas_threads()
     done = on_threads(lambda item: (item, set(blas_threads()) <= {1}), range(20))
     assert done == [(item, True) for item in range(20)]

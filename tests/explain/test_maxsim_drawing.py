@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.drawing.palette import mixed, palette
+from pyterrier_mathamr._common.drawing import mixed, palette
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import AlignmentError, Picture, draw_maxsim, explain_maxsim, similarities
 from pyterrier_mathamr.explain.maxsim.comparison import rounded

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyterrier_mathamr._common.drawing.svg import Canvas
+from pyterrier_mathamr._common.drawing import Canvas
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.explain import Picture, save
 from pyterrier_mathamr.formula.display.typesetting import typeset

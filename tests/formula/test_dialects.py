@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyterrier_mathamr._common.feedback.problems import gathered
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.formula import definitions, tell_unknown_commands, trees_from_latex
 from pyterrier_mathamr.formula.tex import source
 

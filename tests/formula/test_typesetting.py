@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from pyterrier_mathamr._common.drawing.svg import Canvas, Outlines
+from pyterrier_mathamr._common.drawing import Canvas, Outlines
 from pyterrier_mathamr.formula.display.paragraphs import paragraph
 from pyterrier_mathamr.formula.display.typesetting import typeset
 

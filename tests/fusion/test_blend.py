@@ -9,7 +9,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import (
     BlendFileError,
     BlendNotFittedError,

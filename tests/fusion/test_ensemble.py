@@ -10,7 +10,7 @@ import pyterrier as pt
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import Ensemble, ZScoreFusion, fit_fusion_weights, standard_scores
 from pyterrier_mathamr.fusion.errors import RankerFileError, RankerNotFittedError
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pyterrier_mathamr._common.drawing.palette import Palette, palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
-from pyterrier_mathamr._common.drawing.tree_layout import ROW, Node, flow, spread
+from pyterrier_mathamr._common.drawing import ROW, Canvas, Node, Palette, flow, palette, shortened, spread, text_width
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.amr import decode_penman
 from pyterrier_mathamr.explain import Picture, draw_graph, save

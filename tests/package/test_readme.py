@@ -61,7 +61,7 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
 TOLERANCES = {"random order of the judged": 0.004, "BM25 as shipped": 0.0006, "ColBERT-style": 0.006}
 
 
-@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.problems.PostWarning")  # of real posts
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")  # of real posts
 def test_the_figures_of_the_readme_are_measured(shared_data: Path, tmp_path: Path) -> None:
     pytest.importorskip("bm25s", reason="the extra bm25 is not installed")
     collection = mathamr.arqmath.ARQMathCollection(shared_data / "arqmath-mini")

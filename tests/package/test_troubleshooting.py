@@ -11,7 +11,7 @@ import pyterrier as pt
 import pytest
 
 import pyterrier_mathamr as mathamr
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.store import writer_lock
 
 ROOT = Path(__file__).parents[2]

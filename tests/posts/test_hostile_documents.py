@@ -2,8 +2,8 @@ r"""Whatever a document contains, it is read or refused by name, and the documen
 
 import pytest
 
-from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.feedback import gathered
+from pyterrier_mathamr._common.running.worker import OverLimitError, Worker
 from pyterrier_mathamr.posts import (
     BeirFolder,
     DocumentError,
@@ -65,7 +65,7 @@ def test_a_row_whose_macros_write_too_much_is_named() -> None:
 
 
 def test_markdown_that_takes_too_long_is_the_error_of_its_post(monkeypatch) -> None:
-    monkeypatch.setattr(markdown, "_guarded", Guarded(markdown.rendered, 0.2))
+    monkeypatch.setattr(markdown, "_guarded", Worker(markdown.rendered, seconds=0.2))
     good, slow, other = posts_of([{"id": i, "markdown": text} for i, text in enumerate(("a", "![" * 60_000, "b"))])
     assert str(slow) == "post 2: it takes more than 0.2 s."
     assert (good.docno, other.docno) == ("0", "2")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr._common.feedback.problems import gathered
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr.formula import FormulaError, read_formula_table, slt_from_latex, slt_from_mathml
 from pyterrier_mathamr.posts import document_post, post_from_html
 from pyterrier_mathamr.posts.mathml_latex import latex_of_mathml, text_of_mathml

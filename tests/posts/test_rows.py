@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from pyterrier_mathamr._common.feedback.problems import PostWarning, gathered, tell, told_once
+from pyterrier_mathamr._common.feedback import PostWarning, gathered, tell, told_once
 from pyterrier_mathamr.posts import MathPost, PostFormula, document_post, formula_id, post_from_text, query_post
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyterrier_mathamr._common.errors import ConfigError, EmptyIndexWarning, MathAMRWarning
-from pyterrier_mathamr._common.feedback.problems import PostWarning
+from pyterrier_mathamr._common.feedback import PostWarning
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, slt_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
@@ -286,7 +286,7 @@ def test_options_out_of_range_are_refused(index: TangentIndex, name: str, value:
         PairOptions(window=-1)
 
 
-@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.problems.PostWarning")
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")
 def test_the_best_are_those_of_sorting_all_formulas(shared_data: Path, tmp_path: Path) -> None:
     posts = islice(ARQMathCollection(shared_data / "arqmath-mini").posts(), 200)
     index = TangentIndex(tmp_path / "f").index({"docno": post.id, "html": post.body} for post in posts)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pyterrier_mathamr._common.feedback.counts import counted, size_of
+from pyterrier_mathamr._common.feedback import counted, size_of
 from pyterrier_mathamr.graph import GraphBuilder, GraphStore
 from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
 from pyterrier_mathamr.sparse import BM25Index, TangentIndex

@@ -1,4 +1,8 @@
-"""Work spread over processes, its results in the order of one process, and neighbours cut into runs of a budget.
+"""Where long builds run: processes of this machine, or a cluster. The results come in the order of one process.
+
+::
+
+    items, read a few ahead ──▶ worker: work(item) ──▶ results in the order of the items ──▶ the caller writes them
 
 The processes are started afresh (``spawn``), so they inherit no threads, devices or Java; a script therefore keeps its
 own work under ``if __name__ == "__main__":``. Each uses one core. They leave Ctrl-C to the process that started them,
@@ -14,25 +18,23 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.parameters import COUNT
 
 from .interrupts import postponed
+from .worker import WorkerDiedError, one_thread_each
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables of the environment that say how many threads numerical libraries start."""
 
 _FEW = 8  # items; fewer are done before a process has started
 _AHEAD = 3  # items for each process that are handed out or waiting, so that it is busy while the slowest is waited for
@@ -40,15 +42,25 @@ _work: Any = None  # in a worker process: the function that it maps
 _cores_left: int | None = None  # the limit of this process, where one was set
 
 
-class WorkerDiedError(MathAMRError):
-    """A worker process ended before it returned its result."""
+class Executor(Protocol):
+    """Does pieces of work at the same time: :class:`Processes` or :class:`~.ray_cluster.RayCluster`."""
 
-    workers: int
-    template = "one of {workers} worker processes died; it may have run out of memory."
-    advice = (
-        "Run the job again with fewer workers; a script that uses several needs `if __name__ == '__main__':` around "
-        "its work."
-    )
+    @property
+    def slots(self) -> int:
+        """How many items are worked on at a time."""
+        ...
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Map a function over items."""
+        ...
+
+    def doing(self) -> str:
+        """Say which node has done how much, for a line of progress; nothing on one machine."""
+        ...
+
+    def sees(self, file: Path) -> bool:
+        """Whether all workers read the same bytes at the path of a small file as this process."""
+        ...
 
 
 def usable_cores() -> int:
@@ -115,7 +127,7 @@ class Processes:
         first = list(islice(rest, _FEW))
         if len(first) < _FEW:
             return (work(item) for item in chain(first, rest))
-        return _mapped(work, chain(first, rest), self.slots)
+        return self._mapped(work, chain(first, rest))
 
     def doing(self) -> str:
         """Say nothing: a machine is one node."""
@@ -125,63 +137,137 @@ class Processes:
         """Return ``True``: processes of one machine share its files."""
         return file.is_file()
 
-
-def _mapped(work: Callable[[Item], Result], items: Iterator[Item], workers: int) -> Generator[Result, None, None]:
-    pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
-    )
-    with ending(pool, workers):
-        with one_thread_each(), without_interrupts():  # a process is started with each of the first items
-            first = [pool.submit(_do, item) for item in islice(items, workers)]
-        yield from in_order(first, lambda item: pool.submit(_do, item), items, workers)
+    def _mapped(self, work: Callable[[Item], Result], items: Iterator[Item]) -> Generator[Result, None, None]:
+        with _Pool(work, self.slots) as pool:
+            yield from pool.map(items)
 
 
-def in_order(
-    first: Iterable[Future[Result]],
-    submit: Callable[[Item], Future[Result]],
-    items: Iterator[Item],
-    workers: int,
-) -> Generator[Result, None, None]:
-    """Yield the results of items in their order, and hand out a few items ahead of them."""
-    waiting = deque(first)
-    while True:
-        waiting.extend(submit(item) for item in islice(items, _AHEAD * workers - len(waiting)))
-        if not waiting:
-            return
-        yield waiting.popleft().result()
+class _Pool(Generic[Item, Result]):
+    """Processes that map one function, from the first item to the end of the context."""
+
+    def __init__(self, work: Callable[[Item], Result], workers: int) -> None:
+        self._workers = workers
+        self._pool = ProcessPoolExecutor(
+            workers, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(pickle.dumps(work),)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the processes, at once where an error ends the context."""
+        if error is not None:  # nobody waits for the rest any more
+            for process in list((self._pool._processes or {}).values()):
+                process.kill()
+        self._pool.shutdown(cancel_futures=True)
+
+    def leave(self) -> None:
+        """Let the processes end when they have nothing to do, without waiting for them."""
+        self._pool.shutdown(wait=False)
+
+    def start(self) -> None:
+        """Start all processes: one for each of as many tasks."""
+        with _starting():
+            for _ in range(self._workers):
+                self._pool.submit(_nothing)
+
+    def map(self, items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Yield the results of items in their order, and hand out a few items ahead of them."""
+        rest = iter(items)
+        try:
+            with _starting():  # a process is started with each of the first items
+                waiting = deque(self._pool.submit(_do, item) for item in islice(rest, self._workers))
+            while True:
+                ahead = _AHEAD * self._workers - len(waiting)
+                waiting.extend(self._pool.submit(_do, item) for item in islice(rest, ahead))
+                if not waiting:
+                    break
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise WorkerDiedError(
+                f"one of {self._workers} worker processes died; it may have run out of memory. Run the job again with "
+                "fewer workers; a script that uses several needs `if __name__ == '__main__':` around its work."
+            ) from error
+
+
+class StartedProcesses:
+    """An executor as :class:`Processes`, whose processes :meth:`start` starts for the next call of :meth:`map`.
+
+    They load what they need, by ``prepare``, while their work is not yet known.
+    """
+
+    def __init__(self, processes: Processes, prepare: Callable[[], object]) -> None:
+        self._processes, self._prepare = processes, prepare
+        self._pool: _Pool[Any, Any] | None = None
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.__exit__(kind, error, trace)
+
+    @property
+    def slots(self) -> int:
+        """How many items are worked on at a time."""
+        return self._processes.slots
+
+    def start(self) -> None:
+        """Start the processes, once; without this they start with the first items of :meth:`map`, if there are many."""
+        if self._pool is None:
+            self._pool = _Pool(_Later(self._prepare), self.slots)
+            self._pool.start()
+            self._started = True
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
+        """Map a function over items, in their order, as an ``Executor`` does."""
+        if self._pool is None or not self._started:
+            return self._processes.map(work, items)
+        self._started = False
+        return self._mapped(self._pool, pickle.dumps(work), items)
+
+    def doing(self) -> str:
+        """Say nothing: a machine is one node."""
+        return ""
+
+    def sees(self, file: Path) -> bool:
+        """Return ``True``: processes of one machine share its files."""
+        return self._processes.sees(file)
+
+    def _mapped(
+        self, pool: _Pool[tuple[bytes, Item], Result], packed: bytes, items: Iterable[Item]
+    ) -> Generator[Result, None, None]:
+        yield from pool.map((packed, item) for item in items)
+        pool.leave()  # ending takes them a moment, which nobody need wait for
+
+
+class _Later:
+    """Work that comes with each item; a process is prepared where this is unpickled."""
+
+    def __init__(self, prepare: Callable[[], object]) -> None:
+        self._prepare = prepare
+        self._known: tuple[bytes, Any] = (b"", None)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+    def __call__(self, packed_and_item: tuple[bytes, Any]) -> Any:
+        packed, item = packed_and_item
+        if self._known[0] != packed:
+            self._known = packed, pickle.loads(packed)
+        return self._known[1](item)
 
 
 @contextmanager
-def ending(pool: ProcessPoolExecutor, workers: int) -> Iterator[None]:
-    """End the processes of a pool after the block, at once where an error ends it."""
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise WorkerDiedError(workers) from error
-    except BaseException:  # nobody waits for the rest any more
-        for process in list((pool._processes or {}).values()):
-            process.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let the processes that are started here compute with one thread each, unless the user set another number."""
-    added = [name for name in ONE_THREAD if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-
-
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Block Ctrl-C in the processes started here, even before :func:`begin_worker`, and postpone it in this one."""
-    with postponed():
+def _starting() -> Iterator[None]:
+    """Start processes with one thread each, and with Ctrl-C blocked even before :func:`_begin`; postpone it here."""
+    with one_thread_each(), postponed():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         try:
             yield
@@ -189,16 +275,12 @@ def without_interrupts() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def begin_worker() -> None:
-    """Prepare a process started under :func:`without_interrupts`; it leaves Ctrl-C to its parent, and ends with it."""
+def _begin(work: bytes) -> None:
+    """Prepare a worker process; it leaves Ctrl-C to its parent, and ends with it."""
+    global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _begin(work: bytes) -> None:
-    global _work
-    begin_worker()
     _work = pickle.loads(work)
 
 
@@ -211,3 +293,7 @@ def _end_with_parent() -> None:
 
 def _do(item: Any) -> Any:
     return _work(item)
+
+
+def _nothing() -> None:
+    """Be a task with which a process starts."""

@@ -13,20 +13,25 @@ package must be installed on all nodes, in the same release.
 from __future__ import annotations
 
 import os
+import re
+import signal
+import socket
+import threading
 import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from pyterrier_mathamr._common.parameters import COUNT
+from pyterrier_mathamr._common.errors import MathAMRError, require
+from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._version import __version__
 
-from .processes import ONE_THREAD
-from .ray_connection import ADDRESS, ClusterError, connect
-from .ray_worker import content_of, do
+from .processes import limit_cores
+from .worker import ONE_THREAD
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -204,3 +209,119 @@ class _Slots:
 
 def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+ADDRESS = Rule(
+    "'auto', 'local' or the HOST:PORT of a cluster's head",
+    lambda value: isinstance(value, str) and bool(re.fullmatch(r"auto|local|[^:/\s]+:\d+", value)),
+)
+"""What names a cluster."""
+
+_STORE_BYTES = 512 << 20
+"""Shared memory of a node that is started here; by default Ray takes 30 % of the machine's."""
+
+_PATIENCE = 10.0  # seconds for a head to answer
+
+
+class ClusterError(MathAMRError):
+    """A Ray cluster cannot be reached, or cannot do the work."""
+
+    address: str
+    reason: str
+    template = "Ray cluster {address}: {reason}."
+
+
+def connect(address: str = "auto") -> Any:
+    """Connect this process to a Ray cluster, unless it is connected already."""
+    ray = require("ray", "ray")
+    if ray.is_initialized():
+        there = ray.get_runtime_context().gcs_address
+        if address not in ("auto", "local", there):
+            raise ClusterError(address, f"this process is connected to {there}; one process uses one cluster")
+        return ray
+    where = {"num_cpus": os.cpu_count(), "object_store_memory": _STORE_BYTES, "include_dashboard": False}
+    options: dict[str, Any] = where if address == "local" else {}
+    try:
+        _knock(address)
+        with _signals_kept():
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **options)
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        reason = f"it cannot be reached ({str(error).strip().partition(chr(10))[0]})"
+        advice = "`ray start --head` starts a cluster, `ray start --address=HOST:PORT` on another machine joins it"
+        raise ClusterError(address, f"{reason}; {advice}") from error
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Open and close a connection to a head; Ray itself tries for more than a minute where there is none."""
+    host, colon, port = address.partition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep the handler of SIGTERM, which Ray replaces by one that ends the process without its notes."""
+    here = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM) if here else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+_kept: tuple[tuple[str, str | None], Callable[[Any], Any]] | None = None
+
+
+class Done(NamedTuple):
+    """A result, and the node that it comes from."""
+
+    node: str
+    result: Any
+
+
+class OtherReleaseError(MathAMRError):
+    """A node of a cluster has another release of this package."""
+
+    node: str
+    found: str
+    wanted: str
+    template = "node {node} has pyterrier-mathamr {found}, and the command runs with {wanted}."
+    advice = "Install the same release on all nodes."
+
+
+def do(key: str, work: list[Any], release: str, item: Any) -> Done:
+    """Work on an item."""
+    global _kept
+    node, wanted = node_name(), (key, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    if _kept is None or _kept[0] != wanted:  # on another GPU it is made anew
+        _kept = None
+        _kept = (wanted, _fetched(work, release, node))
+    return Done(node, _kept[1](item))
+
+
+def _fetched(work: list[Any], release: str, node: str) -> Callable[[Any], Any]:
+    """Fetch work to this worker, which from now on counts on the cores that it was given."""
+    import ray
+
+    if release != __version__:
+        raise OtherReleaseError(node, __version__, release)
+    limit_cores(int(os.environ.get("OMP_NUM_THREADS") or 1))
+    function: Callable[[Any], Any] = ray.get(work[0])
+    return function
+
+
+def node_name() -> str:
+    """Return the name of this node: that of the machine, and the beginning of Ray's own."""
+    import ray
+
+    return f"{socket.gethostname()}/{ray.get_runtime_context().get_node_id()[:6]}"
+
+
+def content_of(file: Path) -> bytes | None:
+    """Read a small file on this node; ``None`` where there is none."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.running.processes import runs_within
-from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr._common.running.resources import one_blas_thread
 
 from .tokens import feature_ids
 

@@ -25,8 +25,7 @@ from typing import Any
 import ir_datasets
 from ir_datasets.indices.base import Docstore
 
-from pyterrier_mathamr._common.compression import decompressed
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr.arqmath.errors import ARQMathError
 
 BATCH = 5000

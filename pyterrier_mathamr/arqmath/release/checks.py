@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath.files.pairs import read_links, read_pairs
 from pyterrier_mathamr.arqmath.files.posts import read_posts
 from pyterrier_mathamr.arqmath.files.qrels import read_qrels

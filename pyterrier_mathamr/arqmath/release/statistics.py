@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath.collection import ARQMathCollection
 from pyterrier_mathamr.arqmath.errors import MissingFileError
 from pyterrier_mathamr.arqmath.files.rows import SeenIds

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath.errors import DOWNLOAD_PAGE, ARQMathError
 from pyterrier_mathamr.store import move
 

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.drawing.palette import Theme
+from pyterrier_mathamr._common.drawing import Theme
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr._common.types import FormulaMode

@@ -16,10 +16,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr._common.running.guarded import OverLimitError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRError, require
+from pyterrier_mathamr._common.feedback import gathered
+from pyterrier_mathamr._common.running.worker import OverLimitError
 from pyterrier_mathamr.store import META, UnknownIdError
 
 from .workers import SEARCHES, SMALL, SYSTEMS, SeparateAnswers
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from pyterrier_mathamr._common.drawing.palette import Theme
+    from pyterrier_mathamr._common.drawing import Theme
 
     from .answers import Answers
 

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback.problems import gathered
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.feedback import gathered
 from pyterrier_mathamr._common.running.processes import usable_cores
+from pyterrier_mathamr._common.running.worker import OverLimitError, Worker
 
 if TYPE_CHECKING:
-    from pyterrier_mathamr._common.drawing.palette import Theme
+    from pyterrier_mathamr._common.drawing import Theme
 
     from .answers import Answers
 
@@ -95,8 +95,8 @@ class _Processes:
 
     def __init__(self, count: int, path: Path, systems: Sequence[str]) -> None:
         self._served = str(path.absolute()), tuple(systems)
-        self._all = [Guarded(answer, SECONDS, memory=None) for _ in range(count)]
-        self._free: queue.LifoQueue[Guarded[..., Any]] = queue.LifoQueue()
+        self._all = [Worker(answer, seconds=SECONDS) for _ in range(count)]
+        self._free: queue.LifoQueue[Worker[..., Any]] = queue.LifoQueue()
         self._closed = False
         for process in self._all:
             self._free.put(process)
@@ -113,7 +113,7 @@ class _Processes:
     def close(self) -> None:
         self._closed = True
         for process in self._all:
-            process.end()
+            process.stop()
 
 
 def answer(path: str, systems: tuple[str, ...], request: str, *args: object) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyterrier_mathamr._common.parameters import COUNT, between
-from pyterrier_mathamr._common.running.executors import Executor, Processes
+from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.amr import AmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.arqmath import ARQMathCollection

@@ -9,7 +9,7 @@ import pandas as pd
 from ir_measures import RR
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import fit_fusion_weight, fuse_rankings
 
 from .rankings import ALIASES

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.json_text import parse_json, write_json
+from pyterrier_mathamr._common.records import parse_json, write_json
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.graph import GraphStore

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE
+from pyterrier_mathamr._common.drawing import BETTER, WORSE
 from pyterrier_mathamr.arqmath import SHORT_NAMES
 from pyterrier_mathamr.explain.figures import new_figure, save
 from pyterrier_mathamr.explain.labels import label_points

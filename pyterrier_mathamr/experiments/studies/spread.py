@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr._common.running.processes import Executor
 
 from .job import Job
 from .workers import last_line, name_of, start, write_job

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.executors import Executor, Processes
+from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr.experiments.artifacts import Artifacts
 from pyterrier_mathamr.experiments.errors import ConditionsFailedError
 from pyterrier_mathamr.experiments.reporting.report import Report

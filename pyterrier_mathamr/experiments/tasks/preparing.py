@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.experiments.artifacts import Artifacts, ModelArtifacts
 from pyterrier_mathamr.experiments.sources import TrainingPairs, read_training_pairs
 from pyterrier_mathamr.experiments.stages import to_stderr

@@ -17,7 +17,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.arqmath import ARQMathCollection
 from pyterrier_mathamr.experiments.artifacts.jobs import index_documents
 from pyterrier_mathamr.experiments.sources import read_documents

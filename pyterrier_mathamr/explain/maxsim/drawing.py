@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.drawing.palette import Palette, Theme, palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
+from pyterrier_mathamr._common.drawing import Canvas, Palette, Picture, Theme, palette
 from pyterrier_mathamr.explain.alignment import Embeddings
 from pyterrier_mathamr.explain.colors import HUES
 from pyterrier_mathamr.formula.display.paragraphs import Badge

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from pyterrier_mathamr._common.drawing.palette import Palette, mixed
-from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
+from pyterrier_mathamr._common.drawing import Canvas, Palette, mixed, shortened, text_width
 from pyterrier_mathamr.formula.display.paragraphs import Badge, Paragraph, paint_badge, paint_paragraph, paragraph
 from pyterrier_mathamr.posts import PLACEHOLDER, placeholder
 

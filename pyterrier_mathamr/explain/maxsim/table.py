@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import BETTER, WORSE, Paint, Palette, mixed, text_on
-from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
+from pyterrier_mathamr._common.drawing import BETTER, WORSE, Canvas, Paint, Palette, mixed, text_on, text_width
 from pyterrier_mathamr.formula.display.paragraphs import Paragraph, paint_paragraph, paragraph
 
 from .comparison import Comparison, Term, rounded

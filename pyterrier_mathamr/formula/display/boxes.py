@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import Palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
-from pyterrier_mathamr._common.drawing.tree_layout import Placed
-from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
+from pyterrier_mathamr._common.drawing import Canvas, Palette, Placed, TreeNode, paint_tree, placed_tree, text_width
 
 from .paragraphs import Paragraph, paint_paragraph, paragraph
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pyterrier_mathamr._common.drawing.palette import Theme, palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, Picture
-from pyterrier_mathamr._common.drawing.trees import TreeNode
+from pyterrier_mathamr._common.drawing import Canvas, Picture, Theme, TreeNode, palette
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree, opt_from_latex, trees_from_latex
 
 from .boxes import formula_box, paint_box

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import Paint, Palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, text_width
-from pyterrier_mathamr._common.drawing.trees import TreeNode
+from pyterrier_mathamr._common.drawing import Canvas, Paint, Palette, TreeNode, text_width
 
 from .labels import TYPES
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import Paint, text_on
-from pyterrier_mathamr._common.drawing.svg import FONT_SIZE, Canvas, Outlines, shortened, text_width
+from pyterrier_mathamr._common.drawing import FONT_SIZE, Canvas, Outlines, Paint, shortened, text_on, text_width
 from pyterrier_mathamr.posts import PLACEHOLDER
 
 from .typesetting import typeset

@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from pyterrier_mathamr._common.drawing.palette import palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, shortened, text_width
-from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
+from pyterrier_mathamr._common.drawing import Canvas, TreeNode, paint_tree, palette, placed_tree, shortened, text_width
 
 from .labels import TYPES, readable
 

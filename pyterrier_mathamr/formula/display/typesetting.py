@@ -6,8 +6,8 @@ import re
 import xml.etree.ElementTree as ET
 from functools import lru_cache
 
-from pyterrier_mathamr._common.drawing.svg import Outlines
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.drawing import Outlines
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 
 from .rendering import formula_html
 
@@ -59,7 +59,7 @@ def outlines_of(mathml: str, latex: str, size: int) -> Outlines | None:
     return Outlines(latex, box.xmax - box.xmin + 2, max(box.ymax, 0.0), max(-box.ymin, 0.0), inside, symbols)
 
 
-_set = Guarded(outlines_of, seconds=5.0)
+_set = Worker(outlines_of, seconds=5.0, memory=MEMORY)
 
 
 def _stretched_levels(mathml: str) -> int:

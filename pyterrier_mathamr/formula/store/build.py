@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.errors import FormulaError, FormulaTableError
 from pyterrier_mathamr.formula.opt import opt_from_mathml

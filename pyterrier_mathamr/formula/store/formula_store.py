@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pyterrier_mathamr._common.running.executors import Executor, Processes
+from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.tree import FormulaPair
 from pyterrier_mathamr.store import (

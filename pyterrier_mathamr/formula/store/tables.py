@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback.progress import count_lines
+from pyterrier_mathamr._common.feedback import count_lines
 from pyterrier_mathamr._common.types import FormulaId
 from pyterrier_mathamr.formula.errors import FormulaTableError
 

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 
 import math_core
 
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 from pyterrier_mathamr.formula.errors import FormulaError
 
 _STRUCTURE = re.compile(r"\\(?:left|right|begin|end|middle)\b|\\.|[{}&]|\$", re.DOTALL)
@@ -178,7 +178,7 @@ def convert_deep(latex: str) -> tuple[str, str]:
     return made[0]
 
 
-_elsewhere = Guarded(convert_deep, _SECONDS)
+_elsewhere = Worker(convert_deep, seconds=_SECONDS, memory=MEMORY)
 
 
 def has_many_fences(latex: str, most: int = _MANY) -> bool:

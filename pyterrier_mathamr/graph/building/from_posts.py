@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.running.collection import cycles_kept
+from pyterrier_mathamr._common.running.resources import cycles_kept
 from pyterrier_mathamr._common.types import FormulaId, FormulaMode
 from pyterrier_mathamr.amr import AmrGraph, AmrParser, ParserUnavailableError
 from pyterrier_mathamr.formula import (

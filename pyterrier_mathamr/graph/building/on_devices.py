@@ -9,7 +9,8 @@ from copy import copy
 from dataclasses import replace
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.executors import Executor, RayCluster
+from pyterrier_mathamr._common.running.processes import Executor
+from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.amr import WorkerParser
 
 from .transformer import GraphBuilder

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.problems import Overheard, overheard, told_once
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import Overheard, overheard, progress, told_once
 from pyterrier_mathamr._common.frames import documents as rows_of
-from pyterrier_mathamr._common.running.executors import Executor, Processes
+from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.amr import AmrParser, DependencyAmrParser, WorkerParser, get_parser
 from pyterrier_mathamr.graph.store.graph_store import GraphStore

@@ -11,10 +11,15 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common import frames
-from pyterrier_mathamr._common.columns import texts_of_topics
-from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.frames import FrameKind, empty_output, first_values, frame_kind, join_values
+from pyterrier_mathamr._common.feedback import progress, told_once
+from pyterrier_mathamr._common.frames import (
+    FrameKind,
+    empty_output,
+    first_values,
+    frame_kind,
+    join_values,
+    texts_of_topics,
+)
 from pyterrier_mathamr._common.parameters import COUNT, FLAG, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode

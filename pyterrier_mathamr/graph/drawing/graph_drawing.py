@@ -21,10 +21,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyterrier_mathamr._common.drawing.palette import Palette, Theme, palette
-from pyterrier_mathamr._common.drawing.svg import Canvas, Picture, shortened, text_width
-from pyterrier_mathamr._common.drawing.tree_layout import Placed
-from pyterrier_mathamr._common.drawing.trees import TreeNode, paint_tree, placed_tree
+from pyterrier_mathamr._common.drawing import (
+    Canvas,
+    Palette,
+    Picture,
+    Placed,
+    Theme,
+    TreeNode,
+    paint_tree,
+    palette,
+    placed_tree,
+    shortened,
+    text_width,
+)
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.types import FORMULA_MODES, FormulaMode
 from pyterrier_mathamr.formula.display.boxes import HEAD, PAD, Box, formula_box, paint_box

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr.amr import AmrError
 from pyterrier_mathamr.graph.building.columns import Side

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.amr import decode_leniently
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.graph.errors import GraphError, GraphMetadataError, MissingPlaceholderError

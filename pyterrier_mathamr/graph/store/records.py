@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyterrier_mathamr._common.compression import decompressed
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr.amr import AmrEdge, AmrGraph
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.store import Content, Field, Kind, Parts, Rows, merge_ragged

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import documents, empty_output, is_missing, join_values
 from pyterrier_mathamr._common.parameters import COUNT, one_of
 from pyterrier_mathamr._common.transformers import ColumnAdder, Indexer, Transformer

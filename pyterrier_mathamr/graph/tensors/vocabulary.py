@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph.errors import GraphError
 from pyterrier_mathamr.graph.mathamr import MathAMRGraph
 from pyterrier_mathamr.graph.structure import NodeKind, layout_of

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.problems import Overheard, overheard
+from pyterrier_mathamr._common.feedback import Overheard, overheard
 from pyterrier_mathamr.posts import DOCUMENT_COLUMNS
 
 _READ = {*DOCUMENT_COLUMNS, "title", "graph"}  # by an encoder, and by no indexer

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning
-from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr._common.frames import documents as documents_of
 from pyterrier_mathamr._common.parameters import Rule, one_of
-from pyterrier_mathamr._common.running.executors import Executor, Processes
+from pyterrier_mathamr._common.running.processes import Executor, Processes
 from pyterrier_mathamr._common.transformers import Indexer, Leaf
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.index.errors import check_model

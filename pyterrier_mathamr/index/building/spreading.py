@@ -19,8 +19,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.graph import GraphStore
 from pyterrier_mathamr.index.snapshot import IndexMeta
 from pyterrier_mathamr.store import META, DuplicateIdError, begin_planned, planned_part, replace_file, unfinished_parts

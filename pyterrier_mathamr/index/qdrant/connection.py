@@ -16,8 +16,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.store import LockedError, WriteError
 
 from .errors import QdrantCollectionError, QdrantError

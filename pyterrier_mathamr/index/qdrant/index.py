@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.counts import Counted, counted
-from pyterrier_mathamr._common.parameters import COUNT, at_least
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import Counted, counted
+from pyterrier_mathamr._common.parameters import COUNT, at_least, method
 from pyterrier_mathamr.index.base import (
     DocumentVectorIndex,
     FormulaVectorIndex,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pyterrier_mathamr._common.running.threads import on_threads
+from pyterrier_mathamr._common.running.resources import on_threads
 from pyterrier_mathamr.index.protocols import Field, Numbers, Scores, Weights
 from pyterrier_mathamr.index.snapshot import Shard, Snapshot
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr._common.running.resources import one_torch_thread
 
 from .maxsim import BLOCK_ROWS
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.running.executors import RayCluster
-from pyterrier_mathamr._common.running.processes import ONE_THREAD, limit_cores
-from pyterrier_mathamr._common.running.ray_worker import OtherReleaseError, node_name
+from pyterrier_mathamr._common.running.processes import limit_cores
+from pyterrier_mathamr._common.running.ray_cluster import OtherReleaseError, RayCluster, node_name
+from pyterrier_mathamr._common.running.worker import ONE_THREAD
 from pyterrier_mathamr._version import __version__
 from pyterrier_mathamr.store import META, NotBuiltError
 

@@ -12,10 +12,10 @@ from typing import Any, NoReturn, Self
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.counts import Counted, counted, size_of
-from pyterrier_mathamr._common.parameters import COUNT, between
-from pyterrier_mathamr._common.running.executors import Processes, RayCluster
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import Counted, counted, size_of
+from pyterrier_mathamr._common.parameters import COUNT, between, method
+from pyterrier_mathamr._common.running.processes import Processes
+from pyterrier_mathamr._common.running.ray_cluster import RayCluster
 from pyterrier_mathamr.index.artifacts import MathAMRIndex
 from pyterrier_mathamr.index.base import DocumentVectorIndex, example_documents, example_folder
 from pyterrier_mathamr.index.building.entries import DType

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.parameters import Rule, one_of
 from pyterrier_mathamr.index.protocols import ExactScores, Numbers
 from pyterrier_mathamr.index.search.queries import QueryBatch

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame
-from pyterrier_mathamr._common.running.heap import return_free_memory
+from pyterrier_mathamr._common.running.resources import return_free_memory
 from pyterrier_mathamr.index.explain import Explaining
 from pyterrier_mathamr.index.protocols import Field, Numbers, SearchableIndex, SearchableSnapshot
 from pyterrier_mathamr.index.search.approximate import document_candidates, token_candidates

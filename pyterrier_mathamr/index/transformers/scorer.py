@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import empty_output
 from pyterrier_mathamr._common.parameters import COUNT, Rule, one_of
 from pyterrier_mathamr.index.explain import Explaining

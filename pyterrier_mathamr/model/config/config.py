@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr._common.types import FormulaMode
 from pyterrier_mathamr.graph import Auxiliary, VirtualNodes
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.graph import GraphTensors, collate
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr._common.running.resources import one_blas_thread
 from pyterrier_mathamr.model.errors import ShapeError
 
 from .rounding import exact_sum, rounded, sum_error

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size

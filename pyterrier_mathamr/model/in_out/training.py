@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.training.checkpoint import TrainingState, optimizer_tensors, restore_optimizer

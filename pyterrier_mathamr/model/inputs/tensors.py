@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, Vocabulary, graph_tensors
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.variants.formula_rows import PostFormulas, formula_features

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.model.config.options import ScoreOptions
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.saving.files import CONFIG, LARGEST_CONFIG, model_faults, read_manifest

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRError
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.graph import GraphError, Vocabulary
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.config.earlier import stored_options

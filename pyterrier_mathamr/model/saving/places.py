@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 
 from .files import CONFIG, VOCABULARY, WEIGHTS

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.store import replace_file
 
 PICTURE = "losses.png"

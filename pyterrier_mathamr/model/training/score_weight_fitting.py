@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.feedback.progress import progress
-from pyterrier_mathamr._common.fitting.listwise import Features, fit_listwise
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.listwise import Features, fit_listwise
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph
 from pyterrier_mathamr.model.encoder.in_batches import Embeddings

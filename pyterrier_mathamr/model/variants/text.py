@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.model.inputs.devices import choose_device, has_bfloat16
 from pyterrier_mathamr.store import Cache
 

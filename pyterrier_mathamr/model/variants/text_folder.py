@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.errors import ModelFileError, UnsafeModelError
 

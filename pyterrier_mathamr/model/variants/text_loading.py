@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.model.errors import ModelFileError, ModelNotFoundError, UnsafeModelError
 
 from .text_folder import check_encoder_folder

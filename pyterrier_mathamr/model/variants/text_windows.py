@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.running.processes import runs_within
 from pyterrier_mathamr.graph import MathAMRGraph, Segments, VirtualKind, segments_of
 from pyterrier_mathamr.model.config.config import MathAMRConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 
 from .document import Document, document_of
 from .sources import DocumentError, Source, count_posts, records_of

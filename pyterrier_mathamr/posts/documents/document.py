@@ -7,7 +7,7 @@ from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
-from pyterrier_mathamr._common.feedback.problems import tell
+from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr._common.frames import is_missing
 from pyterrier_mathamr.posts import (
     PLACEHOLDER,

@@ -21,7 +21,7 @@ import pandas as pd
 
 from pyterrier_mathamr._common.errors import MathAMRError
 from pyterrier_mathamr._common.frames import documents as rows_of
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 
 Source = pd.DataFrame | str | Path | Iterable[Mapping[str, Any]]
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.posts import MathPost
 from pyterrier_mathamr.sparse.documents import live_sources, postings_of

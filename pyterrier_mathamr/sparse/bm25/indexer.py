@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.sparse import index as sparse
 from pyterrier_mathamr.sparse.documents import CountedDocuments
 from pyterrier_mathamr.sparse.postings import PostingsBuilder

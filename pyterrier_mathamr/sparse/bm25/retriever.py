@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr._common.parameters import Rule
 from pyterrier_mathamr.explain import Explanation, QueryRow

@@ -20,8 +20,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import ConfigError, require
 from pyterrier_mathamr.posts import PLACEHOLDER, MathPost, latex_of_unicode
 
 from .lexer import TEXT, lex_latex

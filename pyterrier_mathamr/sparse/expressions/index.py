@@ -9,7 +9,7 @@ from typing import ClassVar, Generic
 
 import numpy as np
 
-from pyterrier_mathamr._common.feedback.counts import counted
+from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.sparse.index import BuiltOnce
 from pyterrier_mathamr.sparse.ranking import Remembered

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyterrier_mathamr._common.errors import EmptyIndexWarning, MathAMRWarning
-from pyterrier_mathamr._common.feedback.problems import tell
+from pyterrier_mathamr._common.feedback import tell
 from pyterrier_mathamr._common.types import DocNo, FormulaId
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, tell_unknown_commands
 from pyterrier_mathamr.sparse import index as sparse

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from pyterrier_mathamr._common.feedback.problems import Overheard, Problem, gathered, overheard
+from pyterrier_mathamr._common.feedback import Overheard, Problem, gathered, overheard
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore, definitions, tell_unknown_commands
 from pyterrier_mathamr.posts import PostFormula

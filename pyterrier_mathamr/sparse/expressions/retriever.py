@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.sparse.ranking import Found, SparseRetriever

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar, cast
 
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.sparse.expressions import ExpressionIndex, Expressions, ExpressionSnapshot
 from pyterrier_mathamr.sparse.index import SparseIndex, read_options
 

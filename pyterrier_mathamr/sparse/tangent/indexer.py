@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.running.executors import Executor
+from pyterrier_mathamr._common.running.processes import Executor
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.sparse.expressions import ExpressionIndexer
 from pyterrier_mathamr.sparse.expressions.reading import Read

@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
 from pyterrier_mathamr.sparse.index import SparseIndex
 from pyterrier_mathamr.store import Rows

@@ -18,8 +18,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.model.errors import ModelNotFoundError, UnsafeModelError
 from pyterrier_mathamr.model.saving.places import HUB
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder

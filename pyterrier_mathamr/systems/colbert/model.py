@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
 from pyterrier_mathamr.model.variants.text_folder import check_encoder_folder

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr.model.variants.text_loading import without_bars
 
 Side = Literal["query", "document"]

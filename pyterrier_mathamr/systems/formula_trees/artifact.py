@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pandas as pd
 
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot

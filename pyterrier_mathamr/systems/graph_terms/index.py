@@ -9,8 +9,8 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.feedback.counts import counted
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.sparse.bm25.weighting import PostingWeights, Weighting

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self, cast, get_args
 
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.counts import counted
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.formula import FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.index.errors import check_model

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.running.threads import one_blas_thread
+from pyterrier_mathamr._common.running.resources import one_blas_thread
 from pyterrier_mathamr.sparse.expressions import combined_runs
 from pyterrier_mathamr.store import Rows
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.errors import require
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.model.errors import ModelNotFoundError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device

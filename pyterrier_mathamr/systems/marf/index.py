@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.columns import without_query_rows
-from pyterrier_mathamr._common.feedback.counts import counted
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.frames import without_query_rows
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.index.artifacts import IndexArtifact
 from pyterrier_mathamr.index.building.entries import DType, Entry, Post, check_docno, check_rows, stored_formula_ids
 from pyterrier_mathamr.index.building.indexers import ArtifactIndexer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.model.saving.description import other_shapes
 from pyterrier_mathamr.model.saving.files import WEIGHTS, pack_weights
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import distinct_queries, empty_output, ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked

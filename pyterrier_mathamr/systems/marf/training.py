@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.model.encoder.maxsim import maxsim_matrix
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size

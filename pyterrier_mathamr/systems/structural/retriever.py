@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import ranking_frame
 from pyterrier_mathamr._common.parameters import COUNT, FRACTION, Rule, between
 from pyterrier_mathamr._common.transformers import Leaf

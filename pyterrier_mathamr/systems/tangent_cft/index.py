@@ -8,8 +8,8 @@ from typing import ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.feedback.counts import counted
-from pyterrier_mathamr._common.signatures import method
+from pyterrier_mathamr._common.feedback import counted
+from pyterrier_mathamr._common.parameters import method
 from pyterrier_mathamr.formula import FormulaPair
 from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionSnapshot
 from pyterrier_mathamr.sparse.index import SparseIndex

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.problems import told_once
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress, told_once
 from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.sparse.expressions import ExpressionIndexer
 from pyterrier_mathamr.sparse.expressions.joining import Formulas, content_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pandas as pd
 
-from pyterrier_mathamr._common.feedback.progress import progress
+from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr._common.frames import documents
 from pyterrier_mathamr._common.parameters import FLAG, one_of
 from pyterrier_mathamr._common.transformers import Indexer

@@ -14,8 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pyterrier_mathamr._common.compression import decompressed
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import decompressed, parse_json
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import DamagedError, Kind, SqliteFile, id_text, in_batches, optional_number, sqlite_id
 

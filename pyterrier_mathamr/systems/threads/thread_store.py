@@ -11,7 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from pyterrier_mathamr._common.errors import MathAMRWarning
-from pyterrier_mathamr._common.feedback.counts import counted
+from pyterrier_mathamr._common.feedback import counted
 from pyterrier_mathamr._common.transformers import HELP_URL
 from pyterrier_mathamr._common.types import DocNo
 from pyterrier_mathamr.store import Mode, SqliteArtifact, UnknownIdError, detail

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 
 from .networks import mixed
 

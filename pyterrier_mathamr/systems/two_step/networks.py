@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from pyterrier_mathamr._common.errors import MathAMRError
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import MathAMRError, require
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr.model.errors import ModelFileError
 from pyterrier_mathamr.model.inputs.devices import choose_device

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning
-from pyterrier_mathamr._common.extras import require
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr._common.parameters import Rule, between
 from pyterrier_mathamr.systems.formulas.formula_ltr.pairwise import Graded
 from pyterrier_mathamr.systems.formulas.formula_ltr.ranker import LinearRanker

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyterrier_mathamr._common.running import threads
+from pyterrier_mathamr._common.running import resources
 from pyterrier_mathamr.index import MathAMRIndex
 from pyterrier_mathamr.index.search import maxsim
 from pyterrier_mathamr.index.search.queries import QueryBatch
@@ -87,7 +87,7 @@ def test_documents_in_many_blocks_and_shards_are_searched_as_one(
     part_rows(37)
     monkeypatch.setattr(maxsim, "BLOCK_ROWS", 5)
     monkeypatch.setattr(maxsim, "_SHARED", 0)
-    monkeypatch.setattr(threads, "usable_cores", lambda: cores)
+    monkeypatch.setattr(resources, "usable_cores", lambda: cores)
     docs, frame = documents([1, 4, 9, 2, 30, 3, 3, 1, 8, 2, 6, 6, 12, 1, 5] * 3), topics([2, 6])
     index = MathAMRIndex(tmp_path / "x").index(docs)
     assert len(index.snapshot().shards) > 3

@@ -1,10 +1,10 @@
 """A part that dies is searched again; one that is missing, hangs or was changed is named, and there is no ranking."""
 
-import multiprocessing
 import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from sharded_parts import LIMIT, asked, cut, drawn, index_here
 
+from pyterrier_mathamr._common.running.worker import Child
 from pyterrier_mathamr.index import (
     MathAMRIndex,
     PartChangedError,
@@ -22,7 +23,6 @@ from pyterrier_mathamr.index import (
 )
 from pyterrier_mathamr.index.sharded import places as of_places
 from pyterrier_mathamr.index.sharded.processes import ProcessPlace
-from pyterrier_mathamr.index.sharded.reader import Request
 from pyterrier_mathamr.store import NotBuiltError
 
 DOCUMENTS = drawn(seed=6, documents=120, copies=60)
@@ -96,41 +96,27 @@ def test_a_part_that_does_not_answer_in_time_is_named_and_the_next_search_is_who
 
 
 def test_a_process_that_dies_each_time_is_a_named_error(sharded: ShardedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Dying(ProcessPlace):
-        started = 0
-
-        def _start(self):
-            running = super()._start()
-            Dying.started += 1
-            running[0].kill()
-            return running
-
     index = ShardedIndex([path.path for path in sharded.parts()], time_limit=LIMIT)
-    monkeypatch.setattr(index, "_spread", lambda paths: [Dying({n: path}, 1) for n, path in enumerate(paths)])
-    with pytest.raises(PartDiedError, match=r"part-000000: .* ended 3 times .*exit code -9"):
+    tries = [0, 0]
+
+    def dying(number: int, path: Path) -> ProcessPlace:
+        place = ProcessPlace({number: path}, 1)
+        started = place._worker._started
+
+        def start() -> Child:
+            tries[number] += 1
+            child = started()
+            child.kill()
+            return child
+
+        monkeypatch.setattr(place._worker, "_started", start)
+        return place
+
+    monkeypatch.setattr(index, "_spread", lambda paths: [dying(n, path) for n, path in enumerate(paths)])
+    with pytest.raises(PartDiedError, match=r"part-000000: .* ended 3 times .*killed by signal 9"):
         search(index)
-    assert Dying.started == 2 * of_places.TRIES
+    assert tries == [of_places.TRIES, of_places.TRIES]
     index.close()
-
-
-def test_the_exit_code_of_a_process_that_another_thread_reaps_is_waited_for() -> None:
-    class Reaped:
-        codes = iter([None, None, None])
-        pid = 1
-
-        def join(self, timeout: float) -> None:
-            """The operating system does not know the process any more."""
-
-        @property
-        def exitcode(self) -> int | None:
-            return next(self.codes, -9)
-
-    ours, theirs = multiprocessing.Pipe()
-    theirs.close()
-    place = ProcessPlace({}, 1)
-    place._running = Reaped(), ours
-    with pytest.raises(of_places.PlaceDiedError, match="exit code -9"):
-        place.call(Request("texts", {}))
 
 
 def test_an_interrupt_ends_the_search_and_no_late_answer_is_taken_for_another(
@@ -160,12 +146,13 @@ def test_the_processes_end_with_the_index_and_another_of_it_starts_its_own(
     assert again._places is None
     assert again.time_limit == LIMIT
     again.snapshot()
-    running = [place._running[0] for place in processes(again)]
-    assert all(process.is_alive() for process in running)
+    pids = [place.pid for place in processes(again)]
+    assert all(pids)
     del again
-    for process in running:
-        process.join(LIMIT)
-        assert not process.is_alive()
+    give_up = time.monotonic() + LIMIT
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
     pd.testing.assert_frame_equal(search(sharded), expected, check_exact=True)
 
 

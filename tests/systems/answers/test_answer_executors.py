@@ -14,7 +14,7 @@ from marf_examples import DOCUMENTS, tiny_marf
 from tiny_models import tiny_bert
 
 from pyterrier_mathamr import MathAMRIndex, Processes
-from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.index.building import builder
 from pyterrier_mathamr.systems import ColBERT, MaRFIndex
 from pyterrier_mathamr.systems.colbert.network import assemble

@@ -12,7 +12,7 @@ from colbert_checkpoints import DIMENSIONS, projection
 from tiny_models import tiny_bert
 
 from pyterrier_mathamr import MathAMRIndex
-from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.inputs.devices import has_bfloat16
 from pyterrier_mathamr.posts import document_post, post_from_any
 from pyterrier_mathamr.systems import ColBERT

@@ -9,7 +9,7 @@ import torch
 from tiny_models import tiny_bert
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.threads import one_torch_thread
+from pyterrier_mathamr._common.running.resources import one_torch_thread
 from pyterrier_mathamr.model.errors import TrainingError
 from pyterrier_mathamr.systems import ColBERT, ColBERTOptions, ColBERTTraining
 from pyterrier_mathamr.systems.colbert.losses import InBatchMaxSimLoss, PairwiseMaxSimLoss, Ragged

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
+from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
 from pyterrier_mathamr.systems import NothingJudgedError, RankingSVM
 

@@ -83,7 +83,7 @@ def test_a_formula_of_one_leaf_is_raised_and_one_without_leaves_is_no_error() ->
     assert scores(builder.payload(), "x")[0] == 0
 
 
-@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.problems.PostWarning")
+@pytest.mark.filterwarnings("ignore::pyterrier_mathamr._common.feedback.PostWarning")
 def test_pruning_gives_the_ranking_of_reading_every_list(shared_data: Path) -> None:
     from pyterrier_mathamr.arqmath import ARQMathCollection
     from pyterrier_mathamr.posts import document_post

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.frames import with_objects
 from pyterrier_mathamr.experiments.answer_studies.parts import DEPTH, AnswerParts
 from pyterrier_mathamr.index import MathAMRIndex

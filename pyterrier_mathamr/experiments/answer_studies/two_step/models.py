@@ -145,6 +145,6 @@ def _pair_model(parts: AnswerParts) -> Path:
 
 
 def _write_history(path: Path, history: Sequence[Any]) -> None:
-    from pyterrier_mathamr._common.json_text import write_json
+    from pyterrier_mathamr._common.records import write_json
 
     write_json(path / "history.json", [epoch._asdict() for epoch in history])

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pyterrier_mathamr._common.json_text import parse_json
+from pyterrier_mathamr._common.records import parse_json
 from pyterrier_mathamr.experiments.errors import WeightsFileError
 from pyterrier_mathamr.experiments.stages import write_atomically
 

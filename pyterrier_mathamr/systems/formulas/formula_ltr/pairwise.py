@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError
-from pyterrier_mathamr._common.fitting.newton import Slopes, minimise
+from pyterrier_mathamr._common.listwise import NothingToFitError
+from pyterrier_mathamr._common.newton import Slopes, minimise
 
 _Floats = npt.NDArray[np.float64]
 Loss = Literal["squared-hinge", "logistic"]

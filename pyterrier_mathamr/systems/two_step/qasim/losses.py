@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyterrier_mathamr._common.extras import require
+from pyterrier_mathamr._common.errors import require
 from pyterrier_mathamr._common.parameters import at_least, one_of
 from pyterrier_mathamr.systems.two_step.bi_losses import Batch, PairLosses
 from pyterrier_mathamr.systems.two_step.networks import mixed

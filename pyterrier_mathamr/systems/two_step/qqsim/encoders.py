@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from pyterrier_mathamr._common.columns import without_query_rows
 from pyterrier_mathamr._common.frames import (
     distinct_queries,
     empty_output,
     join_values,
     with_objects,
+    without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
 from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer

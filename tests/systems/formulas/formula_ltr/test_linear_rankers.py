@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.fitting.listwise import NothingToFitError, fit_listwise
+from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
 from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker

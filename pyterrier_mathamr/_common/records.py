@@ -1,8 +1,9 @@
-"""JSON from outside, every fault of which is a `ValueError`, and files of JSON."""
+"""Records that somebody else may have written: JSON, every fault of which is a ``ValueError``, and compressed bytes."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,16 @@ def write_json(path: str | Path, value: object) -> None:
     unfinished = Path(f"{path}.tmp")
     unfinished.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     unfinished.replace(path)
+
+
+MOST = 256 << 20
+"""Bytes that a record may expand to; the longest post of ARQMath has less than a thousandth of it."""
+
+
+def decompressed(data: bytes) -> bytes:
+    """Decompress what ``zlib.compress`` wrote, in bounded memory."""
+    reader = zlib.decompressobj()
+    whole = reader.decompress(data, MOST)
+    if not reader.eof:
+        raise ValueError(f"it is cut off, or expands to more than {MOST >> 20} MB")
+    return whole

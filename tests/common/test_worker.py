@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr._common.running.guarded import Guarded, OverLimitError
+from pyterrier_mathamr._common.running.worker import MEMORY, OverLimitError, Worker
 
 
 def work(what, value=None):
@@ -44,7 +44,7 @@ class _OddError(Exception):
 
 @pytest.fixture(scope="module")
 def guarded():
-    return Guarded(work, 0.3)
+    return Worker(work, seconds=0.3, memory=MEMORY)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_an_interrupted_call_leaves_no_answer_for_the_next_one(guarded) -> None:
 
 def test_a_child_ends_with_its_parent() -> None:
     code = (
-        "import os, sys; sys.path.insert(0, 'tests/common'); import test_guarded as t\n"
-        "print(t.Guarded(t.work, 5)('fine')[0], flush=True); os._exit(0)"
+        "import os, sys; sys.path.insert(0, 'tests/common'); import test_worker as t\n"
+        "print(t.Worker(t.work, seconds=5)('fine')[0], flush=True); os._exit(0)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     pid = int(ran.stdout)

@@ -1,3 +1,0 @@
-"""Drawings as SVG without any other package: colors, a canvas, and two layouts of trees."""
-
-from __future__ import annotations

@@ -1,0 +1,236 @@
+"""What people see of long work: progress bars, what is wrong with their posts, what an artifact holds.
+
+::
+
+    building graphs:  80%|████████  | 1985/2466 graphs [00:21<00:05, 92.3 graphs/s]      with a total
+    building graphs: 1985 graphs [00:21, 92.3 graphs/s]                                  without
+
+    with told_once():                                       the outermost one warns
+        tell("b", "the $ is never closed", "$y broken")     anywhere below, also in a part of the build
+
+    PostWarning: 3 problems in 2 posts: 'b': the $ is never closed, in “$y broken”; 'c': …
+
+    MathAMRIndex('posts.mathamr'): 6,164 documents, 98,312 vectors of 64 dimensions, 34.7 MB     print(index)
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple, TypeVar
+
+from pyterrier_mathamr._common.errors import MathAMRError, MathAMRWarning
+
+T = TypeVar("T")
+
+_WITH_TOTAL = "{l_bar}{bar}| {n_fmt}/{total_fmt}{unit} [{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+_WITHOUT = "{desc}: {n_fmt}{unit} [{elapsed}, {rate_noinv_fmt}{postfix}]"
+
+
+def progress(
+    items: Iterable[T],
+    desc: str,
+    unit: str,
+    *,
+    verbose: bool,
+    total: int | None = None,
+    beside: Callable[[], str] | None = None,
+) -> Iterable[T]:
+    """Show a bar while ``items`` are iterated over; none for a single item, of which it would tell nothing."""
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    if not verbose or (total is not None and total <= 1):
+        return items
+    if total is None:
+        return _from_the_second(items, desc, unit, beside)
+    return _bar(items, desc, unit, beside, total=total, bar_format=_WITH_TOTAL)
+
+
+@contextmanager
+def byte_progress(desc: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
+    """Show a bar of bytes if the work takes more than a second."""
+    if not verbose:
+        yield lambda size: None
+        return
+    import pyterrier as pt
+
+    with pt.tqdm(total=total, desc=desc, unit="B", unit_scale=True, dynamic_ncols=True, delay=1) as bar:
+        yield bar.update
+
+
+@contextmanager
+def counted_progress(desc: str, unit: str, total: int, *, verbose: bool) -> Iterator[Callable[[int], object]]:
+    """Show a bar of what is told to be done, from its beginning; none for a single item."""
+    if not verbose or total <= 1:
+        yield lambda count: None
+        return
+    import pyterrier as pt
+
+    with pt.tqdm(total=total, desc=desc, unit=f" {unit}", bar_format=_WITH_TOTAL, dynamic_ncols=True) as bar:
+        yield bar.update
+
+
+def count_lines(file: IO[bytes]) -> int:
+    """Count the lines of a file that are not blank, for a total."""
+    return sum(not line.isspace() for line in file)
+
+
+def _from_the_second(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None) -> Iterator[T]:
+    """Yield the items; how many there are shows with the second, before which there is no bar."""
+    rest = iter(items)
+    yield from islice(rest, 1)
+    for second in islice(rest, 1):
+        yield from _bar(chain([second], rest), desc, unit, beside, initial=1, bar_format=_WITHOUT)
+
+
+def _bar(items: Iterable[T], desc: str, unit: str, beside: Callable[[], str] | None, **options: Any) -> Iterable[T]:
+    import pyterrier as pt
+
+    bar: Any = pt.tqdm(items, desc=desc, unit=f" {unit}", dynamic_ncols=True, **options)
+    return bar if beside is None else _with_postfix(bar, beside)
+
+
+def _with_postfix(bar: Any, beside: Callable[[], str]) -> Iterator[Any]:
+    for item in bar:
+        bar.set_postfix_str(beside(), refresh=False)
+        yield item
+
+
+class Counted:
+    """Gives a class the text of its counts; its `repr` stays the call that rebuilds it."""
+
+    def counts(self) -> list[str]:
+        """List what it holds."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        try:
+            return f"{self!r}: {', '.join(self.counts())}"
+        except MathAMRError as error:
+            return f"{self!r}: {error}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show it in IPython and in notebooks as ``print`` does."""
+        printer.text(str(self))
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a number of things: ``1 document``, ``6,164 documents``."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def size_of(count: int) -> str:
+    """Write a number of bytes: ``12 bytes``, ``3.4 MB``."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+_SHOWN = 5
+_EXCERPT = 60
+
+
+class Problem(NamedTuple):
+    """Something wrong with a post.
+
+    Attributes:
+        post: its docno, or the qid of a query.
+        what: what is wrong.
+        where: the part of the text.
+    """
+
+    post: str
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.post!r}: {self.what}, in “{self.where}”"
+
+
+class PostWarning(MathAMRWarning):
+    """Some posts have faults; they were read as far as possible."""
+
+    def __init__(self, problems: tuple[Problem, ...], count: int, posts: int) -> None:
+        super().__init__(problems, count, posts)
+        self.problems, self.count, self.posts = problems, count, posts
+
+    def __str__(self) -> str:
+        shown = "; ".join(map(str, self.problems)) + ("; …" if self.count > len(self.problems) else "")
+        return f"{_number(self.count, 'problem')} in {_number(self.posts, 'post')}: {shown}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+_OPEN: ContextVar[dict[Problem, None] | None] = ContextVar("problems of posts", default=None)
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Gather what is told within, each problem once, and warn of it at the end, also where an error ends it."""
+    if _OPEN.get() is not None:
+        yield
+        return
+    found: dict[Problem, None] = {}
+    token = _OPEN.set(found)
+    try:
+        yield
+    finally:
+        _OPEN.reset(token)
+        _warn(found)
+
+
+@contextmanager
+def gathered() -> Iterator[dict[Problem, None]]:
+    """Gather what is told within, without a warning."""
+    found: dict[Problem, None] = {}
+    token = _OPEN.set(found)
+    try:
+        yield found
+    finally:
+        _OPEN.reset(token)
+
+
+class Overheard(NamedTuple):
+    """What a worker process warned of, for the process that asked it: texts with their categories, and problems."""
+
+    warnings: list[tuple[str, type[Warning]]]
+    problems: dict[Problem, None]
+
+    def repeat(self) -> None:
+        """Warn and tell of it here."""
+        for text, category in self.warnings:
+            warnings.warn(text, category, stacklevel=3)
+        for problem in self.problems:
+            tell(*problem)
+
+
+@contextmanager
+def overheard() -> Iterator[Overheard]:
+    """Keep what is warned of and told within, in place of warning; complete when the block has ended."""
+    with warnings.catch_warnings(record=True) as caught, gathered() as problems:
+        warnings.simplefilter("always")
+        heard = Overheard([], problems)
+        yield heard
+    heard.warnings.extend((str(warning.message), warning.category) for warning in caught)
+
+
+def tell(post: str, what: str, where: str) -> None:
+    """Tell of a problem of a post; without a :func:`told_once` around it nothing happens."""
+    found = _OPEN.get()
+    if found is not None:
+        found[Problem(post, what, where[:_EXCERPT])] = None
+
+
+def _warn(found: dict[Problem, None]) -> None:
+    if found:
+        first = tuple(found)[:_SHOWN]
+        posts = len({problem.post for problem in found})
+        warnings.warn(PostWarning(first, len(found), posts), stacklevel=4)

@@ -1,1 +1,0 @@
-"""Weights of linear scores, learned by Newton's method."""

@@ -1,0 +1,136 @@
+"""The threads and the memory of this process.
+
+Work is kept on the calling thread where the threads of numpy or torch would cost more than they save. The limits hold
+for the whole process: set them for a piece of work, never across a ``yield``.
+
+Free memory goes back to the system before it has grown much: batches have all sizes, and glibc keeps what they free in
+pieces between those in use. A larger batch finds none that is large enough, so the process grows from batch to batch:
+in training, within minutes to several times what it uses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from .processes import usable_cores
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_held = threading.Lock()
+
+
+def on_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Work on items side by side, a thread for each usable core, of which each multiplies matrices by itself."""
+    waiting = list(items)
+    threads = min(usable_cores(), len(waiting))
+    with one_blas_thread():
+        if threads < 2:
+            return [work(item) for item in waiting]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(work, waiting))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let numpy's matrix products compute on the calling thread."""
+    if not _held.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _blas().limit(limits=1):
+            yield
+    finally:
+        _held.release()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch compute on the calling thread."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    """The loaded BLAS libraries; finding them takes as long as thousands of products."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+GROWTH = 1.25
+"""Growth over the first batch after memory was returned that makes it worth returning again."""
+
+_STATM = Path("/proc/self/statm")
+
+
+class Heap:
+    """Returns free pages to the system, where the C library is glibc; elsewhere it does nothing."""
+
+    def __init__(self, resident: Callable[[], int] | None = None, trim: Callable[[], object] | None = None) -> None:
+        self._resident = resident or _resident
+        self._trim = trim or malloc_trim()
+        self._first = 0
+
+    def after_batch(self) -> None:
+        """Return free pages if the process has grown since the first batch after the last time."""
+        if self._trim is None:
+            return
+        held = self._resident()
+        self._first = self._first or held
+        if held > GROWTH * self._first:
+            self.trim()
+
+    def trim(self) -> None:
+        """Return free pages."""
+        if self._trim is not None:
+            self._trim()
+        self._first = 0
+
+
+def return_free_memory() -> None:
+    """Return free pages to the system, where the C library is glibc."""
+    if (trim := malloc_trim()) is not None:
+        trim()
+
+
+def _resident() -> int:
+    return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def malloc_trim() -> Callable[[], object] | None:
+    """Return glibc's ``malloc_trim``, which other C libraries lack."""
+    if sys.platform != "linux" or not _STATM.exists():
+        return None
+    found = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return None if found is None else lambda: found(0)
+
+
+@contextmanager
+def cycles_kept() -> Iterator[None]:
+    """Keep unreachable cycles to the end of the block; all other objects are freed as always."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
