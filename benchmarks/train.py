@@ -22,12 +22,11 @@ import torch
 from pyterrier_mathamr.experiments.sources import read_training_pairs
 from pyterrier_mathamr.graph import GraphStore, Vocabulary
 from pyterrier_mathamr.model import MathAMRConfig
-from pyterrier_mathamr.model.training.batches import BatchMaker
+from pyterrier_mathamr.model.checkpoints import RunFolder, Unfinished
+from pyterrier_mathamr.model.loop import ProcessGroup, local_device
 from pyterrier_mathamr.model.training.data import TrainingData
-from pyterrier_mathamr.model.training.distributed import ProcessGroup, local_device
-from pyterrier_mathamr.model.training.files import RunFiles
-from pyterrier_mathamr.model.training.history import Unfinished
-from pyterrier_mathamr.model.training.training_loop import TrainingLoop
+from pyterrier_mathamr.model.training.files import open_tensors
+from pyterrier_mathamr.model.training.trainer import PairTraining
 
 PAPER_PAIRS = 45_000
 
@@ -39,20 +38,20 @@ def epoch(args: argparse.Namespace, config: MathAMRConfig) -> None:
     pairs = [pair for pair in read_training_pairs(args.source).train if pair[0] in graphs and pair[1] in graphs]
     data = TrainingData.read(config, pairs[: args.pairs], [])
     names = data.posts()
-    with ProcessGroup(device) as group, RunFiles(None, group) as files:
+    with ProcessGroup(device) as group, RunFolder(None, group) as folder:
         vocabulary = group.first(
             lambda: Vocabulary.build((graphs[name] for name in names), min_role_count=config.min_role_count)
         )
-        loop = TrainingLoop(config, vocabulary, device, group=group, verbose=False)
-        tensors = files.tensors(names, graphs, vocabulary, config)
-        maker = BatchMaker(config, tensors, data.answers, group.rank, group.size)
-        for warm in loop.epoch(1, data, maker, Unfinished()):
+        training = PairTraining(config, vocabulary, data, group)
+        training.read(open_tensors(folder.path, group, names, graphs, vocabulary, config))
+        loop = training.loop()
+        for warm in loop.epoch(1, Unfinished()):
             if warm.batches == 2:
                 break
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
         start = time.process_time()
-        *_, done = loop.epoch(2, data, maker, Unfinished())
+        *_, done = loop.epoch(2, Unfinished())
         seconds = time.process_time() - start
         if group.rank > 0:
             return

@@ -131,7 +131,7 @@ def _kinds() -> list[Kind]:
     from pyterrier_mathamr.formula import FormulaStore
     from pyterrier_mathamr.graph import GraphStore, TensorStore
     from pyterrier_mathamr.index import MathAMRFormulaIndex, MathAMRIndex
-    from pyterrier_mathamr.model.training.checkpoint import Checkpoint
+    from pyterrier_mathamr.model.checkpoints import Checkpoint
     from pyterrier_mathamr.sparse import BM25Index, TangentIndex
     from pyterrier_mathamr.systems import (
         ApproachZeroIndex,

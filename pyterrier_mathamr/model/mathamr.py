@@ -38,7 +38,7 @@ from .variants.text import TextEncoder
 from .variants.text_folder import encoder_of
 
 if TYPE_CHECKING:
-    from .transformers import DocEncoder, QueryEncoder, TextScorer
+    from .transformers import DocEncoder, GraphRows, QueryEncoder, TextScorer
 
 
 class MathAMR(SavedModel):
@@ -235,6 +235,12 @@ class MathAMR(SavedModel):
         from .transformers import TextScorer
 
         return TextScorer(self, device=device, batch_size=batch_size, verbose=verbose)
+
+    def post_rows(self, *, device: str | None = None, verbose: bool = False) -> GraphRows:
+        """Return how the transformers encode the graphs of a frame with this model."""
+        from .transformers import GraphRows
+
+        return GraphRows(self, device, verbose)
 
     @cached_property
     def _vectors_by(self) -> str:

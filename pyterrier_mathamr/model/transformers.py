@@ -1,27 +1,37 @@
-"""The model as PyTerrier transformers: graphs in, vectors or scores out."""
+"""Models as PyTerrier transformers: posts in, rows or scores out.
+
+::
+
+    frame ──PostRows.queries, .documents──▶ one value for each row of the frame, each post encoded once
+              DocEncoder, QueryEncoder  add these as columns
+              TextScorer                scores them: PostRows.score
+
+The three are the same for every model that turns posts into rows (MathAMR, ColBERT, MaRF). What differs is in the
+model's `PostRows`: the columns it reads and adds, and how it encodes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyterrier as pt
 
+from pyterrier_mathamr._common.feedback import told_once
 from pyterrier_mathamr._common.frames import (
     empty_output,
-    encode_distinct,
     encoded_values,
-    first_values,
     ordered_by_score,
     with_objects,
     without_query_rows,
 )
 from pyterrier_mathamr._common.parameters import COUNT, Rule
-from pyterrier_mathamr._common.transformers import ColumnAdder, Transformer
+from pyterrier_mathamr._common.transformers import HELP_URL, ColumnAdder, Leaf, Transformer
 from pyterrier_mathamr.explain import Explanation, QueryRow, read_asked
 from pyterrier_mathamr.explain.alignment import explain_maxsim
 from pyterrier_mathamr.graph import MathAMRGraph
@@ -30,89 +40,153 @@ from .encoder.in_batches import Embeddings
 from .encoder.maxsim import exact_maxsim
 from .mathamr import MathAMR, vectors_by
 
+Columns = dict[str, Sequence[object] | str | float]
+"""Column to its values: one for each row of a frame, or the same for all."""
 
-class _GraphTransformer(Transformer):
+Side = Literal["queries", "documents", "ranking"]
+"""What a frame is read for; a ranking for both its queries and its documents."""
+
+
+class PostRows(ABC):
+    """How a model reads the posts of a frame and turns them into rows.
+
+    A model returns one from ``post_rows(device=…, verbose=…, **options)``, which checks the options; it is made for
+    each frame, so making it costs nothing.
+
+    Attributes:
+        label: the name of the system in drawings.
+        help_url: where a drawing points.
+        batch_size: documents that an indexing pipeline encodes together by default.
+        doc_columns: the columns that :meth:`documents` adds, in order.
+        query_columns: the columns that :meth:`queries` adds, in order.
+    """
+
+    label: ClassVar[str]
+    help_url: ClassVar[str] = HELP_URL
+    batch_size: int = 64
+    doc_columns: Sequence[str] = ("doc_embs", "doc_model")
+    query_columns: Sequence[str] = ("query_embs", "query_model")
+
+    @abstractmethod
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        """Refuse a frame without the columns that the posts of a side are read from, for ``stage``."""
+
+    @abstractmethod
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode queries, each qid once; one without text has no rows."""
+
+    @abstractmethod
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode documents, each docno once; the title of a ranking is the query's."""
+
+    def score(self, query: Mapping[str, Any], documents: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Score documents against a query, given their columns: float64 ``[m]``."""
+        rows = documents["doc_embs"]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        blend = query.get("query_document_weight") or None
+        return exact_maxsim(query["query_embs"], np.concatenate(rows), offsets, query.get("query_weights"), blend)
+
+    @abstractmethod
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Say what makes up the score of a document; see :meth:`TextScorer.explain`."""
+
+
+class PostModel(Protocol):
+    """A model that turns posts into rows."""
+
+    @property
+    def post_rows(self) -> Callable[..., PostRows]:
+        """Return how it does, under ``device``, ``verbose`` and options of its own."""
+
+
+class _PostTransformer(Leaf, Transformer):
     """What the three share: a model and the options of encoding."""
 
-    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT.or_none()}
+    checks: ClassVar[Mapping[str, Rule]] = {"batch_size": COUNT}
+    role: ClassVar[str]
 
     def __init__(
-        self, model: MathAMR, *, device: str | None = None, batch_size: int | None = None, verbose: bool = False
+        self,
+        model: PostModel,
+        *,
+        device: str | None = None,
+        batch_size: int | None = None,
+        verbose: bool = False,
+        **options: Any,
     ) -> None:
         super().__init__()
-        usual = 1024 if model.config.text.features == "text" else 64
-        self.batch_size = usual if batch_size is None else batch_size
-        self.model, self.device, self.verbose = model, device, verbose
+        self.model, self.device, self.verbose, self.options = model, device, verbose, options
+        self.batch_size = self.posts.batch_size if batch_size is None else batch_size
 
-    def _documents(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
-        return self.model.encode(graphs, device=self.device, verbose=self.verbose)
+    @property
+    def posts(self) -> PostRows:
+        """How the model turns posts into rows."""
+        return self.model.post_rows(device=self.device, verbose=self.verbose, **self.options)
 
-    def _queries(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
-        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
-        encoded = iter(self._documents([graph for graph in graphs if not graph.is_empty]))
-        none = np.empty((0, self.model.config.projection), np.float32)
-        return [none if graph.is_empty else next(encoded) for graph in graphs]
-
-    def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
-        """List the ids in the order of the rows; a model without formulas has no such rows."""
-        return list(graph.formula_ids) if self.model.config.formulas != "none" else []
-
-    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
-        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
-        weights, has_document = self.model.score_weights, self.model.config.virtual_nodes != "none"
-        return None if weights is None else weights.of_rows(rows, len(self._formula_ids(graph)), has_document)
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """Return what ``pt.schematic`` draws."""
+        posts = self.posts
+        return {"label": f"{posts.label} {self.role}", "help_url": posts.help_url}
 
 
-class DocEncoder(ColumnAdder, _GraphTransformer):
-    """Encode the ``graph`` of each document.
+class DocEncoder(ColumnAdder, _PostTransformer):
+    """Encode each document; one that is in several rows is encoded once.
 
-    Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length (formulas, sentences, document), ``formula_ids``, a
-    list of text whose item ``i`` is the id of the formula in row ``i``, and ``doc_model``, the identity of the model,
-    see :func:`~pyterrier_mathamr.model.vectors_by`. A document that is in several rows is encoded once.
+    Adds ``doc_embs``, float32 ``[n, d]`` with rows of unit length, and ``doc_model``, the identity of the model. What
+    the rows are is the model's: formulas, sentences and the document of MathAMR+, which also adds ``formula_ids``, a
+    list of text whose item ``i`` is the id of the formula in row ``i``; tokens in order, ``[CLS]`` last, of ColBERT.
+    MaRF adds ``doc_views`` and ``doc_formulas`` in place of ``doc_embs``.
+
+    Args:
+        model: of MathAMR+, or any other that turns posts into rows.
+        device: where to compute; ``None`` for CUDA if there is a GPU, else the CPU.
+        batch_size: documents that an indexing pipeline encodes together.
+        verbose: show progress.
+        options: of the model, such as ``precision`` of ColBERT and MaRF.
 
     Example::
 
         (mathamr.GraphBuilder() >> model.doc_encoder() >> index.indexer()).index(dataset.get_corpus_iter())
     """
 
-    label = "MathAMR Documents"
+    role = "documents"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``doc_embs``, ``formula_ids`` and ``doc_model`` to rows with ``graph``.
+        """Add the model's columns of documents.
 
         Raises:
             MissingValueError: documents without a graph; it names them.
         """
-        pt.validate.columns(inp, includes=["graph"], context=self)
+        posts = self.posts
+        posts.check(inp, "documents", self)
         if inp.empty:
-            return empty_output(inp, ["doc_embs", "formula_ids", "doc_model"])
-        frame = inp if "docno" in inp.columns else inp.assign(docno=range(len(inp)))
-        graphs, vectors = encoded_values(frame, "graph", self._documents, "docno")
-        names = frame["docno"].tolist()
-        ids = [self._formula_ids(graphs[name]) for name in names]
-        rows = [vectors[name] for name in names]
-        return with_objects(inp, doc_embs=rows, formula_ids=ids, doc_model=vectors_by(self.model))
+            return empty_output(inp, posts.doc_columns)
+        with told_once():
+            return with_objects(inp, **posts.documents(inp))
 
 
-class QueryEncoder(ColumnAdder, _GraphTransformer):
-    """Encode the ``query_graph`` of each query, once for all rows of a ranking.
+class QueryEncoder(ColumnAdder, _PostTransformer):
+    """Encode each query, once for all rows of a ranking.
 
-    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (formulas, sentences, document; none for a blank
-    query), ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``, and
-    ``query_model``, the identity of the model: an index of another model's vectors refuses them.
+    Adds ``query_embs``, float32 ``[q, d]`` with rows of unit length (those of :class:`DocEncoder`; none for a blank
+    query), and ``query_model``, the identity of the model: an index of another model's rows refuses them. MathAMR+ also
+    adds ``query_formula_ids``, a list of text whose item ``i`` is the id of the formula in row ``i``.
 
-    A model with score weights (see ``MathAMR.score_weights``) also adds ``query_weights``, float64 ``[q]``, and
+    A model with weights in the score (see ``MathAMR.score_weights``) adds ``query_weights``, float64 ``[q]``, and
     ``query_document_weight``, a number; an index then scores by Σᵢ wᵢ maxⱼ qᵢ · dⱼ + a q_doc · d_doc.
+
+    Args:
+        model: see :class:`DocEncoder`, like the other parameters.
 
     Example::
 
         mathamr.GraphBuilder() >> model.query_encoder() >> index.retriever()
     """
 
-    label = "MathAMR Queries"
+    role = "queries"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Add ``query_embs``, ``query_formula_ids`` and ``query_model`` to queries or a ranking with ``query_graph``.
+        """Add the model's columns of queries to queries or a ranking.
 
         Args:
             inp: ``query_graph`` may be empty in some rows of a query, as after ``+`` and ``|``.
@@ -120,74 +194,125 @@ class QueryEncoder(ColumnAdder, _GraphTransformer):
         Raises:
             MissingValueError: queries without a graph in any row; it names them.
         """
-        pt.validate.columns(inp, includes=["qid", "query_graph"], context=self)
-        inp, weights = without_query_rows(inp), self.model.score_weights
+        posts = self.posts
+        posts.check(inp, "queries", self)
+        inp = without_query_rows(inp)
         if inp.empty:
-            added = [] if weights is None else ["query_weights", "query_document_weight"]
-            return empty_output(inp, ["query_embs", "query_formula_ids", "query_model", *added])
-        graphs, vectors = encoded_values(inp, "query_graph", self._queries)
-        qids = inp["qid"].tolist()
-        ids = [self._formula_ids(graphs[qid]) for qid in qids]
-        rows = [vectors[qid] for qid in qids]
-        weighing: dict[str, Any] = {}
-        if weights is not None:
-            sized = zip(qids, rows, strict=True)
-            weighing["query_weights"] = [self._row_weights(graphs[qid], len(own)) for qid, own in sized]
-            weighing["query_document_weight"] = float(weights.blend)
-        by = vectors_by(self.model)
-        return with_objects(inp, query_embs=rows, query_formula_ids=ids, query_model=by, **weighing)
+            return empty_output(inp, posts.query_columns)
+        with told_once():
+            return with_objects(inp, **posts.queries(inp))
 
 
-class TextScorer(_GraphTransformer):
-    """Score each row's ``graph`` against its ``query_graph`` by MaxSim (MathAMR+, eq. 3.4), without an index.
+class TextScorer(_PostTransformer):
+    """Score the document of each row against the query by MaxSim (MathAMR+, eq. 3.4), without an index.
 
     The scores are those of ``index.scorer()`` for the same vectors, with the model's score weights if it has any. Each
     query and each document is encoded once. Rows are ordered by query, descending score and docno; for documents with
     the same graph, rounding in the encoder may make the scores differ (docs/exactness.md).
 
+    Args:
+        model: see :class:`DocEncoder`, like the other parameters.
+
     Example::
 
         bm25 >> dataset.text_loader(["text"]) >> mathamr.GraphBuilder(side="both") >> model.text_scorer()
+        bm25 >> dataset.text_loader(["text"]) >> colbert.text_scorer()
     """
 
-    label = "MathAMR Scorer"
+    role = "scorer"
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace ``score`` and ``rank`` of a ranking with ``query_graph`` and ``graph``.
+        """Replace ``score`` and ``rank`` of a ranking with the graphs or texts of queries and documents.
 
         Raises:
             MissingValueError: queries or documents without a graph in any row; it names them.
         """
-        pt.validate.result_frame(inp, extra_columns=["query_graph", "graph"], context=self)
+        posts = self.posts
+        posts.check(inp, "ranking", self)
         if inp.empty:
             return empty_output(inp, ["score", "rank"])
-        graphs, weights = first_values(inp, "query_graph"), self.model.score_weights
-        queries = encode_distinct(inp, "query_graph", "vectors", self._queries)["vectors"]
-        documents = encode_distinct(inp, "graph", "vectors", self._documents, "docno")["vectors"].to_numpy()
-        blend = weights.blend or None if weights else None
+        with told_once():
+            queries, documents = posts.queries(inp), posts.documents(inp, of_ranking=True)
         codes, qids = pd.factorize(inp["qid"])
         scores = np.empty(len(inp), np.float64)
-        for code, qid in enumerate(qids):
-            places = np.flatnonzero(codes == code)
-            query, rows = queries.iloc[places[0]], documents[places]
-            offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-            of_rows = self._row_weights(graphs[qid], len(query))
-            scores[places] = exact_maxsim(query, np.concatenate(rows), offsets, of_rows, blend)
+        for code in range(len(qids)):
+            rows = np.flatnonzero(codes == code)
+            query = {name: values[0] for name, values in _of_rows(queries, rows[:1]).items()}
+            scores[rows] = posts.score(query, _of_rows(documents, rows))
         return ordered_by_score(inp, scores)
 
     def explain(self, query: QueryRow, docno: str | None = None) -> Explanation:
-        """Say what each virtual node of a query contributes to the score of a document.
+        """Say what each row of a query contributes to the score of a document.
 
         Args:
-            query: a row with ``query_graph`` and ``graph``, or a frame of one query.
+            query: a row with the graphs or texts of a query and a document, or a frame of one query.
             docno: the document; by default that of the row.
 
         Raises:
-            AskedError: a graph is missing, or no document is named.
+            AskedError: a graph or text is missing, or no document is named.
         """
-        asked = read_asked(query, docno, self.label, ["query_graph", "graph"])
-        graphs, weights = (asked.row["query_graph"], asked.row["graph"]), self.model.score_weights
-        rows, document = self._queries(list(graphs[:1]))[0], self._documents(list(graphs[1:]))[0]
+        return self.posts.explain(query, docno)
+
+
+def _of_rows(columns: Columns, rows: npt.NDArray[np.int64]) -> dict[str, list[Any]]:
+    """Take the values of some rows."""
+    return {
+        name: [values] * len(rows) if isinstance(values, float | str) else [values[row] for row in rows.tolist()]
+        for name, values in columns.items()
+    }
+
+
+class GraphRows(PostRows):
+    """How a `MathAMR` encodes: ``graph`` of documents, ``query_graph`` of queries."""
+
+    label = "MathAMR"
+    doc_columns = ("doc_embs", "formula_ids", "doc_model")
+
+    def __init__(self, model: MathAMR, device: str | None, verbose: bool) -> None:
+        self._model, self._device, self._verbose = model, device, verbose
+        self._weights = model.score_weights
+        self.batch_size = 1024 if model.config.text.features == "text" else 64
+        weighing = () if self._weights is None else ("query_weights", "query_document_weight")
+        self.query_columns = ("query_embs", "query_formula_ids", "query_model", *weighing)
+
+    def check(self, frame: pd.DataFrame, side: Side, stage: pt.Transformer) -> None:
+        """Refuse a frame without graphs."""
+        if side == "ranking":
+            pt.validate.result_frame(frame, extra_columns=["query_graph", "graph"], context=stage)
+        else:
+            needed = ["graph"] if side == "documents" else ["qid", "query_graph"]
+            pt.validate.columns(frame, includes=needed, context=stage)
+
+    def queries(self, frame: pd.DataFrame) -> Columns:
+        """Encode the graph of each query."""
+        graphs, vectors = encoded_values(frame, "query_graph", self._encode_queries)
+        qids = frame["qid"].tolist()
+        rows = [vectors[qid] for qid in qids]
+        found: Columns = {"query_embs": rows, "query_formula_ids": [self._formula_ids(graphs[qid]) for qid in qids]}
+        found["query_model"] = vectors_by(self._model)
+        if self._weights is not None:
+            sized = zip(qids, rows, strict=True)
+            found["query_weights"] = [self._row_weights(graphs[qid], len(own)) for qid, own in sized]
+            found["query_document_weight"] = float(self._weights.blend)
+        return found
+
+    def documents(self, frame: pd.DataFrame, *, of_ranking: bool = False) -> Columns:
+        """Encode the graph of each document."""
+        frame = frame if "docno" in frame.columns else frame.assign(docno=range(len(frame)))
+        graphs, vectors = encoded_values(frame, "graph", self._encode, "docno")
+        names = frame["docno"].tolist()
+        ids = [self._formula_ids(graphs[name]) for name in names]
+        return {
+            "doc_embs": [vectors[name] for name in names],
+            "formula_ids": ids,
+            "doc_model": vectors_by(self._model),
+        }
+
+    def explain(self, query: QueryRow, docno: str | None) -> Explanation:
+        """Say what each virtual node of the query contributes."""
+        asked = read_asked(query, docno, "MathAMR scorer", ["query_graph", "graph"])
+        graphs = asked.row["query_graph"], asked.row["graph"]
+        rows, document = self._encode_queries([graphs[0]])[0], self._encode([graphs[1]])[0]
         found = explain_maxsim(
             graphs[0],
             rows,
@@ -196,6 +321,26 @@ class TextScorer(_GraphTransformer):
             query_formula_ids=self._formula_ids(graphs[0]),
             formula_ids=self._formula_ids(graphs[1]),
             query_weights=self._row_weights(graphs[0], len(rows)),
-            query_document_weight=weights.blend if weights else None,
+            query_document_weight=self._weights.blend if self._weights else None,
         )
         return replace(found, docno=asked.docno)
+
+    def _encode(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
+        return self._model.encode(graphs, device=self._device, verbose=self._verbose)
+
+    def _encode_queries(self, graphs: list[MathAMRGraph]) -> list[Embeddings]:
+        """Encode queries; one without text has no vectors, float32 ``[0, d]``."""
+        encoded = iter(self._encode([graph for graph in graphs if not graph.is_empty]))
+        none = np.empty((0, self._model.config.projection), np.float32)
+        return [none if graph.is_empty else next(encoded) for graph in graphs]
+
+    def _formula_ids(self, graph: MathAMRGraph) -> list[str]:
+        """List the ids in the order of the rows; a model without formulas has no such rows."""
+        return list(graph.formula_ids) if self._model.config.formulas != "none" else []
+
+    def _row_weights(self, graph: MathAMRGraph, rows: int) -> npt.NDArray[np.float64] | None:
+        """Return the weight of each row of a query, float64 ``[q]``; ``None`` if the model has none."""
+        if self._weights is None:
+            return None
+        has_document = self._model.config.virtual_nodes != "none"
+        return self._weights.of_rows(rows, len(self._formula_ids(graph)), has_document)

@@ -19,19 +19,18 @@ from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
+from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder
 from pyterrier_mathamr.model.inputs.batches_by_size import batches_by_size
 from pyterrier_mathamr.model.inputs.devices import choose_device
 from pyterrier_mathamr.model.saving.files import pack_weights
 from pyterrier_mathamr.model.saving.saved_model import SavedModel, check_new_folder
-from pyterrier_mathamr.model.training.checkpoint import Checkpoint
-from pyterrier_mathamr.model.training.history import EpochRecord
 
 from . import files
 from .graphs import Graphs, Labels
 from .network import encoders
 from .options import InOutOptions
 from .pairings import kinds_of
-from .training import Training
+from .training import FormulaTraining
 
 Vectors = npt.NDArray[np.float32]
 _NODE_BUDGET = 16_384
@@ -146,15 +145,13 @@ class InOut(SavedModel):
         """
         trees = _packed(formulas)
         graphs = {kind: Graphs.of_trees(trees[kind], those) for kind, those in self._labels.items()}
-        state, run = None, {**dataclasses.asdict(self.options), "starting model": self.identity}
+        run = {**dataclasses.asdict(self.options), "starting model": self.identity}
         network = self._network.to(choose_device(device))
-        kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint))
         try:
-            training = Training(network, graphs, self.options, verbose)
-            run["formulas"] = training.digest
-            if kept is not None and not fresh:
-                state = kept.read(run)
-            return training.run(state, lambda found: None if kept is None else kept.save(run, found)).history
+            training = FormulaTraining(network, graphs, self.options)
+            with RunFolder(checkpoint) as folder:
+                folder.begin({**run, "formulas": training.digest}, fresh=fresh)
+                return training.loop(verbose).train(folder).history
         finally:
             network.cpu()
             self._folder = None

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import nn
 
-from pyterrier_mathamr._common.feedback import progress
 from pyterrier_mathamr.formula.packed_trees import Packed
 from pyterrier_mathamr.model.errors import TrainingError
-from pyterrier_mathamr.model.training.checkpoint import TrainingState, optimizer_tensors, restore_optimizer
-from pyterrier_mathamr.model.training.history import EpochRecord, finished
+from pyterrier_mathamr.model.loop import TrainingLoop, Validation
 from pyterrier_mathamr.store import Rows
 
 from .graphs import Graphs
@@ -33,13 +29,11 @@ MOST_NODES = 256
 """Formulas with a larger graph, such as a matrix of numbers, take no part: most nodes of a batch would be theirs."""
 
 
-class Training:
-    """The state of a training run."""
+class FormulaTraining:
+    """How a batch of formulas becomes a loss."""
 
-    def __init__(
-        self, network: nn.ModuleDict, graphs: dict[Packed, Graphs], options: InOutOptions, verbose: bool
-    ) -> None:
-        self._network, self._graphs, self._options, self._verbose = network, graphs, options, verbose
+    def __init__(self, network: nn.ModuleDict, graphs: dict[Packed, Graphs], options: InOutOptions) -> None:
+        self._network, self._graphs, self._options = network, graphs, options
         self._parts = {kind: Subexpressions(those) for kind, those in graphs.items()}
         self._numbers = np.stack([those.numbered() for those in graphs.values()], axis=1)  # [x, kinds]
         rows = self._distinct(np.random.default_rng(options.seed).permutation(self._eligible()))
@@ -49,7 +43,7 @@ class Training:
             raise TrainingError(
                 f"training needs at least 4 different formulas of two nodes or more, found {len(rows)}; give more."
             )
-        self._optimizer = torch.optim.AdamW(network.parameters(), lr=options.learning_rate)
+        self._generator = np.random.default_rng()
 
     @property
     def digest(self) -> str:
@@ -58,65 +52,31 @@ class Training:
         arrays += [array for those in self._graphs.values() for array in (those.labels, those.parents, those.relations)]
         return hashlib.sha256(b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)).hexdigest()
 
-    def run(self, state: TrainingState | None, save: Callable[[TrainingState], None]) -> TrainingState:
-        """Train until the last epoch, or until the held-out loss has not decreased for ``patience`` epochs."""
-        names = [name for name, _ in self._network.named_parameters()]
-        best, history = self._weights(), tuple[EpochRecord, ...]()
-        if state is not None:
-            self._network.load_state_dict(state.model)
-            restore_optimizer(self._optimizer, names, state.optimizer)
-            best, history = state.best, state.history
-        try:
-            while state is None or not finished(history, self._options.epochs, self._options.patience):
-                record = self._epoch(len(history) + 1)
-                if all(record.deciding < earlier.deciding for earlier in history):
-                    best = self._weights()
-                history = (*history, record)
-                state = TrainingState(self._weights(), optimizer_tensors(self._optimizer, names), best, history)
-                save(state)
-        finally:
-            self._network.load_state_dict(best)
-            self._network.eval()
-        return state
-
-    def _weights(self) -> dict[str, torch.Tensor]:
-        return {name: tensor.detach().cpu().clone() for name, tensor in self._network.state_dict().items()}
-
-    def _epoch(self, epoch: int) -> EpochRecord:
-        start, losses = time.perf_counter(), list[float]()
-        generator = np.random.default_rng([self._options.seed, epoch])
-        batches = self._batches(generator.permutation(self._trained))
-        self._network.train()
-        for rows in progress(batches, f"epoch {epoch}", "batches", verbose=self._verbose):
-            self._optimizer.zero_grad()
-            loss = self._loss(rows, generator)
-            loss.backward()  # type: ignore[no-untyped-call]
-            self._optimizer.step()
-            losses.append(loss.item())
-            if not math.isfinite(losses[-1]):
-                raise TrainingError(f"the loss of epoch {epoch} is {losses[-1]}; give a lower learning_rate.")
-        held_out = self._held_out_loss()
-        return EpochRecord(
-            epoch=epoch,
-            loss=float(np.mean(losses)),
-            validation_loss=held_out,
-            temperature=self._options.temperature,
-            learning_rate=self._options.learning_rate,
-            seconds=time.perf_counter() - start,
-            waiting=0.0,
-            validation_maxsim=held_out,
-            validation_document=math.nan,  # a formula has no vector of its own
-            deciding=held_out,
+    def loop(self, verbose: bool) -> TrainingLoop[Rows, Rows]:
+        """Make the training loop."""
+        options = self._options
+        return TrainingLoop(
+            self._network,
+            torch.optim.AdamW(self._network.parameters(), lr=options.learning_rate),
+            self._epoch,
+            lambda rows: self._loss(rows, self._generator),
+            epochs=options.epochs,
+            validate=self._validate,
+            patience=options.patience,
+            verbose=verbose,
         )
 
-    @torch.no_grad()
-    def _held_out_loss(self) -> float:
-        generator = np.random.default_rng([self._options.seed, 0])
-        self._network.eval()
-        batches = self._batches(self._held_out)
-        return float(
-            np.average([self._loss(rows, generator).item() for rows in batches], weights=list(map(len, batches)))
-        )
+    def _epoch(self, epoch: int) -> list[Rows]:
+        """List the batches of an epoch; their sub-expressions are drawn by the same generator."""
+        self._generator = np.random.default_rng([self._options.seed, epoch])
+        return self._batches(self._generator.permutation(self._trained))
+
+    def _validate(self, _mean: float) -> Validation:
+        """Measure the mean loss of the held-out formulas, always with the same sub-expressions."""
+        generator, batches = np.random.default_rng([self._options.seed, 0]), self._batches(self._held_out)
+        losses = [self._loss(rows, generator).item() for rows in batches]
+        loss = float(np.average(losses, weights=list(map(len, batches))))
+        return Validation(loss, loss, loss, math.nan, self._options.temperature)  # a formula has no vector of its own
 
     def _loss(self, rows: Rows, generator: np.random.Generator) -> torch.Tensor:
         """Compute the loss of a batch of formulas."""

@@ -2,15 +2,15 @@
 
 ::
 
-    data            pairs, split by question; known answers and hard negatives
+    data      pairs, split by question; known answers and hard negatives
       │
-    files           the tensors of the graphs, the training state on disk   (checkpoint, history)
+    files     the tensors of the graphs
       │
-    batches         graphs of B questions, B answers, H hard negatives      (augment: noise)
+    batches   graphs of B questions, B answers, H hard negatives      (augment: noise)
       │
-    training_loop   encode ─▶ losses ─▶ step; an epoch ─▶ validation        (distributed: several processes)
+    losses    of the rows of a batch
       │
-    trainer         Trainer.fit: all of it in order ─▶ the model of the best epoch
-      │
+    trainer   Trainer.fit: all of it in order ─▶ the model of the best epoch
+
     score_weight_fitting   the weights of a trained model's score
 """

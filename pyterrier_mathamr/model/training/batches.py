@@ -12,12 +12,7 @@ Validation batches have no noise, so their loss is comparable whatever is traine
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,9 +24,6 @@ from pyterrier_mathamr.model.config.config import MathAMRConfig
 from .augment import augment
 from .data import Answers, Pair, PairBatch
 from .files import Tensors
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,41 +87,3 @@ def divide(
     first, last = cuts[rank], cuts[rank + 1]
     sizes = graphs.node_offsets.diff()[first:last].tolist()
     return tuple(graphs.part(first + run.start, first + run.stop) for run in runs_within(sizes, budget)), rows
-
-
-class Prefetch(Generic[A, B]):
-    """Iterate over ``make(item)`` for each item in order, made ahead so that the model does not wait.
-
-    Args:
-        make: called in one background thread, in order.
-        items: its arguments.
-        ahead: results held ready.
-
-    Attributes:
-        waited: seconds that the consumer has waited for results.
-    """
-
-    def __init__(self, make: Callable[[A], B], items: Sequence[A], ahead: int = 2) -> None:
-        self._make, self._items, self._ahead = make, items, ahead
-        self.waited = 0.0
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[B]:
-        worker, pending = ThreadPoolExecutor(1), deque[Future[B]]()
-        try:
-            for item in self._items:
-                pending.append(worker.submit(self._make, item))
-                if len(pending) > self._ahead:
-                    yield self._next(pending)
-            while pending:
-                yield self._next(pending)
-        finally:
-            worker.shutdown(cancel_futures=True)  # finishes no more than the item under way
-
-    def _next(self, pending: deque[Future[B]]) -> B:
-        start = time.perf_counter()
-        result = pending.popleft().result()
-        self.waited += time.perf_counter() - start
-        return result

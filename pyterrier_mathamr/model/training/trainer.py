@@ -13,26 +13,30 @@ checkpoint, in a folder that all of them see::
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from pyterrier_mathamr.graph import Vocabulary
+from pyterrier_mathamr._common.frames import listed
+from pyterrier_mathamr.graph import GraphBatch, Vocabulary
+from pyterrier_mathamr.model.checkpoints import EpochRecord, RunFolder, TrainingState
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 from pyterrier_mathamr.model.inputs.tensors import vocabulary_of
+from pyterrier_mathamr.model.loop import Prefetch, ProcessGroup, TrainingLoop, Validation, local_device
 from pyterrier_mathamr.model.mathamr import MathAMR
 from pyterrier_mathamr.model.variants.score_weights import trained_config
 from pyterrier_mathamr.model.variants.starting_weights import random_network, starting_weights
 from pyterrier_mathamr.model.variants.text import TextEncoder
 
-from .checkpoint import TrainingState
-from .data import Pairs, TrainingData
-from .distributed import ProcessGroup, local_device
-from .files import Graphs, RunFiles, Tensors, require_graphs
-from .history import EpochRecord
-from .training_loop import TrainingLoop
+from .batches import Batch, BatchMaker
+from .data import PairBatch, Pairs, TrainingData, generator_of
+from .files import Graphs, Tensors, open_tensors, require_graphs
+from .losses import ContrastiveLoss, ValidationLoss, batch_loss, validation_loss
 
 
 class Trainer:
@@ -107,20 +111,22 @@ class Trainer:
         data = TrainingData.read(self.config, pairs, validation, first, negatives, never)
         require_graphs(data.posts(), graphs)
         text = self.text or TextEncoder(self.config.text.text_model, device=str(self.device), verbose=verbose)
-        with ProcessGroup(self.device) as group, RunFiles(checkpoint, group) as files:
+        with ProcessGroup(self.device) as group, RunFolder(checkpoint, group) as folder:
             vocabulary = start.vocabulary if start else group.first(lambda: self._vocabulary(graphs, data.trained()))
-            run = self._identity(vocabulary, data, start, group.size)
-            state = None if fresh else files.state(run)
-            tensors = functools.partial(files.tensors, data.posts(), graphs, vocabulary, self.config, text, verbose)
+            state = folder.begin(self._identity(vocabulary, data, start, group.size), fresh=fresh)
+            tensors = functools.partial(
+                open_tensors, folder.path, group, data.posts(), graphs, vocabulary, self.config, text, verbose
+            )
             weights = None if state else self._weights(start, group, graphs, tensors, vocabulary, data.trained(), text)
-
-            def save(state: TrainingState) -> None:
-                self.history = state.history
-                files.save(run, state)
-
-            loop = TrainingLoop(self.config, vocabulary, self.device, weights, group=group, verbose=verbose)
-            state = loop.train(data, tensors, state, save, save_every)
-            files.draw(state.history)
+            training = PairTraining(self.config, vocabulary, data, group, weights)
+            loop = training.loop(verbose)
+            try:
+                if state is None or not loop.finished(state.history):
+                    training.read(tensors())
+                state = loop.train(folder, save_every)
+            finally:
+                self.history = loop.history
+            folder.draw(state.history)
         return self._model(state, vocabulary)
 
     def _vocabulary(self, graphs: Graphs, names: Sequence[str]) -> Vocabulary:
@@ -161,6 +167,113 @@ class Trainer:
 
     def _model(self, state: TrainingState, vocabulary: Vocabulary) -> MathAMR:
         """Build the model of the best epoch."""
-        self.history, prefix = state.history, "encoder."
+        prefix = "encoder."
         weights = {name.removeprefix(prefix): tensor for name, tensor in state.best.items() if name.startswith(prefix)}
         return MathAMR(trained_config(self.config, state.best), vocabulary, weights, text=self.text)
+
+
+class PairTraining:
+    """A network, its loss and its optimizer: how a batch of pairs becomes gradients.
+
+    ::
+
+        batch ──encode──▶ rows of this process ──gather──▶ rows of all ──▶ loss ──▶ gradient of the rows
+                     ◀──────────── gradient of the rows of this process, part by part ────────┘
+    """
+
+    def __init__(
+        self,
+        config: MathAMRConfig,
+        vocabulary: Vocabulary,
+        data: TrainingData,
+        group: ProcessGroup,
+        weights: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        self.config, self.data, self.group, self.device = config, data, group, group.device
+        encoder = random_network(config, vocabulary)
+        if weights is not None:
+            encoder.load_state_dict(dict(weights))
+        self.encoder, self.loss = encoder.to(self.device), ContrastiveLoss(config).to(self.device)
+        self.network = nn.ModuleDict({"encoder": self.encoder, "loss": self.loss})
+
+    def read(self, tensors: Tensors) -> None:
+        """Take the tensors of all posts."""
+        self.maker = BatchMaker(self.config, tensors, self.data.answers, self.group.rank, self.group.size)
+
+    def loop(self, verbose: bool = False) -> TrainingLoop[PairBatch, Batch]:
+        """Make the training loop (MathAMR+, section 3.4.5)."""
+        options, size = self.config.training, self.group.size
+        optimizer = torch.optim.AdamW(
+            self.network.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, fused=True
+        )
+        return TrainingLoop(
+            self.network,
+            optimizer,
+            lambda epoch: self.data.batches(self.config, epoch, size),
+            self.gradients,
+            epochs=options.epochs,
+            make=lambda item, epoch, number: self.maker.make(item, generator_of(options.seed, epoch, number)),
+            size=lambda batch: len(batch.pairs),
+            rate=self._rate,
+            clip=options.clip,
+            validate=self._measure,
+            patience=options.patience,
+            describe=lambda batch: f"its pairs (question, answer): {listed(batch.pairs)}",
+            group=self.group,
+            verbose=verbose,
+        )
+
+    def gradients(self, batch: Batch) -> float:
+        """Compute the loss of a batch and the gradients of all parameters."""
+        whole = len(batch.parts) == 1
+        with torch.set_grad_enabled(whole):
+            own = [self._encode(part) for part in batch.parts]
+        rows = self._gather([part.detach() for part in own], batch).requires_grad_()
+        loss = batch_loss(self.loss, batch, rows)
+        value = loss.item()
+        if not math.isfinite(value):
+            return value
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.group.divide_gradients(self.network.parameters())
+        first = sum(batch.rows[: self.group.rank])
+        for part, encoded in zip(batch.parts, own, strict=True):
+            again = encoded if whole else self._encode(part)
+            again.backward(rows.grad[first : first + len(encoded)])  # type: ignore[index, no-untyped-call]
+            first += len(encoded)
+        self.group.sum_gradients(self.network.parameters())
+        return value
+
+    def validate(self) -> ValidationLoss:
+        """Measure the mean loss of the validation pairs, without noise."""
+        batches, losses = self.data.validation_batches(self.config, self.group.size), []
+        for batch in Prefetch(self.maker.make, batches):
+            rows = self._gather([self._encode(part) for part in batch.parts], batch)
+            losses.append(validation_loss(self.loss, batch, rows))
+        sizes = [len(pairs) for pairs, _ in batches]
+        means = (sum(map(operator.mul, part, sizes)) / sum(sizes) for part in zip(*losses, strict=True))
+        return ValidationLoss(*means)
+
+    def _measure(self, mean: float) -> Validation:
+        """Validate; without validation pairs, the training loss decides."""
+        found = self.validate() if len(self.data.held) > 1 else ValidationLoss(mean, mean, mean)
+        deciding: float = getattr(found, self.config.training.stop_by)
+        return Validation(found.loss, deciding, found.maxsim, found.document, self.loss.temperature.item())
+
+    def _rate(self, epoch: int, number: int, batches: int) -> float:
+        """Return the learning rate on the cosine from ``learning_rate`` to ``min_learning_rate``."""
+        options = self.config.training
+        done = ((epoch - 1) * batches + number) / (options.epochs * batches)
+        low, high = options.min_learning_rate, options.learning_rate
+        return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
+
+    def _encode(self, graphs: GraphBatch) -> Tensor:
+        """Encode graphs: float32 ``[r, d]``."""
+        graphs = graphs.to(self.device)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.training.precision == "bf16"):
+            rows: Tensor = self.encoder(graphs)
+        return rows.float()
+
+    def _gather(self, own: list[Tensor], batch: Batch) -> Tensor:
+        """Concatenate the rows of all graphs of a batch, those of other processes included: float32 ``[r, d]``."""
+        none = torch.zeros(0, self.config.projection, device=self.device)
+        return self.group.gather(torch.cat([none, *own]), batch.rows)

@@ -130,7 +130,7 @@ def test_the_command_trains_a_model_and_leaves_its_history(tmp_path: Path) -> No
 def test_equal_graphs_are_never_in_one_batch() -> None:
     from pyterrier_mathamr.formula.packed_trees import PackedTrees
     from pyterrier_mathamr.model.in_out.graphs import Graphs
-    from pyterrier_mathamr.model.in_out.training import Training
+    from pyterrier_mathamr.model.in_out.training import FormulaTraining
 
     model = model_of(held_out=0.1)
     same_layout = [FormulaPair(FORMULAS[0].slt, pair.opt) for pair in FORMULAS[:8]]
@@ -139,7 +139,7 @@ def test_equal_graphs_are_never_in_one_batch() -> None:
         kind: Graphs.of_trees(PackedTrees.of_trees([getattr(pair, kind) for pair in pairs], kind), model._labels[kind])
         for kind in model.kinds
     }
-    training = Training(model._network, graphs, model.options, verbose=False)
+    training = FormulaTraining(model._network, graphs, model.options)
     everything = np.concatenate([training._trained, training._held_out])
     assert len(everything) == len(FORMULAS) - 1 + 7  # without "x", of one node, and each distinct one once
     for batch in training._batches(everything):

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from pyterrier_mathamr.model import Trainer
-from pyterrier_mathamr.model.training.checkpoint import Checkpoint, TrainingState
-from pyterrier_mathamr.model.training.history import EpochRecord, Unfinished
-from pyterrier_mathamr.model.training.training_loop import TrainingLoop
+from pyterrier_mathamr.model.checkpoints import Checkpoint, EpochRecord, TrainingState, Unfinished
+from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.store import DamagedError, FormatError, LockedError, UnfinishedJobError, WriteError
 
 DATA = Path(__file__).parents[2] / "data"

@@ -13,8 +13,9 @@ from pyterrier_mathamr.model import (
     Trainer,
     TrainingError,
 )
+from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.training.losses import ValidationLoss
-from pyterrier_mathamr.model.training.training_loop import TrainingLoop
+from pyterrier_mathamr.model.training.trainer import PairTraining
 from pyterrier_mathamr.model.variants.starting_weights import random_network
 
 
@@ -32,7 +33,7 @@ def weights_after_each_epoch(monkeypatch) -> list[dict[str, torch.Tensor]]:
     real, recorded = TrainingLoop._record, []
 
     def record(self, *arguments):
-        recorded.append({name: tensor.clone() for name, tensor in self.encoder.state_dict().items()})
+        recorded.append({name: tensor.clone() for name, tensor in self.network["encoder"].state_dict().items()})
         return real(self, *arguments)
 
     monkeypatch.setattr(TrainingLoop, "_record", record)
@@ -57,7 +58,7 @@ def test_the_weights_are_those_of_the_epoch_with_the_lowest_validation_loss(
     small, pairs, graphs, monkeypatch, curve
 ) -> None:
     recorded, values = weights_after_each_epoch(monkeypatch), iter(curve)
-    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: ValidationLoss(*[next(values)] * 3))
+    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(values)] * 3))
     model, trainer = fit(small.replace(epochs=4, patience=4), pairs, graphs)
     assert [record.validation_loss for record in trainer.history] == curve
     best = curve.index(min(curve))
@@ -66,7 +67,7 @@ def test_the_weights_are_those_of_the_epoch_with_the_lowest_validation_loss(
 
 def test_the_best_epoch_is_also_found_where_a_run_resumes_after_it(small, pairs, graphs, tmp_path, monkeypatch) -> None:
     recorded, values = weights_after_each_epoch(monkeypatch), iter([2.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: ValidationLoss(*[next(values)] * 3))
+    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(values)] * 3))
     real = TrainingLoop._step
 
     def dying(self, epoch, number, *rest):
@@ -135,13 +136,13 @@ def test_a_node_budget_holds_and_changes_no_loss(small, pairs, graphs, monkeypat
     config = small.replace(initialisation="mean", learning_rate=1e-3)  # from zero, rounding grows in a few steps
     _, whole = fit(config, pairs, graphs)
     sizes = []
-    real = TrainingLoop._encode
+    real = PairTraining._encode
 
     def noting(self, part):
         sizes.append((len(part), part.nodes.numel()))
         return real(self, part)
 
-    monkeypatch.setattr(TrainingLoop, "_encode", noting)
+    monkeypatch.setattr(PairTraining, "_encode", noting)
     _, parted = fit(config.replace(node_budget=budget), pairs, graphs)
     assert all(count == 1 or nodes <= budget for count, nodes in sizes)
     assert (max(count for count, _ in sizes) == 1) == (budget == 1)
@@ -170,7 +171,7 @@ def test_a_picture_of_the_losses_is_drawn_where_matplotlib_is(small, pairs, grap
     pytest.importorskip("matplotlib")
     fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "drawn")
     assert (tmp_path / "drawn" / "losses.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr("pyterrier_mathamr.model.training.files.can_draw", lambda: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     fit(small.replace(epochs=1), pairs, graphs, checkpoint=tmp_path / "plain")
     assert not (tmp_path / "plain" / "losses.png").exists()
 
@@ -179,7 +180,7 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epo
     small, pairs, graphs, monkeypatch
 ) -> None:
     curve = iter([3.0, 2.0, 2.5, 2.0, 1.0])
-    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: ValidationLoss(*[next(curve)] * 3))
+    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*[next(curve)] * 3))
     _, trainer = fit(small.replace(epochs=9, patience=2), pairs, graphs)
     assert [record.validation_loss for record in trainer.history] == [3.0, 2.0, 2.5, 2.0]
 
@@ -187,7 +188,7 @@ def test_training_stops_when_the_validation_loss_has_not_fallen_for_patience_epo
 @pytest.mark.parametrize(("stop_by", "epochs"), [("loss", 4), ("maxsim", 5), ("document", 2)])
 def test_the_configured_part_of_the_validation_loss_stops(small, pairs, graphs, monkeypatch, stop_by, epochs) -> None:
     curve = iter([(5.0, 5.0, 1.0), (4.0, 4.0, 2.0), (3.0, 3.5, 2.0), (3.0, 3.0, 2.0), (3.0, 3.0, 0.5)])
-    monkeypatch.setattr(TrainingLoop, "_validate", lambda *_: ValidationLoss(*next(curve)))
+    monkeypatch.setattr(PairTraining, "validate", lambda *_: ValidationLoss(*next(curve)))
     _, trainer = fit(small.replace(epochs=5, patience=1, stop_by=stop_by), pairs, graphs)
     assert len(trainer.history) == epochs
 
@@ -211,15 +212,14 @@ def test_half_precision_follows_single_precision_closely(small, pairs, graphs, c
 
 
 def test_a_loss_that_is_no_number_stops_and_names_the_batch(small, pairs, graphs, tmp_path, monkeypatch) -> None:
-    real = TrainingLoop._batch_loss
+    real = PairTraining.gradients
     calls = []
 
-    def broken(self, batch, *rest):
+    def broken(self, batch):
         calls.append(batch.pairs)
-        loss = real(self, batch, *rest)
-        return loss * float("nan") if len(calls) == 6 else loss
+        return math.nan if len(calls) == 6 else real(self, batch)
 
-    monkeypatch.setattr(TrainingLoop, "_batch_loss", broken)
+    monkeypatch.setattr(PairTraining, "gradients", broken)
     with pytest.raises(TrainingError, match=r"batch \d in epoch 2") as caught:
         fit(small, pairs, graphs, checkpoint=tmp_path)
     assert all(repr(pair) in str(caught.value) for pair in calls[-1][:5])

@@ -13,10 +13,11 @@ from pyterrier_mathamr.model import (
     Trainer,
     TrainingError,
 )
+from pyterrier_mathamr.model.loop import TrainingLoop
 from pyterrier_mathamr.model.training.batches import BatchMaker
 from pyterrier_mathamr.model.training.data import Answers, HardNegatives, TrainingData, columns_of
 from pyterrier_mathamr.model.training.losses import batch_loss
-from pyterrier_mathamr.model.training.training_loop import TrainingLoop
+from pyterrier_mathamr.model.training.trainer import PairTraining
 from pyterrier_mathamr.store import UnfinishedJobError
 
 EVERYTHING = {
@@ -150,17 +151,17 @@ def test_a_node_budget_changes_no_loss_of_all_of_it(small, pairs, graphs, everyt
 
 def test_no_known_answer_is_ever_a_negative_in_training(small, pairs, graphs, everything, never, monkeypatch) -> None:
     seen = []
-    real = TrainingLoop._batch_loss
+    real = PairTraining.gradients
 
-    def noting(self, batch, rows):
+    def noting(self, batch):
         documents = [*(answer for _, answer in batch.pairs), *batch.others]
         for (question, answer), row in zip(batch.pairs, batch.allowed.tolist(), strict=True):
             seen.extend(
                 (question, name) for name, wrong in zip(documents, row, strict=True) if wrong and name != answer
             )
-        return real(self, batch, rows)
+        return real(self, batch)
 
-    monkeypatch.setattr(TrainingLoop, "_batch_loss", noting)
+    monkeypatch.setattr(PairTraining, "gradients", noting)
     fit(small.replace(**EVERYTHING), pairs, graphs, **everything)
     known = {(question, name) for question, names in never.items() for name in names} | set(pairs)
     assert len(set(seen)) > 100

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from conftest import TOPICS, post
 
 from pyterrier_mathamr.model import MathAMRConfig, Trainer
-from pyterrier_mathamr.model.training.training_loop import TrainingLoop
+from pyterrier_mathamr.model.loop import TrainingLoop
 
 
 def main(output: Path, options: dict) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from pyterrier_mathamr.model.training.checkpoint import Checkpoint, TrainingState
+from pyterrier_mathamr.model.checkpoints import Checkpoint, TrainingState
 
 NAME = "training-checkpoint"
 PART = 12  # a state is one part, whatever its size

@@ -1,0 +1,398 @@
+"""The training loop of every model: epochs of batches, from one training state to the next.
+
+::
+
+    batches(epoch) ──make, ahead of time──▶ batch ──loss──▶ gradients ──▶ step        each batch
+    validate() ──▶ EpochRecord; the weights of the lowest deciding loss are the best   each epoch
+               ──▶ TrainingState ──▶ the folder of the run, from which it resumes
+
+A caller says what a batch is, its loss and how an epoch is validated. Resuming, early stopping, progress, the weights
+of the best epoch and the group of processes are here.
+
+Several processes train one model together, started by ``torchrun``; a single process is a group of one. A batch then
+belongs to all of them: each encodes its share and receives the rows of all, so each question meets the negatives of
+every process::
+
+    process 0   graphs 0 … 40   ──encode──▶  rows 0 … 700    ─┐             ┌─▶  L  ──▶  dL/d rows 0 … 700
+    process 1   graphs 41 … 79  ──encode──▶  rows 701 … 1400 ─┴──gather─────┴─▶  L  ──▶  dL/d rows 701 … 1400
+
+L is the loss of the whole batch, the same number in each process. Each process sends the gradient of its own rows back
+through the encoder; the sum over the processes is exactly the gradient of L.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Generic, NamedTuple, TypeVar, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pyterrier_mathamr._common.feedback import progress
+from pyterrier_mathamr._common.running.resources import Heap
+from pyterrier_mathamr.model.errors import TrainingError
+from pyterrier_mathamr.model.inputs.devices import choose_device
+
+from .checkpoints import EpochRecord, RunFolder, TrainingState, Unfinished
+
+_LOG = logging.getLogger(__name__)
+
+A = TypeVar("A")
+Item = TypeVar("Item")
+Batch = TypeVar("Batch")
+
+
+class Validation(NamedTuple):
+    """What is measured after an epoch, for its :class:`EpochRecord`.
+
+    Attributes:
+        loss: mean validation loss.
+        deciding: the number that stops training and chooses the epoch; lower is better.
+        maxsim: the part of MaxSim; NaN where there is none.
+        document: the part of document vectors; NaN where there is none.
+        temperature: of the loss; NaN where it has none.
+    """
+
+    loss: float
+    deciding: float
+    maxsim: float = math.nan
+    document: float = math.nan
+    temperature: float = math.nan
+
+
+class TrainingLoop(Generic[Item, Batch]):
+    """Trains a network in place.
+
+    Args:
+        network: everything that is trained and saved, a loss with parameters included.
+        optimizer: over some or all of its parameters.
+        batches: the items of an epoch, counted from 1; the same for the same epoch, also in a resumed run.
+        loss: of a batch: a scalar with gradient. Or a float, where the gradients are already in place.
+        epochs: how many at most.
+        make: makes a batch of an item, of the epoch and the number of the batch (from 1). It runs in a background
+            thread, ahead of time. By default an item is a batch.
+        size: how much a batch weighs in the mean loss of an epoch.
+        rate: the learning rate before a batch, of the epoch, the number of the batch (from 0) and the number of batches
+            in this epoch; by default that of the optimizer.
+        clip: the largest norm of all gradients.
+        validate: measures an epoch, of which it is given the mean training loss, with the network in evaluation mode.
+            The weights of the epoch with the lowest ``deciding`` are kept; without ``validate``, those of the last.
+        patience: epochs without a lower ``deciding`` before training stops; ``None`` trains all epochs.
+        dropout: put the network into training mode.
+        seed: of torch's generator, for dropout; its state is saved and the caller's generator left alone. Without it,
+            the generator is not touched: nothing may draw from it.
+        describe: what is in a batch, for the error about a loss that is not finite.
+        name: what is trained, where a model is trained in several parts.
+        group: the processes that train together; only the first shows progress.
+        verbose: show a progress bar for each epoch.
+
+    Attributes:
+        history: one record for each finished epoch.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        batches: Callable[[int], Sequence[Item]],
+        loss: Callable[[Batch], Tensor | float],
+        *,
+        epochs: int,
+        make: Callable[[Item, int, int], Batch] | None = None,
+        size: Callable[[Batch], int] = lambda _: 1,
+        rate: Callable[[int, int, int], float] | None = None,
+        clip: float | None = None,
+        validate: Callable[[float], Validation] | None = None,
+        patience: int | None = None,
+        dropout: bool = True,
+        seed: int | None = None,
+        describe: Callable[[Batch], str] | None = None,
+        name: str = "",
+        group: ProcessGroup | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.network, self.optimizer, self.batches, self.loss = network, optimizer, batches, loss
+        self.epochs, self.make, self.size, self.rate, self.clip = epochs, make, size, rate, clip
+        self.validate, self.patience, self.dropout, self.seed = validate, patience, dropout, seed
+        self.describe, self.name = describe, name
+        self.verbose = verbose and (group is None or group.rank == 0)
+        self.history: tuple[EpochRecord, ...] = ()
+        self._heap = Heap()
+        self._device = next(network.parameters()).device
+        names = {id(parameter): name for name, parameter in network.named_parameters()}
+        self._names = [names[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+
+    def train(self, folder: RunFolder | None = None, save_every: float = math.inf) -> TrainingState:
+        """Train until the last epoch, or until the deciding loss has not decreased for ``patience`` epochs.
+
+        The network ends in evaluation mode with the weights that are kept, also where training is interrupted.
+
+        Args:
+            folder: where the run began or resumes, see :meth:`RunFolder.begin`; the state is saved there.
+            save_every: seconds after which the state is also saved within an epoch.
+
+        Raises:
+            TrainingError: a loss is NaN or infinite.
+        """
+        state, best = folder.state if folder else None, dict[str, Tensor]()
+        with ExitStack() as stack:
+            if self.seed is not None:
+                stack.enter_context(torch.random.fork_rng([self._device] if self._device.type == "cuda" else []))
+                torch.manual_seed(self.seed)
+            if state is not None:
+                self._restore(state)
+                best = state.best
+            self.history, best = state.history if state else (), best or self._weights()
+            losses = list(state.losses) if state else []
+            try:
+                while state is None or not self.finished(state.history):
+                    done, saved = state.unfinished if state else Unfinished(), time.monotonic()
+                    for done in self.epoch(len(self.history) + 1, done, losses):  # noqa: B020 - continues from it
+                        if folder and time.monotonic() - saved >= save_every:
+                            folder.save(self._state(best, done, losses))
+                            saved = time.monotonic()
+                    record = self._record(len(self.history) + 1, done)
+                    if self.validate is None or all(record.deciding < earlier.deciding for earlier in self.history):
+                        best = self._weights()
+                    self.history = (*self.history, record)
+                    state = self._state(best, Unfinished(), losses)
+                    self._heap.trim()
+                    if folder:
+                        folder.save(state)
+            finally:
+                self.network.load_state_dict(best)
+                self.network.eval()
+        return state
+
+    def finished(self, history: Sequence[EpochRecord]) -> bool:
+        """Tell whether training ends after these epochs."""
+        losses = [record.deciding for record in history]
+        if not losses or len(losses) >= self.epochs:
+            return bool(losses)
+        return self.patience is not None and len(losses) - 1 - losses.index(min(losses)) >= self.patience
+
+    def epoch(self, epoch: int, done: Unfinished, losses: list[float] | None = None) -> Iterator[Unfinished]:
+        """Train on the rest of an epoch, and yield the progress after each batch."""
+        items, make = self.batches(epoch), self.make
+        rest = range(done.batches, len(items))
+        loader = None if make is None else Prefetch(lambda i: make(items[i], epoch, i + 1), rest)
+        batches = loader or [cast("Batch", items[i]) for i in rest]
+        before, start = done, time.perf_counter()
+        self.network.train(self.dropout)
+        for i, batch in zip(rest, progress(batches, self._title(epoch), "batches", verbose=self.verbose), strict=True):
+            if self.rate is not None:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = self.rate(epoch, i, len(items))
+            loss = self._step(epoch, i + 1, batch)
+            if losses is not None:
+                losses.append(loss)
+            done = Unfinished(
+                batches=i + 1,
+                pairs=done.pairs + self.size(batch),
+                loss=done.loss + loss * self.size(batch),
+                seconds=before.seconds + time.perf_counter() - start,
+                waited=before.waited + (loader.waited if loader else 0.0),
+            )
+            self._heap.after_batch()
+            yield done
+
+    def _step(self, epoch: int, number: int, batch: Batch) -> float:
+        """Make one step of the optimizer and return the loss before it."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.loss(batch)
+        value = loss if isinstance(loss, float) else loss.item()
+        if isinstance(loss, Tensor):
+            if not loss.requires_grad:  # a batch in which nothing counts
+                return value
+            if math.isfinite(value):
+                loss.backward()  # type: ignore[no-untyped-call]
+        norm = math.nan if self.clip else 0.0
+        if self.clip and math.isfinite(value):
+            norm = nn.utils.clip_grad_norm_(self.network.parameters(), self.clip).item()
+        if not (math.isfinite(value) and math.isfinite(norm)):
+            content = f"; {self.describe(batch)}" if self.describe else ""
+            advice = "the learning rate or clip" if self.clip else "the learning rate"
+            raise TrainingError(f"the loss of batch {number} in epoch {epoch} is not finite{content}. Lower {advice}.")
+        self.optimizer.step()
+        return value
+
+    def _record(self, epoch: int, done: Unfinished) -> EpochRecord:
+        """Validate an epoch and summarise it."""
+        start, mean = time.perf_counter(), done.loss / max(done.pairs, 1)
+        self.network.eval()
+        with torch.no_grad():
+            found = self.validate(mean) if self.validate else Validation(mean, mean)
+        seconds = done.seconds + time.perf_counter() - start
+        record = EpochRecord(
+            epoch=epoch,
+            loss=mean,
+            validation_loss=found.loss,
+            temperature=found.temperature,
+            learning_rate=float(self.optimizer.param_groups[0]["lr"]),
+            seconds=seconds,
+            waiting=done.waited / seconds,
+            validation_maxsim=found.maxsim,
+            validation_document=found.document,
+            deciding=found.deciding,
+        )
+        _LOG.info("%s: loss %.4f, validation %.4f", self._title(epoch), record.loss, record.validation_loss)
+        return record
+
+    def _title(self, epoch: int) -> str:
+        return f"{self.name}{': ' if self.name else ''}epoch {epoch} of {self.epochs}"
+
+    def _weights(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
+
+    def _state(self, best: dict[str, Tensor], done: Unfinished, losses: Sequence[float]) -> TrainingState:
+        moments = self.optimizer.state_dict()["state"]
+        random = {} if self.seed is None else {"cpu": torch.random.get_rng_state()}
+        if random and self._device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self._device)
+        return TrainingState(
+            model=self._weights(),
+            optimizer={f"{key}.{self._names[i]}": tensor for i, of in moments.items() for key, tensor in of.items()},
+            best=best,
+            history=self.history,
+            unfinished=done,
+            random=random,
+            losses=tuple(losses),
+        )
+
+    def _restore(self, state: TrainingState) -> None:
+        self.network.load_state_dict(state.model)
+        place = {name: i for i, name in enumerate(self._names)}
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in state.optimizer.items():
+            moment, _, name = key.partition(".")
+            moments.setdefault(place[name], {})[moment] = tensor
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        if "cpu" in state.random:
+            torch.random.set_rng_state(state.random["cpu"])
+        if "cuda" in state.random and self._device.type == "cuda":
+            torch.cuda.set_rng_state(state.random["cuda"], self._device)
+
+
+class Prefetch(Generic[A, Batch]):
+    """Iterate over ``make(item)`` for each item in order, made ahead in one background thread.
+
+    Attributes:
+        waited: seconds that the consumer has waited for results.
+    """
+
+    def __init__(self, make: Callable[[A], Batch], items: Sequence[A], ahead: int = 2) -> None:
+        self._make, self._items, self._ahead = make, items, ahead
+        self.waited = 0.0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Batch]:
+        worker, pending = ThreadPoolExecutor(1), deque[Future[Batch]]()
+        try:
+            for item in self._items:
+                pending.append(worker.submit(self._make, item))
+                if len(pending) > self._ahead:
+                    yield self._next(pending)
+            while pending:
+                yield self._next(pending)
+        finally:
+            worker.shutdown(cancel_futures=True)  # finishes no more than the item under way
+
+    def _next(self, pending: deque[Future[Batch]]) -> Batch:
+        start = time.perf_counter()
+        result = pending.popleft().result()
+        self.waited += time.perf_counter() - start
+        return result
+
+
+class ProcessGroup:
+    """The processes that train together.
+
+    Args:
+        device: of this process; the backend is ``nccl`` on a GPU and ``gloo`` on a CPU.
+
+    Attributes:
+        rank: the number of this process.
+        size: how many there are.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        launched = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+        self._own = launched and dist.is_available() and not dist.is_initialized()
+        if self._own:
+            if device.type == "cuda":  # messages without a device of their own use the current one
+                torch.cuda.set_device(device)
+            # Imported before a group exists: its functions take the group of that moment as their default, and a group
+            # that they hold outlives destroy_process_group, with threads that can abort the process as it ends.
+            importlib.import_module("torch.distributed.nn.functional")
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        together = dist.is_available() and dist.is_initialized()
+        self.rank, self.size = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+
+    def __enter__(self) -> ProcessGroup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the group if it was joined here."""
+        if self._own:
+            dist.destroy_process_group()
+            self._own = False
+
+    def first(self, make: Callable[[], A]) -> A:
+        """Call a function in process 0 and send its result, which must be picklable, to all."""
+        made = [make() if self.rank == 0 else None]
+        if self.size > 1:
+            dist.broadcast_object_list(made, src=0, device=self.device)
+        return made[0]  # type: ignore[return-value]
+
+    def gather(self, rows: Tensor, counts: list[int]) -> Tensor:
+        """Concatenate the rows of all processes."""
+        if self.size == 1:
+            return rows
+        most = max(counts)
+        padded = rows.new_zeros(most, rows.size(1))
+        padded[: len(rows)] = rows
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded)
+        return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+    def divide_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Divide gradients by the number of processes, for what each process computes for the whole batch."""
+        if self.size > 1:
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    parameter.grad /= self.size
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Sum the gradients of all processes, in one message."""
+        if self.size == 1:
+            return
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+        message = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(message)
+        for parameter, part in zip(trained, torch.split(message, [p.numel() for p in trained]), strict=True):
+            parameter.grad = part.view_as(parameter)
+
+
+def is_first() -> bool:
+    """Tell whether this process writes: it is process 0, or was not started by ``torchrun``."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def local_device(name: str | None) -> torch.device:
+    """Choose a device; each process that ``torchrun`` started gets its own GPU."""
+    if name in (None, "cuda") and torch.cuda.is_available() and "LOCAL_RANK" in os.environ:
+        name = f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
+    return choose_device(name)
