@@ -103,8 +103,11 @@ def _kind_of(path: Path) -> Kind:
         OtherArtifactError: none of this package. DamagedError: it cannot be read.
     """
     from pyterrier_mathamr.store import OtherArtifactError
+    from pyterrier_mathamr.systems.removed import GraphTermsIndex
 
     name = _type_of(path)
+    if name == "sparse_index.mathamr_graph_terms":
+        GraphTermsIndex(path)
     for kind in _kinds():
         if kind.name == name:
             return kind
@@ -136,7 +139,6 @@ def _kinds() -> list[Kind]:
     from pyterrier_mathamr.systems import (
         ApproachZeroIndex,
         FormulaTrees,
-        GraphTermsIndex,
         InOutIndex,
         MaRFIndex,
         TangentCFT,
@@ -145,7 +147,7 @@ def _kinds() -> list[Kind]:
 
     stores = (GraphStore, TensorStore, FormulaStore, ThreadStore, Checkpoint, MathAMRIndex, MathAMRFormulaIndex)
     systems = (ApproachZeroIndex, BM25Index, FormulaTrees, InOutIndex, MaRFIndex, TangentCFT, TangentIndex)
-    return [artifact.KIND for artifact in (*stores, *systems, GraphTermsIndex)]
+    return [artifact.KIND for artifact in (*stores, *systems)]
 
 
 def _described(path: Path) -> str:

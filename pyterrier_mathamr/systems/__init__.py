@@ -65,4 +65,6 @@ def __getattr__(name: str) -> Any:
         if name in names:
             warnings.warn(f"{name} is now in pyterrier_mathamr.{room}.", DeprecationWarning, stacklevel=2)
             return getattr(import_module(f"pyterrier_mathamr.{room}"), name)
+    if name == "GraphTermsIndex":  # an entry point, which refuses folders of older releases
+        return import_module(".removed", __name__).GraphTermsIndex
     return _lazy_names(name)

@@ -30,12 +30,6 @@ from .formulas.formula_ltr import PairwiseRanker as PairwiseRanker
 from .formulas.tangent_s import AlignmentScores as AlignmentScores
 from .formulas.tangent_s import TangentS as TangentS
 from .formulas.tangent_s import alignment_scores as alignment_scores
-from .graph_terms import GraphTerms as GraphTerms
-from .graph_terms import GraphTermsIndex as GraphTermsIndex
-from .graph_terms import GraphTermsIndexer as GraphTermsIndexer
-from .graph_terms import GraphTermsRetriever as GraphTermsRetriever
-from .graph_terms import GraphTermsScorer as GraphTermsScorer
-from .graph_terms import terms_of_graph as terms_of_graph
 from .in_out import InOut as InOut
 from .in_out import InOutIndex as InOutIndex
 from .in_out import InOutIndexer as InOutIndexer

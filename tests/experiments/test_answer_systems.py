@@ -51,20 +51,19 @@ def test_other_systems_are_rows_and_what_cannot_be_made_says_so(
         "sample",
         tmp_path,
         model="mathamr-plus-mini",
-        systems=["tf-idf", "graph terms", "qasim", "structural search", "absent", "again"],
+        systems=["tf-idf", "qasim", "structural search", "absent", "again"],
         verbose=False,
     )
     table = report.tables["Task 1, sample"].set_index("name")
     absent = "absent: needs the extra answers"
-    assert list(table.index) == [BM25, "Graph terms", WORDS, "Structural search", absent, "again", FLOOR]
+    assert list(table.index) == [BM25, WORDS, "Structural search", absent, "again", FLOOR]
     assert table.loc[WORDS, MAIN] > 0.6
-    assert table.loc["Graph terms", MAIN] > 0.6
     assert table.loc["again", MAIN] == table.loc[BM25, MAIN] == pytest.approx(0.7945, abs=0.01)
     assert table.loc["Structural search", MAIN] > 0.7
     assert any("QASim. They are fitted on other years" in text for text in report.remarks["Task 1, sample"])
     assert FEW_JUDGED in report.about["Task 1, sample"]
     assert any("**Not measured**: absent" in text for text in report.remarks["Task 1, sample"])
     known = report.tables["Known items, test questions"].set_index("name")
-    assert list(known.index) == [BM25, "Graph terms", WORDS, absent, "again", RANDOM_ANSWERS]
+    assert list(known.index) == [BM25, WORDS, absent, "again", RANDOM_ANSWERS]
     assert known.loc["again", "RR@10"] == known.loc[BM25, "RR@10"]
     assert "Fusion weight, validation questions" not in report.tables

@@ -50,7 +50,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         store=store,
         index=index,
         formulas=formulas,
-        graph_terms=mathamr.systems.GraphTermsIndex(folder / "graph terms").index(store.get_corpus_iter()),
         bm25=mathamr.BM25Index(folder / "bm25").index(answers.to_dict("records")),
         tangent=mathamr.TangentIndex(folder / "tangent").indexer(store=visual_ids).index(answers.to_dict("records")),
         in_out=mathamr.systems.InOutIndex(folder / "in-out", in_out).index(answers.to_dict("records")),

@@ -93,7 +93,6 @@ def known(sample: SimpleNamespace) -> dict[str, Any]:
         "formula_index": sample.formulas,
         "bm25": sample.bm25.retriever(),
         "bm25_index": sample.bm25,
-        "graph_terms_index": sample.graph_terms,
         "topics": sample.topics,
         "qrels": sample.qrels,
         "pairs": mathamr.experiments.read_training_pairs(SAMPLE).train[:40],

@@ -51,11 +51,6 @@ RETRIEVERS: dict[str, tuple[Callable[..., Any], str]] = {
         "topics",
     ),
     "TF-IDF": (lambda lab, **options: lab.bm25.retriever(weighting="tf-idf", **options), "topics"),
-    "graph terms": (lambda lab, **options: lab.graph_terms.retriever(**options), "query graphs"),
-    "graph terms, weighted": (
-        lambda lab, **options: lab.graph_terms.retriever(fields=["nodes", "concepts"], weights=[0.3, 2], **options),
-        "query graphs",
-    ),
     "structural search": (lambda lab, **options: StructuralSearch(lab.a0, lab.bm25, hits=20, **options), "topics"),
     "MaRF": (lambda lab, **options: lab.marf_index.retriever(**options), "marf"),
     "Tangent": (lambda lab, **options: lab.tangent.retriever(store=lab.visual_ids, **options), "formula topics"),
@@ -78,7 +73,6 @@ SCORERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "weighted"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "weighted"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "topics"),
-    "graph terms scorer": (lambda lab: lab.graph_terms.scorer(k1=1, b=0.5), "query graphs"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "query graphs"),
     "MaRF scorer": (lambda lab: lab.marf_index.scorer(), "marf"),
     "MaRF text scorer": (lambda lab: lab.marf.text_scorer(device="cpu", precision="float32"), "topics"),
@@ -297,7 +291,7 @@ def test_texts_come_from_the_graphs_in_the_row_and_only_from_those_of_the_docume
 @pytest.mark.parametrize(
     "name",
     [
-        *("ColBERT", "formulas", "Qdrant ColBERT", "BM25", "graph terms", "Tangent", "Approach Zero", "In+Out"),
+        *("ColBERT", "formulas", "Qdrant ColBERT", "BM25", "Tangent", "Approach Zero", "In+Out"),
         *("scorer", "text scorer"),
     ],
 )

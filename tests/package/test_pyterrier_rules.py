@@ -30,7 +30,6 @@ from pyterrier_mathamr.systems import (
     FormulaAnswers,
     FormulaFeatures,
     FormulaTrees,
-    GraphTermsIndex,
     InOut,
     InOutIndex,
     LinkedPosts,
@@ -66,7 +65,6 @@ RETRIEVERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "Qdrant ColBERT": (lambda lab: lab.qdrant.colbert(), "encoded"),
     "Qdrant formulas": (lambda lab: lab.qdrant_formulas.retriever(), "encoded formulas"),
     "BM25": (lambda lab: lab.bm25.retriever(), "topics"),
-    "graph terms": (lambda lab: lab.graph_terms.retriever(), "query graphs"),
     "Tangent": (lambda lab: lab.tangent.retriever(), "formula topics"),
     "Approach Zero": (lambda lab: lab.a0.retriever(), "formula topics"),
     "structural search": (lambda lab: StructuralSearch(lab.a0, lab.bm25), "topics"),
@@ -93,7 +91,6 @@ RERANKERS: dict[str, tuple[Callable[[Lab], Any], str]] = {
     "document scorer": (lambda lab: lab.index.scorer(vectors="document"), "encoded ranking"),
     "scorer of parts": (lambda lab: lab.sharded.scorer(), "encoded ranking"),
     "BM25 scorer": (lambda lab: lab.bm25.scorer(), "encoded ranking"),
-    "graph terms scorer": (lambda lab: lab.graph_terms.scorer(), "encoded ranking"),
     "Qdrant scorer": (lambda lab: lab.qdrant.scorer(), "encoded ranking"),
     "text scorer": (lambda lab: lab.model.text_scorer(), "graph ranking"),
     "ColBERT text scorer": (lambda lab: lab.colbert.text_scorer(), "html ranking"),
@@ -138,7 +135,6 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "vectors": (mathamr.MathAMRIndex, "document vectors"),
     "formulas": (mathamr.MathAMRFormulaIndex, "document vectors"),
     "BM25": (mathamr.BM25Index, "documents"),
-    "graph terms": (GraphTermsIndex, "document graphs"),
     "Tangent": (mathamr.TangentIndex, "documents"),
     "Approach Zero": (ApproachZeroIndex, "documents"),
     "In+Out": (lambda path: InOutIndex(path, InOut.from_pretrained("in-out-mini")), "documents"),
@@ -150,7 +146,7 @@ INDEXERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 FORMULA_SEARCHES = ("Tangent", "Approach Zero", "In+Out", "formulas")
 ARTIFACTS = (
-    *("graphs", "vectors", "formulas", "BM25", "graph terms", "Tangent", "Approach Zero", "In+Out", "trees", "threads"),
+    *("graphs", "vectors", "formulas", "BM25", "Tangent", "Approach Zero", "In+Out", "trees", "threads"),
     "MaRF",
 )
 
@@ -303,7 +299,6 @@ def test_05_inspection_loads_no_model_and_opens_no_index(
     unbuilt = Lab(**vars(lab))
     unbuilt.index, unbuilt.formulas = mathamr.MathAMRIndex(tmp_path / "1"), mathamr.MathAMRFormulaIndex(tmp_path / "2")
     unbuilt.sharded = mathamr.ShardedIndex([tmp_path / "10"], mathamr.Processes(1))
-    unbuilt.graph_terms = GraphTermsIndex(tmp_path / "8")
     unbuilt.bm25, unbuilt.tangent = mathamr.BM25Index(tmp_path / "3"), mathamr.TangentIndex(tmp_path / "4")
     unbuilt.a0 = ApproachZeroIndex(tmp_path / "6")
     unbuilt.in_out = InOutIndex(tmp_path / "7", lab.in_out.model)
@@ -477,7 +472,7 @@ def test_17_empty_input_gives_an_empty_result(lab: Lab, name: str, tmp_path: Pat
 @pytest.mark.parametrize(
     "name",
     [
-        *("single vector", "doc-VN", "ColBERT", "BM25", "graph terms"),
+        *("single vector", "doc-VN", "ColBERT", "BM25"),
         *("Tangent", "Approach Zero", "In+Out", "formulas", "fusion"),
     ],
 )
@@ -515,7 +510,6 @@ OPTIONS: dict[str, tuple[Callable[[Lab, dict[str, Any]], Any], str]] = {
     "scorer": (lambda lab, given: lab.index.scorer(**given), "num_results batch_size"),
     "formulas": (lambda lab, given: lab.formulas.retriever(**given), "num_results batch_size"),
     "BM25": (lambda lab, given: lab.bm25.retriever(**given), "num_results"),
-    "graph terms": (lambda lab, given: lab.graph_terms.retriever(**given), "num_results"),
     "Tangent": (lambda lab, given: lab.tangent.retriever(**given), "num_results"),
     "Approach Zero": (lambda lab, given: lab.a0.retriever(**given), "num_results"),
     "In+Out": (lambda lab, given: lab.in_out.retriever(**given), "num_results"),

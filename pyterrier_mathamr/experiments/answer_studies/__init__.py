@@ -10,7 +10,7 @@
       structural     Approach Zero and words, the structural side of a hybrid
       best_formula   an answer has the score of its best formula
       with_question  systems that read an answer together with its question
-    colbert, hybrid, marf, two_step, extract, graph_terms ─▶ registry     one file for each study
+    colbert, hybrid, marf, two_step, extract ─▶ registry     one file for each study
                                                    ▼
                                             answer_study_run ─▶ tables      rank, measure, test, report
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from pyterrier_mathamr._common.errors import ConfigError
 
-from . import colbert, extract, graph_terms, hybrid, marf, two_step
+from . import colbert, extract, hybrid, marf, two_step
 from .definition import AnswerStudy
 
 ANSWER_STUDIES: Mapping[str, AnswerStudy] = MappingProxyType(
-    {module.STUDY.name: module.STUDY for module in (colbert, hybrid, marf, two_step, extract, graph_terms)}
+    {module.STUDY.name: module.STUDY for module in (colbert, hybrid, marf, two_step, extract)}
 )
 """All studies of answer retrieval by name."""
 

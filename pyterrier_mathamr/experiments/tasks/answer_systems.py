@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pyterrier_mathamr._common.errors import ConfigError
 from pyterrier_mathamr.experiments.answer_studies import SINGLE_ROW, STRUCTURAL_ROW, TOKEN_ROW, AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW, RERANKED_ROW
-from pyterrier_mathamr.experiments.answer_studies.graph_terms import GRAPH_TERMS_ROW
 from pyterrier_mathamr.experiments.answer_studies.hybrid import hybrid_row
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import (
@@ -34,7 +33,7 @@ ANSWER_SYSTEMS: Mapping[str, AnswerRow] = MappingProxyType(
     {
         row.name: row
         for row in (
-            *(SINGLE_ROW, TOKEN_ROW, GRAPH_TERMS_ROW, TF_IDF, TANGENT, TF_IDF_TANGENT, STRUCTURAL_ROW),
+            *(SINGLE_ROW, TOKEN_ROW, TF_IDF, TANGENT, TF_IDF_TANGENT, STRUCTURAL_ROW),
             *(COLBERT_ROW, RERANKED_ROW, HYBRID_ROW, QASIM_ROW, RRF, SVM, AMR_SVM, MARF),
         )
     }

@@ -12,7 +12,7 @@ directions of the training posts' bags without the first few, which all posts ha
 Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and what training adds to it is
 small; the two layers of the projection head would leave nothing of the word vectors' geometry.
 
-An edge is ``label|edge|label`` of an operator or layout tree, as in :mod:`pyterrier_mathamr.systems.graph_terms`: what
+An edge is ``label|edge|label`` of an operator or layout tree: what
 makes two formulas alike is more often an edge that they share than a symbol. Edges are too many for vectors of their
 own, so each has one of a table by its hash; these start at random, which keeps different edges apart.
 """

@@ -180,7 +180,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_made(tmp_path: Path) -
 
 
 def test_the_studies_have_the_common_rows_and_their_own() -> None:
-    names = ("colbert", "hybrid", "marf", "two-step", "extract", "graph-terms")
+    names = ("colbert", "hybrid", "marf", "two-step", "extract")
     assert list(ANSWER_STUDIES) == [f"answers/{name}" for name in names]
     for study in ANSWER_STUDIES.values():
         names = [row.name for row in study.all_rows(COMMON_ROWS)]

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from pyterrier_mathamr._common.errors import ConfigError
-from pyterrier_mathamr.graph import MASK_ID, NodeKind, Vocabulary, collate, graph_tensors
+from pyterrier_mathamr.graph import MASK_ID, NodeKind, Vocabulary, collate, graph_tensors, layout_of
 from pyterrier_mathamr.model import MathAMR, MathAMRConfig, TextEncoder, Trainer
 from pyterrier_mathamr.model.variants.bags import _members, bags_of, edge_terms, weighted_edges
-from pyterrier_mathamr.systems.graph_terms.terms import terms_of_graph
 
 BUCKETS = 1 << 20
 
@@ -37,10 +36,22 @@ def edges_of(graph, vocabulary):
     return [sorted(hashes[rows == row].tolist()) for row in range(graph.n_formulas)]
 
 
-def test_the_edges_of_a_formula_are_those_that_graph_terms_counts(graphs, vocabulary):
+def edge_names(graph):
+    """``label|role|label`` for each edge of both trees of each formula."""
+    layout = layout_of(graph.amr, graph.n_formulas, graph.id)
+    formula_of = {n: i for i, trees in enumerate(zip(layout.opts, layout.slts)) for tree in trees for n in tree}  # noqa: B905
+    names = ["FORMULA" if label.startswith("FORMULA_") else label for label in graph.amr.labels]
+    found = [[] for _ in layout.opts]
+    for source, role, target in graph.amr.edges:
+        if target in formula_of:
+            found[formula_of[target]].append(f"{names[source]}|{role}|{names[target]}")
+    return found
+
+
+def test_the_edges_of_a_formula_are_the_labelled_edges_of_its_trees(graphs, vocabulary):
     hash_of, name_of = defaultdict(set), defaultdict(set)
     for graph in graphs.values():
-        for hashes, names in zip(edges_of(graph, vocabulary), terms_of_graph(graph).edges, strict=True):
+        for hashes, names in zip(edges_of(graph, vocabulary), edge_names(graph), strict=True):
             assert len(hashes) == len(names)
             assert Counter(Counter(hashes).values()) == Counter(Counter(names).values())
             for name in set(names):
@@ -59,7 +70,7 @@ def test_a_masked_node_has_no_edges(graphs, vocabulary):
     nodes = np.where(tensors.nodes == plus, MASK_ID, tensors.nodes).astype(np.int32)
     batch = collate([dataclasses.replace(tensors, nodes=nodes)])
     hashes, _ = edge_terms(batch, *_members(batch), BUCKETS)
-    assert len(hashes) == sum("U!plus" not in name for names in terms_of_graph(graph).edges for name in names)
+    assert len(hashes) == sum("U!plus" not in name for names in edge_names(graph) for name in names)
 
 
 def test_logarithmic_counts_are_those_of_each_row_and_of_the_whole_document(graphs, vocabulary):
