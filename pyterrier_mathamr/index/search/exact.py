@@ -7,6 +7,8 @@ docs/exactness.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from pyterrier_mathamr._common.running.resources import on_threads
@@ -26,6 +28,8 @@ QUERY_ROWS = 160
 _FEW = 1 << 14
 """Documents of one query from which those that fell behind are dropped, which bounds the memory."""
 
+Each = Callable[[Callable[[Numbers], Scores], Iterable[Numbers]], list[Scores]]
+
 CODES_PAY = 64
 """Documents for each result above which the scan of codes is faster."""
 
@@ -38,7 +42,13 @@ def select(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device
         best = [_Best(k) for _ in range(len(group))]
         if field == "all" and (device or _codes_pay(snapshot, k)):
             scan_codes(snapshot.shards, group, device, lambda *of, best=best: _add(best, *of))
-            selected += [_narrow(snapshot, group.one(i), *of.left(), k) for i, of in enumerate(best)]
+            if len(group) == 1:
+                selected.append(_narrow(snapshot, group, best[0], k, on_threads))
+            else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
+                selected += on_threads(
+                    lambda i, group=group, best=best: _narrow(snapshot, group.one(i), best[i], k, _one_by_one),
+                    range(len(group)),
+                )
         else:
             errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
             for shard in snapshot.shards:
@@ -59,28 +69,33 @@ def _add(best: list[_Best], shard: Shard, scores: Scores, errors: Weights) -> No
         of_query.add(shard, found, error)
 
 
-def _narrow(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, most: Weights, k: int) -> Numbers:
+def _narrow(snapshot: Snapshot, query: QueryBatch, best: _Best, k: int, each: Each) -> Numbers:
     """Rescore candidates in float32, the most promising first, and drop those that cannot be among the best ``k``."""
+    numbers, most = best.left()
     if len(numbers) <= k:
         return numbers
     error = float(float32_error(query, snapshot.max_norm, snapshot.meta.dimensions)[0])
     promising = min(len(numbers), k + k // 4 + 16)
     first = most >= np.partition(most, -promising)[-promising]
-    some, scores = numbers[first], _rescored(snapshot, query, numbers[first])
+    some, scores = numbers[first], _rescored(snapshot, query, numbers[first], each)
     then = numbers[~first & (most >= _floor(scores, k) - 2 * error)]
-    some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then)])
+    some, scores = np.concatenate([some, then]), np.concatenate([scores, _rescored(snapshot, query, then, each)])
     kept: Numbers = np.sort(some[scores >= _floor(scores, k) - 2 * error])
     return kept
 
 
-def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers) -> Scores:
-    """Score documents in float32, read and multiplied a few at a time by all cores."""
+def _one_by_one(work: Callable[[Numbers], Scores], items: Iterable[Numbers]) -> list[Scores]:
+    return [work(item) for item in items]
+
+
+def _rescored(snapshot: Snapshot, query: QueryBatch, numbers: Numbers, each: Each) -> Scores:
+    """Score documents in float32, read and multiplied a few at a time."""
 
     def score(some: Numbers) -> Scores:
         found: Scores = scan(*snapshot.rows(some), query)[0]
         return found
 
-    parts = on_threads(score, pieces(snapshot, numbers, "all"))
+    parts = each(score, pieces(snapshot, numbers, "all"))
     return np.concatenate([np.empty(0, dtype=np.float32), *parts])
 
 

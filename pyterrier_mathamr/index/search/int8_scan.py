@@ -24,7 +24,7 @@ from .int8_scoring import CodeScan, Memory, on_device
 from .maxsim import blocks, run_bounds
 from .queries import QueryBatch
 
-_PIECES = 16  # that each thread takes, one after the other, so that all end at about the same time
+_PIECES = 8  # that each of several threads takes, one after the other, so that all end at about the same time
 _PIECE_ROWS = 1 << 15, 1 << 19  # of a piece, at least and at most
 
 
@@ -39,7 +39,9 @@ def scan_codes(
 
     memory, cores, columns = Memory(device or "cpu"), usable_cores(), Columns(queries)
     least, most = _PIECE_ROWS
-    piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
+    piece_rows = most
+    if cores > 1:
+        piece_rows = min(max(sum(len(shard.coding[0]) for shard in shards) // (_PIECES * cores), least), most)
     waiting: deque[tuple[Shard, list[Future[None]], Scores, Weights]] = deque()
 
     def finish() -> None:

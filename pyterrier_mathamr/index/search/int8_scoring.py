@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pyterrier_mathamr.index.protocols import Codes, Numbers, Scores
 
 from .int8_coding import CodedQueries
-from .int8_product import product_into, product_on
+from .int8_product import product_into, product_on, two_rows_pay
 from .maxsim import run_bounds
 from .queries import QueryBatch
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 PRODUCTS = 1 << 18
 """Products computed before they are reduced: one megabyte, which stays in a cache."""
 
+FEW_PRODUCTS = 1 << 19
+"""The same for one query or two, whose products are so fast that each call of torch takes longer than a cache saves."""
+
 BEST = 1 << 17
 """The greatest products of documents that become scores at once, from the same cache."""
 
@@ -39,7 +42,6 @@ ALIGNED = 16
 """An integer product of 117 columns takes longer than one of 128."""
 
 _GPU_PRODUCTS = 1 << 25
-_HALF_TILE = 32  # numbers of a row of which a product of int8 takes two as fast as one
 _WIDE = 32  # columns from which torch finds the greatest over rows at full speed
 _PAIRED = 4  # rows from which it pays to lay two side by side where there are fewer columns
 
@@ -95,7 +97,7 @@ class CodeScan:
         asked[:columns, : coded.codes.shape[1]] = coded.codes
         self.asked = torch.from_numpy(asked).to(codes.device).T  # [d, T]
         self.asked_twice = None
-        if not padded and self.columns <= ALIGNED and self.width <= _HALF_TILE:
+        if not padded and self.columns <= ALIGNED and two_rows_pay(self.width):
             self.asked_twice = torch.from_numpy(np.kron(np.eye(2, dtype=np.int8), asked)).T  # [2 d, 2 T]
         self.factors = torch.from_numpy(_factors(coded, queries, self.columns)).to(codes.device)
         self.blend = self.last = None
@@ -104,7 +106,8 @@ class CodeScan:
             blend = (coded.steps[last] * queries.document_weights).astype(np.float32)
             self.blend = torch.from_numpy(blend[:, None]).to(codes.device)  # [queries, 1]
             self.last = torch.from_numpy(last).to(codes.device)
-        self.rows = max(1, (_GPU_PRODUCTS if padded else PRODUCTS) // self.columns)
+        products = _GPU_PRODUCTS if padded else FEW_PRODUCTS if self.columns <= _WIDE else PRODUCTS
+        self.rows = max(1, products // self.columns)
         self.best = BEST // self.columns
         self.product: Callable[..., Tensor] = product_on(str(codes.device), self.width) if padded else product_into
 
