@@ -45,10 +45,11 @@ def select(snapshot: Snapshot, queries: QueryBatch, k: int, field: Field, device
             if len(group) == 1:
                 selected.append(_narrow(snapshot, group, best[0], k, on_threads))
             else:  # a thread takes a query, which needs fewer threads than if all took pieces of each
-                selected += on_threads(
-                    lambda i, group=group, best=best: _narrow(snapshot, group.one(i), best[i], k, _one_by_one),
-                    range(len(group)),
-                )
+
+                def narrowed(i: int, group: QueryBatch = group, best: list[_Best] = best) -> Numbers:
+                    return _narrow(snapshot, group.one(i), best[i], k, _one_by_one)
+
+                selected += on_threads(narrowed, range(len(group)))
         else:
             errors = float32_error(group, snapshot.max_norm, snapshot.meta.dimensions)
             for shard in snapshot.shards:
