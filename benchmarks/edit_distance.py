@@ -18,7 +18,7 @@ from tree_pairs import collections, compare
 
 from pyterrier_mathamr.formula import FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
-from pyterrier_mathamr.systems.formulas.edit_distance import EditCosts, tree_edit_distances
+from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distances
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "systems" / "formulas" / "edit_distance"))
 from test_edit_distance import judged

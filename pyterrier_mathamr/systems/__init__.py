@@ -6,7 +6,9 @@
     tangent_cft/   ranks formulas by vectors that fastText learns from pairs of symbols
     in_out/        ranks formulas by a vector for each symbol, learned from formulas
     formula_trees/ both trees of each formula, in a few arrays
-    formulas/      ranks formulas by Tangent-S, tree edit distance, or learning to rank
+    tangent_s/     Tangent's candidates, ranked by how well trees align
+    edit_distance/ what it costs to change one tree into another
+    formula_ltr/   many similarities of trees, as features to learn from
     structural/    words by BM25 and formulas by Approach Zero, for a question
     colbert/       token rows of questions and answers, compared by MaxSim
     marf/          token rows of a text into which the vectors of its formulas are fused

@@ -12,7 +12,7 @@ from pyterrier_mathamr.formula import FormulaPair, FormulaStore
 from pyterrier_mathamr.formula.packed_trees import Packed, PackedTrees
 from pyterrier_mathamr.sparse.expressions import ExpressionIndex, ExpressionIndexer, ExpressionSnapshot
 from pyterrier_mathamr.store import Mode
-from pyterrier_mathamr.systems.formulas.edit_distance import EditDistanceReranker
+from pyterrier_mathamr.systems.edit_distance import EditDistanceReranker
 
 from .payload import TREES, TreePairs, TreePairsBuilder
 

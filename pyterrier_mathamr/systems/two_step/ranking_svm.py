@@ -13,8 +13,8 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import ConfigError, MathAMRWarning, require
 from pyterrier_mathamr._common.listwise import NothingToFitError
 from pyterrier_mathamr._common.parameters import Rule, between
-from pyterrier_mathamr.systems.formulas.formula_ltr.pairwise import Graded
-from pyterrier_mathamr.systems.formulas.formula_ltr.ranker import LinearRanker
+from pyterrier_mathamr.systems.formula_ltr.pairwise import Graded
+from pyterrier_mathamr.systems.formula_ltr.ranker import LinearRanker
 
 _Floats = npt.NDArray[np.float64]
 _POSITIVE = Rule("a number above 0", lambda value: between(0).holds(value) and value > 0)

@@ -14,7 +14,7 @@ from pyterrier_mathamr.experiments.artifacts import TANGENT
 from pyterrier_mathamr.experiments.measuring import Way
 from pyterrier_mathamr.experiments.search import FORMULA_DEPTH, distinct
 from pyterrier_mathamr.systems import TangentS
-from pyterrier_mathamr.systems.formulas.edit_distance import Combine, CostNames
+from pyterrier_mathamr.systems.edit_distance import Combine, CostNames
 from pyterrier_mathamr.systems.in_out import Combine as Together
 from pyterrier_mathamr.systems.in_out import Scale
 

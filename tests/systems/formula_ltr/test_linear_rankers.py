@@ -13,7 +13,7 @@ from pyterrier_mathamr._common.listwise import NothingToFitError, fit_listwise
 from pyterrier_mathamr.explain import AskedError
 from pyterrier_mathamr.fusion import RankerFileError, RankerNotFittedError
 from pyterrier_mathamr.systems import ListwiseRanker, NothingJudgedError, PairwiseRanker
-from pyterrier_mathamr.systems.formulas.formula_ltr import pairwise
+from pyterrier_mathamr.systems.formula_ltr import pairwise
 
 SIZES = [12, 1, 30, 7]
 

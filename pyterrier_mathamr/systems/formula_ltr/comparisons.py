@@ -19,8 +19,8 @@ import numpy.typing as npt
 from pyterrier_mathamr.formula import FormulaPair, FormulaTree
 from pyterrier_mathamr.formula.packed_trees import PackedTrees
 from pyterrier_mathamr.store import Rows
-from pyterrier_mathamr.systems.formulas.edit_distance import EditCosts, tree_edit_distances
-from pyterrier_mathamr.systems.formulas.tangent_s import align
+from pyterrier_mathamr.systems.edit_distance import EditCosts, tree_edit_distances
+from pyterrier_mathamr.systems.tangent_s import align
 
 from .matching import Matches, Numbered, match_labels, match_pairs
 

@@ -20,7 +20,7 @@ from pyterrier_mathamr.systems import (
     alignment_scores,
     tree_edit_distance,
 )
-from pyterrier_mathamr.systems.formulas.formula_ltr.features import scaled
+from pyterrier_mathamr.systems.formula_ltr.features import scaled
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "x^2+1", "x^2+y^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]

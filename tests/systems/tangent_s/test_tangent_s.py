@@ -14,7 +14,7 @@ from pyterrier_mathamr.formula import trees_from_latex
 from pyterrier_mathamr.sparse import PairOptions, TangentIndex
 from pyterrier_mathamr.store import UnknownIdError
 from pyterrier_mathamr.systems import FormulaTrees, NothingJudgedError, TangentS, alignment_scores
-from pyterrier_mathamr.systems.formulas.tangent_s import TANGENT_S_WEIGHTS
+from pyterrier_mathamr.systems.tangent_s import TANGENT_S_WEIGHTS
 
 LATEX = ["x^2+1", "y^2+1", "x^2", r"\frac{a}{b}", "y", r"\int_0^\infty e^{-x^2}\,dx", "x^2+y^2+1", "x^2+1", "f(x)=x+1"]
 POSTS = [{"docno": f"p{i}", "text": f"Let ${latex}$ be."} for i, latex in enumerate(LATEX)]
