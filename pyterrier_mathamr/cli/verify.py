@@ -41,7 +41,6 @@ def verify(paths: tuple[Path, ...], quiet: bool) -> None:
 def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     """Recognise what is at the path, and yield its faults."""
     from pyterrier_mathamr.model.in_out.files import DESCRIPTION as IN_OUT
-    from pyterrier_mathamr.model.joined.files import is_joined, joined_faults
     from pyterrier_mathamr.model.saving.files import model_faults
     from pyterrier_mathamr.store import META, Cache, NotBuiltError, OtherArtifactError, StoreError, faults
     from pyterrier_mathamr.store.saved import is_saved, saved_faults
@@ -70,7 +69,7 @@ def _faults(path: Path, *, verbose: bool) -> Iterator[MathAMRError]:
     elif (path / TWO_STEP).exists():
         yield from two_step_faults(path)
     elif (path / "config.json").exists():
-        yield from joined_faults(path) if is_joined(path) else model_faults(path)
+        yield from model_faults(path)
     elif (path / IN_OUT).exists():
         try:
             InOut.from_pretrained(path)

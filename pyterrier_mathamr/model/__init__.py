@@ -10,7 +10,6 @@
     variants/         what goes beyond the paper: text and bags as rows, weights in the score
     mathamr           `MathAMR`: configuration, vocabulary and weights
     saving/           models on disk: their files, where they are, equality by identity
-    joined/           several models as one, their rows side by side
     transformers      the same as stages of a PyTerrier pipeline
     in_out/           In+Out, a model of formulas alone: trees to a vector for each symbol
     training/         pairs and graphs to a `MathAMR`

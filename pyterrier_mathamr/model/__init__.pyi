@@ -22,7 +22,6 @@ from .errors import ModelNotFoundError as ModelNotFoundError
 from .errors import ShapeError as ShapeError
 from .errors import TrainingError as TrainingError
 from .errors import UnsafeModelError as UnsafeModelError
-from .joined.model import JoinedMathAMR as JoinedMathAMR
 from .loop import TrainingLoop as TrainingLoop
 from .loop import Validation as Validation
 from .loop import is_first as is_first

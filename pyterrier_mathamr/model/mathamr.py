@@ -18,7 +18,6 @@ from .config.config import MathAMRConfig
 from .encoder.in_batches import Embeddings, encode_in_batches
 from .inputs.devices import choose_device
 from .inputs.tensors import tensors_of, vocabulary_of
-from .joined.files import is_joined
 from .saving.files import (
     Manifest,
     model_faults,
@@ -88,10 +87,6 @@ class MathAMR(SavedModel):
             ModelFileError: a file is missing or damaged. UnsafeModelError: ``text_model`` is another path.
         """
         folder = find_folder(name_or_path)
-        if is_joined(folder):
-            from .joined.model import JoinedMathAMR
-
-            return JoinedMathAMR.opened(folder, text=text)
         manifest = read_manifest(folder)
         model = cls.__new__(cls)
         model.config, model._folder, model._manifest = manifest.config, folder.absolute(), manifest

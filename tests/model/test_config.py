@@ -100,6 +100,9 @@ def test_numbers_of_numpy_are_kept_as_plain_ones() -> None:
     ("option", "default", "other"),
     [
         ("aggregation", "mean", "attention"),
+        ("bag_counts", "linear", "logarithmic"),
+        ("bag_edges", 0, 64),
+        ("unknown_labels", 0, 8),
         ("formula_contrast", 0.0, 0.3),
         ("sentence_dropout", 0, 0.2),
         ("subexpression", 0.0, 0.3),

@@ -73,7 +73,7 @@ def test_a_name_on_the_hub_is_fetched_with_its_three_files_alone(model, folder, 
     monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
     assert MathAMR.from_pretrained("hf:someone/model") == model
     names = ["config.json", "vocabulary.json.gz", "weights.safetensors"]
-    assert asked == [("someone/model", sorted([*names, *(f"part-*/{name}" for name in names)]))]
+    assert asked == [("someone/model", names)]
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError("no connection\nmore"), ValueError("not a name")])
@@ -190,6 +190,14 @@ def test_an_unknown_name_lists_what_there_is(tmp_path, monkeypatch) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelNotFoundError, match=r"neither a folder with a config\.json"):
         MathAMR.from_pretrained(tmp_path / "empty")
+
+
+def test_a_model_that_is_no_longer_bundled_says_what_to_take_and_build_again(folder) -> None:
+    with pytest.raises(ModelNotFoundError, match=r"mathamr-plus-small.*Take mathamr-plus-mini.*`mathamr build`"):
+        MathAMR.from_pretrained("mathamr-plus-small")
+    (folder / "config.json").write_text('{"format": 2, "parts": [], "score": {}}')
+    with pytest.raises(ModelFileError, match=r"models joined.*a bundled model"):
+        MathAMR.from_pretrained(folder)
 
 
 def test_a_copy_of_a_model_in_half_precision_is_the_same_model(model, tmp_path) -> None:

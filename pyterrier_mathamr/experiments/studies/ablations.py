@@ -64,20 +64,6 @@ _BEST_BAGS: dict[str, Any] = {
     "temperature": 0.04,
     "learning_rate": 1e-3,
 }
-_EXACT_BAGS: dict[str, Any] = {
-    **_BEST_BAGS,
-    "bag_counts": "logarithmic",
-    "bag_edges": 6144,
-    "vocabulary_size": 6144,
-    "unknown_labels": 1536,
-    "layers": 0,
-    "hidden": 384,
-    "projection": 384,
-    "edge_dropout": 0.4,
-    "epochs": 5,
-    "learning_rate": 3e-4,  # at 1e-3 the table of edges learns the training pairs by heart
-}
-_EXACT_BAGS_FIRST: dict[str, Any] = {**_EXACT_BAGS, "first_epochs": 3, "epochs": 6}
 _BEST_TEXT: dict[str, Any] = {
     "features": "text",
     "kind_means": True,
@@ -90,9 +76,6 @@ _BEST_TEXT: dict[str, Any] = {
 _OLD_TEXT = {**_BEST_TEXT, "kind_means": False}
 _FITTED = Recipe(fitted=True)
 _FITTED_COLLECTION = Recipe(pairs="collection", fitted=True)
-
-OUTSIDE_FIRST = "bags with edges, outside first"
-"""The condition that is the second part of ``mathamr-plus-small``."""
 
 ABLATIONS = (
     _listed("ablation/layers", "Message passing", *_LAYERS),
@@ -164,8 +147,6 @@ ABLATIONS = (
         "Without a text encoder at query time",
         condition("bags", _FITTED_COLLECTION, **_BEST_BAGS),
         condition("bags, layers = 0", _FITTED_COLLECTION, **{**_BEST_BAGS, "layers": 0}),
-        condition("bags with edges", _FITTED_COLLECTION, **_EXACT_BAGS),
-        condition(OUTSIDE_FIRST, Recipe(pairs="first", fitted=True), **_EXACT_BAGS_FIRST),
         condition("words", _FITTED, **_BEST_LOOKUP),
         condition("words, layers = 0", _FITTED, **{**_BEST_LOOKUP, "layers": 0}),
     ),

@@ -40,7 +40,6 @@ FIRST_VIRTUAL_ID = 2
 RESERVED_NODES = ("[UNK]", "[MASK]", *(f"VIRTUAL_{kind.name}" for kind in VirtualKind))
 SPECIAL_NODES = (*RESERVED_NODES, FORMULA, URL, UNKNUM_INT, UNKNUM_DEC, UNKNUM_RAT)
 UNKNOWN_ROLE = ":unknown"
-_UNKNOWN = "[UNKNOWN_"
 SPECIAL_ROLES = (UNKNOWN_ROLE, *VIRTUAL_ROLES)
 
 _MOST_ROLES = 16_000  # relation ids, inverses included, fit int16
@@ -64,7 +63,6 @@ class Vocabulary:
     _ids: Mapping[str, int] = field(init=False, compare=False, repr=False)
     _roles: Mapping[str, int] = field(init=False, compare=False, repr=False)
     _known: tuple[dict[str, int], ...] = field(init=False, compare=False, repr=False)
-    _unknown: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         roles = self.relations[::2]
@@ -80,7 +78,6 @@ class Vocabulary:
             "_ids": {label: i for i, label in enumerate(self.nodes[first:], first)},
             "_roles": {role: 2 * i for i, role in enumerate(roles)},
             "_known": ({}, {}, {}, {}),
-            "_unknown": sum(label.startswith(_UNKNOWN) for label in self.nodes),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -99,7 +96,6 @@ class Vocabulary:
         size: int = 20_000,
         min_number_count: int = 5,
         min_role_count: int = 5,
-        unknown: int = 0,
     ) -> Vocabulary:
         """Count and number the labels and roles of graphs, independently of the order of the graphs.
 
@@ -109,8 +105,6 @@ class Vocabulary:
             min_number_count: less frequent numbers share the three UNKNUM ids.
             min_role_count: less frequent roles are unknown: a few long posts and wide matrices add hundreds of rare
                 roles, such as ``:snt200``, without a gain (docs/ablations.md). The paper keeps every role (1).
-            unknown: how many of the ids are for labels that are not kept, each of which has one by its hash; with 0
-                they share ``[UNK]``.
         """
         labels, roles = count_labels(graphs)
         counts: Counter[str] = Counter()
@@ -120,20 +114,17 @@ class Vocabulary:
         kept = [
             text
             for text in ranked
-            if text not in SPECIAL_NODES
-            and not text.startswith(_UNKNOWN)
-            and (counts[text] >= min_number_count or number_token(text) is None)
+            if text not in SPECIAL_NODES and (counts[text] >= min_number_count or number_token(text) is None)
         ]
         common = sorted(
             (role for role in roles if roles[role] >= min_role_count), key=lambda role: (-roles[role], role)
         )[:_MOST_ROLES]
         names = [*SPECIAL_ROLES, *sorted(role for role in common if role not in SPECIAL_ROLES)]
         relations = tuple(name for role in names for name in (role, role + "*"))
-        shared = [f"{_UNKNOWN}{i}]" for i in range(unknown)]
-        return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES) - unknown, 0)], *shared), relations)
+        return cls((*SPECIAL_NODES, *kept[: max(size - len(SPECIAL_NODES), 0)]), relations)
 
     def node_id(self, label: str, kind: NodeKind) -> int:
-        """Look up a label of a kind of node: its id, else that of its type of number, else one of unknown labels."""
+        """Look up a label of a kind of node: its id, else that of its type of number, else that of unknown labels."""
         known = self._known[kind]
         found = known.get(label)
         if found is None:
@@ -141,19 +132,10 @@ class Vocabulary:
             found = self._ids.get(text)
             if found is None:
                 token = number_token(text)
-                found = self._unknown_id(text) if token is None else self._ids[token]
+                found = UNK_ID if token is None else self._ids[token]
             if len(known) < _CACHE_LIMIT:
                 known[label] = found
         return found
-
-    def _unknown_id(self, text: str) -> int:
-        if not self._unknown:
-            return UNK_ID
-        return len(self.nodes) - 1 - zlib.crc32(text.encode("utf-8", "surrogatepass")) % self._unknown
-
-    def is_unknown(self, number: int) -> bool:
-        """Tell whether an id is that of ``[UNK]`` or one that unknown labels share."""
-        return number == UNK_ID or number >= len(self.nodes) - self._unknown
 
     def node_ids(self, labels: Sequence[str], kinds: Sequence[NodeKind]) -> list[int]:
         """Look up the labels of a whole graph; see :meth:`node_id`."""
@@ -176,7 +158,7 @@ class Vocabulary:
     def coverage(self, graphs: Iterable[MathAMRGraph]) -> float:
         """Compute the share of nodes whose label is known, from 0 to 1; 1 without graphs."""
         labels, _ = count_labels(graphs)
-        unknown = sum(count for (label, kind), count in labels.items() if self.is_unknown(self.node_id(label, kind)))
+        unknown = sum(count for (label, kind), count in labels.items() if self.node_id(label, kind) == UNK_ID)
         total = sum(labels.values())
         return 1 - unknown / total if total else 1.0
 
@@ -196,7 +178,7 @@ class Vocabulary:
         found = [""] * len(self.nodes)
         for (number, label), _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
             found[number] = found[number] or label
-        return ["" if self.is_unknown(number) else label for number, label in enumerate(found)]
+        return ["" if number == UNK_ID else label for number, label in enumerate(found)]
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, compressed for a name in ``.gz``; the same bytes each time."""

@@ -22,13 +22,6 @@ def check_together(config: MathAMRConfig) -> None:
         (config.auxiliary != "none" and not hierarchy, "auxiliary", f"'none' with {nodes}"),
         (bags and text.features != "words", "word_residual", f"False with features={text.features!r}"),
         (bags and not hierarchy, "word_residual", f"False with {nodes}"),
-        (text.bag_counts != "linear" and not bags, "bag_counts", "'linear' without word_residual"),
-        (text.bag_edges > 0 and not bags, "bag_edges", "0 without word_residual"),
-        (
-            config.vocabulary.unknown_labels >= config.vocabulary.vocabulary_size,
-            "unknown_labels",
-            "below vocabulary_size",
-        ),
         (text.formula_vectors != "none" and not bags, "formula_vectors", "'none' without word_residual"),
         (
             text.text_context != "windows" and text.features != "text",

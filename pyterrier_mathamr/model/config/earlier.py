@@ -9,11 +9,14 @@ from pyterrier_mathamr._common.errors import ConfigError
 
 _REMOVED: dict[str, Any] = {
     "aggregation": "mean",
+    "bag_counts": "linear",
+    "bag_edges": 0,
     "formula_contrast": 0.0,
     "sentence_dropout": 0.0,
     "subexpression": 0.0,
     "text_concepts": False,
     "text_rows": "all",
+    "unknown_labels": 0,
 }
 """Options of earlier releases without effect (docs/ablations.md) or use, with the default that stored models have."""
 

@@ -19,7 +19,6 @@ Features = Literal["lookup", "words", "text"]
 WordVectors = Literal["input", "encoded"]
 TextContext = Literal["windows", "alone", "passages"]
 FormulaVectors = Literal["none", "in-out-mini"]
-BagCounts = Literal["linear", "logarithmic"]
 
 
 def _finite(value: Any) -> bool:
@@ -145,9 +144,6 @@ class TextOptions(Options):
         word_residual: with ``words``, rows are projected sums of the label vectors of their nodes, weighted by inverse
             document frequency at first, plus, with a learned weight that starts at 0, what the graph adds; see
             :class:`~pyterrier_mathamr.model.WordBags`. With ``layers=0`` only the sums are left.
-        bag_counts: with ``word_residual``, how often a label counts that occurs n times in a row: n, or 1 + ln n.
-        bag_edges: with ``word_residual``, the labelled edges of formulas (``label|edge|label``) are in the sums, too,
-            each with one of this many vectors, chosen by a hash; 0 leaves them out.
         formula_vectors: with ``word_residual``, rows of formulas also start from the vectors of this bundled model of
             In+Out, trained on formulas alone: the mean over the nodes of their graphs, projected to
             ``projection`` numbers; neither is trained further.
@@ -160,8 +156,6 @@ class TextOptions(Options):
     text_residual: bool = True
     word_vectors: WordVectors = "input"
     word_residual: bool = False
-    bag_counts: BagCounts = "linear"
-    bag_edges: Natural = 0
     formula_vectors: FormulaVectors = "none"
 
 
@@ -221,14 +215,11 @@ class VocabularyOptions(Options):
 
     Attributes:
         vocabulary_size: most frequent node labels kept.
-        unknown_labels: how many of these ids are for labels that are not kept, each of which has one by a hash, so that
-            a rare name is told from most others; with 0 they share one id.
         min_number_count: rarer numbers become one token.
         min_role_count: rarer roles become one unknown relation. A few long posts and wide matrices have more than a
             thousand roles of their own (``:snt100``, ``:op80``), each of which costs a matrix. The paper keeps all (1).
     """
 
     vocabulary_size: Count = 20_000
-    unknown_labels: Natural = 0
     min_number_count: Count = 5
     min_role_count: Count = 5

@@ -27,7 +27,6 @@ def vocabulary_of(graphs: Iterable[MathAMRGraph], config: MathAMRConfig) -> Voca
         size=config.vocabulary.vocabulary_size,
         min_number_count=config.vocabulary.min_number_count,
         min_role_count=config.vocabulary.min_role_count,
-        unknown=config.vocabulary.unknown_labels,
     )
 
 

@@ -36,6 +36,9 @@ FORMAT_VERSION = 1
 OLDEST_READABLE_VERSION = 1
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json.gz", "weights.safetensors"
 
+_JOINED = 2  # the format of models joined, of one earlier release
+_INSTEAD = "Use one of its parts, or a bundled model, and build the index again with it."
+
 LARGEST_CONFIG = 1 << 20
 """Bytes; real ones have 2,000."""
 
@@ -96,6 +99,8 @@ def read_manifest(folder: Path) -> Manifest:
         version = content["format"]
         readable = range(OLDEST_READABLE_VERSION, FORMAT_VERSION + 1)
         if version not in readable:
+            if version == _JOINED:
+                raise ModelFileError(path, "several models joined, which this release does not read", _INSTEAD)
             problem = f"model format {version!r}, but this release reads {readable[0]} to {readable[-1]}"
             raise ModelFileError(path, problem, "Install the release that wrote it, or a later one.")
         config = MathAMRConfig.from_dict(stored_options(dict(content["config"])))

@@ -15,6 +15,13 @@ HUB = "hf:"
 BUNDLED = Path(__file__).parent.parent.parent / "data" / "models"
 
 
+_REMOVED = {
+    "mathamr-plus-small": "it is no longer bundled, as it ranked below BM25 on topics that did not choose it. Take "
+    "mathamr-plus-mini, or mathamr-plus-text with a text encoder, and build again what was built with it, by `mathamr "
+    "index` or `mathamr build`",
+}
+
+
 def find_folder(name: str | Path) -> Path:
     """Find a model's folder by bundled name, path or name on the hub."""
     if str(name).startswith(HUB):
@@ -22,6 +29,8 @@ def find_folder(name: str | Path) -> Path:
     for folder in (Path(name), BUNDLED / name):
         if (folder / CONFIG).is_file():
             return folder
+    if advice := _REMOVED.get(str(name)):
+        raise ModelNotFoundError(str(name), advice)
     bundled = ", ".join(bundled_models()) or "none is installed"
     known = f"it is neither a folder with a {CONFIG} nor one of the bundled models ({bundled})"
     raise ModelNotFoundError(
@@ -55,11 +64,10 @@ def folder_name(folder: Path | None) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    """Fetch the files of a model, or of each part of a joined one, from the hub or its cache."""
+    """Fetch the files of a model from the hub or its cache."""
     hub = require("huggingface_hub", "hub")
     try:
-        patterns = [folder + file for folder in ("", "part-*/") for file in (CONFIG, VOCABULARY, WEIGHTS)]
-        return Path(hub.snapshot_download(name, allow_patterns=patterns))
+        return Path(hub.snapshot_download(name, allow_patterns=[CONFIG, VOCABULARY, WEIGHTS]))
     except (OSError, ValueError) as error:  # the bases of its errors: of the connection, of the answer, of the name
         problem = str(error).strip().partition("\n")[0]
         fix = "Check the name and the connection; without one, give the path of a copy"

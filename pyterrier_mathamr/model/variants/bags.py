@@ -2,8 +2,7 @@
 
 ::
 
-    b = Σ f(n) label vector, over the labels that occur n times in the row's content nodes;  f(n) = n or 1 + ln n
-        + Σ f(n) edge vector, over the labelled edges of its formulas (``bag_edges``)
+    b = Σ n label vector, over the labels that occur n times in the row's content nodes;
         of a document: over the nodes of all its formulas and sentences
     row = unit(P b) + s_k unit(z)                    z: what the graph makes of it; s_k starts at 0
 
@@ -11,10 +10,6 @@ The length of a label's vector is its weight, and starts as its inverse document
 directions of the training posts' bags without the first few, which all posts have in common (Arora et al., ICLR 2017;
 Mu and Viswanath, ICLR 2018). So at step 0 a row is a weighted average of word vectors, and what training adds to it is
 small; the two layers of the projection head would leave nothing of the word vectors' geometry.
-
-An edge is ``label|edge|label`` of an operator or layout tree: what
-makes two formulas alike is more often an edge that they share than a symbol. Edges are too many for vectors of their
-own, so each has one of a table by its hash; these start at random, which keeps different edges apart.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name torch's own documentation uses
 from torch import Tensor, nn
@@ -42,23 +36,21 @@ _AT_ONCE = 256
 
 
 class WordBags(nn.Module):
-    """P and s of the equations above, and the vectors of edges.
+    """P and s of the equations above.
 
     Args:
-        config: ``hidden`` d, ``projection`` d_p, ``layers``, ``bag_counts`` and ``bag_edges``.
+        config: ``hidden`` d, ``projection`` d_p and ``layers``.
     """
 
     def __init__(self, config: MathAMRConfig) -> None:
         super().__init__()
         self.project = nn.Linear(config.hidden, config.projection, bias=False)
-        self.logarithmic = config.text.bag_counts == "logarithmic"
-        self.edges = nn.Parameter(torch.zeros(config.text.bag_edges, config.hidden)) if config.text.bag_edges else None
         if config.layers:
             self.share = nn.Parameter(torch.zeros(len(VirtualKind)))
 
     def forward(self, labels: Tensor, batch: GraphBatch) -> Tensor:
         """Compute unit(P b) from the vector of each label: float ``[num_labels, d]`` to ``[r, d_p]``."""
-        return F.normalize(self.project(bags_of(labels, batch, self.edges, logarithmic=self.logarithmic)), dim=1)
+        return F.normalize(self.project(bags_of(labels, batch)), dim=1)
 
 
 class BagsAlone(nn.Module):
@@ -96,27 +88,16 @@ def _formula_vectors(config: MathAMRConfig) -> FormulaVectors | None:
     return FormulaVectors(config) if config.text.formula_vectors != "none" else None
 
 
-def bags_of(labels: Tensor, batch: GraphBatch, edges: Tensor | None = None, *, logarithmic: bool = False) -> Tensor:
-    """Sum the vectors of the labels, and of the edges, of each row."""
+def bags_of(labels: Tensor, batch: GraphBatch) -> Tensor:
+    """Sum the vectors of the labels of each row, the document's over the nodes of all formulas and sentences."""
     node, row = _members(batch)
-    bags = _sums(labels, batch.nodes[node], row, batch, logarithmic)
-    if edges is not None:
-        bags = bags + _sums(edges, *edge_terms(batch, node, row, len(edges)), batch, logarithmic)
-    return bags
-
-
-def edge_terms(batch: GraphBatch, node: Tensor, row: Tensor, buckets: int) -> tuple[Tensor, Tensor]:
-    """Find the labelled edges of formulas, those to the roots of their trees included, without masked nodes."""
-    formula_of = torch.full_like(batch.nodes, -1)
-    formula = batch.kinds[row] == VirtualKind.FORMULA
-    formula_of[node[formula]] = row[formula]
-    source, target = batch.edge_index
-    formula = formula_of[target]
-    kept = (formula >= 0) & ~batch.is_virtual[source] & (batch.edge_type % 2 == 0)  # odd: an inverse
-    kept &= (batch.nodes[source] != MASK_ID) & (batch.nodes[target] != MASK_ID)
-    source, target, role = batch.nodes[source[kept]], batch.nodes[target[kept]], batch.edge_type[kept]
-    hashed = source * 2654435761 + target * 2246822519 + role * 3266489917
-    return (hashed ^ (hashed >> 15) ^ (hashed >> 29)) % buckets, formula[kept]
+    post = torch.repeat_interleave(torch.arange(len(batch), device=row.device), batch.offsets.diff())  # [r]
+    document = batch.offsets[1:] - 1
+    rows, counts = torch.unique(
+        torch.cat([row, document[post[row]]]) * len(labels) + batch.nodes[node].repeat(2), return_counts=True
+    )
+    starts = torch.searchsorted(rows, torch.arange(len(post), device=row.device) * len(labels))
+    return F.embedding_bag(rows % len(labels), labels, starts, mode="sum", per_sample_weights=counts.to(labels.dtype))
 
 
 def _members(batch: GraphBatch) -> tuple[Tensor, Tensor]:
@@ -127,56 +108,21 @@ def _members(batch: GraphBatch) -> tuple[Tensor, Tensor]:
     return node, lower[row]
 
 
-def _sums(vectors: Tensor, terms: Tensor, row: Tensor, batch: GraphBatch, logarithmic: bool) -> Tensor:
-    """Sum the vectors of terms for each row, and for the document's row of each graph."""
-    post = torch.repeat_interleave(torch.arange(len(batch), device=row.device), batch.offsets.diff())  # [r]
-    document = batch.offsets[1:] - 1
-    rows, counts = torch.unique(
-        torch.cat([row, document[post[row]]]) * len(vectors) + terms.repeat(2), return_counts=True
-    )
-    starts = torch.searchsorted(rows, torch.arange(len(post), device=row.device) * len(vectors))
-    weights = counts.to(vectors.dtype)
-    if logarithmic:
-        weights = 1 + weights.log()
-    return F.embedding_bag(rows % len(vectors), vectors, starts, mode="sum", per_sample_weights=weights)
-
-
 def weighted_labels(vectors: Tensor, tensors: Sequence[GraphTensors], seed: int) -> Tensor:
     """Scale each label's vector to the length of its inverse document frequency, log((m + 1) / (df + ½))."""
     posts = np.zeros(len(vectors), dtype=np.int64)
     for post in tensors:
         posts[np.unique(post.nodes)] += 1
-    drawn = _drawn(vectors.shape, seed)
-    weighted = torch.where((vectors == 0).all(1, keepdim=True), drawn, vectors) * _rarity(posts, len(tensors))
+    drawn = F.normalize(torch.randn(vectors.shape, generator=torch.Generator().manual_seed(seed)), dim=1)
+    rarity = torch.from_numpy(np.log((len(tensors) + 1) / (posts + 0.5))).float().clamp_min(0).unsqueeze(1)
+    weighted = torch.where((vectors == 0).all(1, keepdim=True), drawn, vectors) * rarity
     weighted /= weighted.norm(dim=1).mean().clamp_min(torch.finfo(torch.float32).tiny)
     weighted[MASK_ID] = _MASKED * drawn[MASK_ID]
     return weighted
 
 
-def weighted_edges(shape: tuple[int, int], tensors: Sequence[GraphTensors], seed: int) -> Tensor:
-    """Draw the vectors of edges, as long as their hash is rare: float32 of ``shape``, of mean length 1."""
-    posts = np.zeros(shape[0], dtype=np.int64)
-    for post in tensors:
-        batch = collate([post])
-        posts[np.unique(edge_terms(batch, *_members(batch), shape[0])[0].numpy())] += 1
-    weighted = _drawn(shape, seed + 1) * _rarity(posts, len(tensors))
-    weighted /= weighted.norm(dim=1).mean().clamp_min(torch.finfo(torch.float32).tiny)
-    return weighted
-
-
-def bag_blocks(
-    labels: Tensor, tensors: Sequence[GraphTensors], edges: Tensor | None = None, *, logarithmic: bool = False
-) -> Iterator[tuple[Tensor, Tensor]]:
+def bag_blocks(labels: Tensor, tensors: Sequence[GraphTensors]) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the unit bags of some posts at a time, float32 ``[r, d]``, and their kinds, int64 ``[r]``."""
     for start in range(0, len(tensors), _AT_ONCE):
         batch = collate(tensors[start : start + _AT_ONCE])
-        yield F.normalize(bags_of(labels, batch, edges, logarithmic=logarithmic), dim=1), batch.kinds
-
-
-def _drawn(shape: tuple[int, ...], seed: int) -> Tensor:
-    return F.normalize(torch.randn(shape, generator=torch.Generator().manual_seed(seed)), dim=1)
-
-
-def _rarity(posts: npt.NDArray[np.int64], total: int) -> Tensor:
-    """Compute the inverse document frequency of terms that are in ``posts`` of ``total`` posts: ``[terms, 1]``."""
-    return torch.from_numpy(np.log((total + 1) / (posts + 0.5))).float().clamp_min(0).unsqueeze(1)
+        yield F.normalize(bags_of(labels, batch), dim=1), batch.kinds

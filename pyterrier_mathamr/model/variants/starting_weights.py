@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from pyterrier_mathamr.graph import GraphTensors, MathAMRGraph, VirtualKind, Vocabulary
 from pyterrier_mathamr.model.config.config import MathAMRConfig
 
-from .bags import COMMON, bag_blocks, weighted_edges, weighted_labels
+from .bags import COMMON, bag_blocks, weighted_labels
 from .formula_rows import WIDTH
 from .network import network
 from .text import TextEncoder
@@ -44,12 +44,7 @@ def starting_weights(
     if options.word_residual:
         posts = list(tensors)
         labels = weighted_labels(found["initial.labels.weight"], posts, config.training.seed)
-        edges = None
-        if options.bag_edges:
-            shape = options.bag_edges, config.hidden
-            edges = found["bags.edges"] = weighted_edges(shape, posts, config.training.seed)
-        logarithmic = options.bag_counts == "logarithmic"
-        moment = _mean_moment(bag_blocks(labels, posts, edges, logarithmic=logarithmic), config.hidden)
+        moment = _mean_moment(bag_blocks(labels, posts), config.hidden)
         found["initial.labels.weight"] = labels
         found["bags.project.weight"] = principal_directions(moment, config.projection, skip=COMMON)
         if options.formula_vectors != "none":

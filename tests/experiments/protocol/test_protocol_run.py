@@ -16,7 +16,6 @@ from pyterrier_mathamr.experiments.protocol import LEARNED, Fitted, Learned, Tra
 from pyterrier_mathamr.experiments.protocol.overview import MB, MS, OVERVIEW, PARTS
 from pyterrier_mathamr.experiments.protocol.pictures import draw_systems
 from pyterrier_mathamr.experiments.protocol.systems.catalogue import SHIPPED, WEIGHED, chosen_systems
-from pyterrier_mathamr.experiments.protocol.systems.ensembles import WITH_SMALL
 from pyterrier_mathamr.experiments.protocol.tables import CHOSEN, CROSSED, FOLDS, KNOWN, LINKED, TESTS
 from pyterrier_mathamr.experiments.search import BM25, COLBERT, DOC_VN, FUSION, SINGLE, TASK1
 from pyterrier_mathamr.experiments.studies.tables import MAIN
@@ -55,7 +54,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
             "bm25 with questions",
             "IN+OUT BY BEST FORMULA + bm25",
             *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
-            WITH_SMALL,
         ]
         return run_protocol(collection, folder / "work", systems=names, model="mathamr-plus-mini", verbose=False)
 
@@ -76,8 +74,6 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
         "In+Out by best formula",
         f"In+Out by best formula + {BM25}",
         *(name for name in LEARNED if name == "Ensemble" or name.startswith("Ensemble without")),
-        "mathamr-plus-small",
-        WITH_SMALL,
         WEIGHED,
     ]
     for caption in (CROSSED, FOLDS):
@@ -88,14 +84,6 @@ def test_every_system_is_measured_once_for_each_topic(report: Report) -> None:
     table = report.tables[CROSSED].set_index("name")
     assert table.loc[SHIPPED, MAIN] == pytest.approx(0.7945, abs=0.01)
     assert table.loc[SHIPPED, f"{SHORT} 2020"] == table.loc[SHIPPED, f"{SHORT} 2022"]
-
-
-def test_the_joined_model_is_a_part_beside_the_model_of_the_report(report: Report) -> None:
-    table = report.tables[OVERVIEW].set_index("name")
-    assert table.loc["mathamr-plus-small", MAIN] != table.loc[COLBERT, MAIN]
-    assert table.loc["mathamr-plus-small", MB] > 2 * table.loc[COLBERT, MB]  # 512 numbers a row in place of 128
-    chosen = report.tables[CHOSEN].set_index("system")["chosen"]
-    assert "weight of mathamr-plus-small" in chosen[WITH_SMALL].iloc[0]
 
 
 def test_the_error_is_the_standard_error_over_topics(report: Report) -> None:

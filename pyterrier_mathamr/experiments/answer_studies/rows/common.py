@@ -17,7 +17,6 @@ from pyterrier_mathamr.model import MathAMR
 from .text_vectors import MINI_LM, single_vectors, token_vectors
 
 TEXT_MODEL = "mathamr-plus-text"
-SMALL_MODEL = "mathamr-plus-small"
 
 
 def _bm25(parts: AnswerParts) -> pt.Transformer:
@@ -35,11 +34,6 @@ def text_model(parts: AnswerParts) -> MathAMR:
     return parts.once((TEXT_MODEL, parts.live), load)
 
 
-def _small_model(parts: AnswerParts) -> MathAMR:
-    """Open the two bundled models that are joined, which need no text encoder."""
-    return parts.once(SMALL_MODEL, lambda: MathAMR.from_pretrained(SMALL_MODEL))
-
-
 def _virtual_nodes(name: str, model_of: Callable[[AnswerParts], MathAMR], parts: AnswerParts) -> pt.Transformer:
     """Rank by MaxSim of the virtual nodes of a bundled model, the graphs of topics taken from the work folder."""
     shared, model = parts.shared, model_of(parts)
@@ -53,8 +47,6 @@ BM25_ROW = AnswerRow(BM25, _bm25)
 SINGLE_ROW = AnswerRow("MiniLM single vector", single_vectors, settings={"model": MINI_LM})
 TOKEN_ROW = AnswerRow("MiniLM token MaxSim, untrained", token_vectors, settings={"model": MINI_LM})
 MATHAMR_ROW = AnswerRow(TEXT_MODEL, partial(_virtual_nodes, TEXT_MODEL, text_model))
-SMALL_ROW = AnswerRow(SMALL_MODEL, partial(_virtual_nodes, SMALL_MODEL, _small_model))
-"""Only in the protocol: it is no baseline of the other systems' studies."""
 
 COMMON_ROWS = (BM25_ROW, SINGLE_ROW, TOKEN_ROW, MATHAMR_ROW)
 """Those of every study; the random order is added when the tables are made."""

@@ -11,7 +11,7 @@ import pandas as pd
 from pyterrier_mathamr._common.errors import BrokenExtraError, ConfigError, MissingExtraError
 from pyterrier_mathamr.experiments.answer_studies import AnswerParts, AnswerRow
 from pyterrier_mathamr.experiments.answer_studies.rows.best_formula import IN_OUT_ROW
-from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW, SMALL_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW
 from pyterrier_mathamr.experiments.answer_studies.rows.with_question import QUESTION_ROWS
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM
 from pyterrier_mathamr.experiments.protocol.costs import Cost, cost_of, kept_cost
@@ -28,7 +28,7 @@ from .strategies import SHIPPED, ModelSystems
 
 PLUS = " + "
 
-_MORE = (IN_OUT_ROW, SMALL_ROW, MATHAMR_ROW, *QUESTION_ROWS, QQSIM)
+_MORE = (IN_OUT_ROW, MATHAMR_ROW, *QUESTION_ROWS, QQSIM)
 ROWS: Mapping[str, AnswerRow] = {**ANSWER_SYSTEMS, **{row.name: row for row in _MORE}}
 WEIGHED = f"{FUSION}, weight of validation questions"
 """The fusion of Task 1: nothing is chosen on judged topics."""

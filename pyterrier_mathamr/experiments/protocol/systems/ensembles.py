@@ -9,7 +9,7 @@ import pandas as pd
 from pyterrier_mathamr.experiments.answer_studies.colbert import COLBERT_ROW
 from pyterrier_mathamr.experiments.answer_studies.marf import MARF
 from pyterrier_mathamr.experiments.answer_studies.rows.best_formula import IN_OUT_ROW
-from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW, SMALL_ROW, TOKEN_ROW
+from pyterrier_mathamr.experiments.answer_studies.rows.common import MATHAMR_ROW, TOKEN_ROW
 from pyterrier_mathamr.experiments.answer_studies.rows.structural import STRUCTURAL_ROW
 from pyterrier_mathamr.experiments.answer_studies.rows.with_question import QUESTION_ROWS, TITLES_ROW
 from pyterrier_mathamr.experiments.answer_studies.two_step.rows import QQSIM, TANGENT
@@ -25,9 +25,6 @@ PLAIN = (BM25, COLBERT, TANGENT.name)
 """Words, graphs and formulas: what needs no extra."""
 QUESTIONS = (*(row.name for row in QUESTION_ROWS), QQSIM.name)
 """Parts that read the question of an answer."""
-SMALL = (BM25, SMALL_ROW.name)
-"""Words and graphs, the latter by the two bundled models that are joined: what needs no extra and no formula index."""
-WITH_SMALL = f"Ensemble of {' and '.join(SMALL)}"
 EVERY = (*PLAIN, MATHAMR_ROW.name, TOKEN_ROW.name, COLBERT_ROW.name, MARF.name, STRUCTURAL_ROW.name, *QUESTIONS)
 THREADS = (BM25, MATHAMR_ROW.name, TITLES_ROW.name, QQSIM.name)
 """Words, text, text with the title of its question, and similar questions: four that were picked among all by what they
@@ -52,7 +49,7 @@ def ensemble(name: str, parts: tuple[str, ...]) -> Learned:
 
 def ensembles() -> dict[str, Learned]:
     """Define those of a report: each whole, then without each of its parts."""
-    found = {name: ensemble(name, parts) for name, parts in {**_WHOLE, WITH_SMALL: SMALL}.items()}
+    found = {name: ensemble(name, parts) for name, parts in _WHOLE.items()}
     for name, (whole, left_out) in ABLATIONS.items():
         found[name] = ensemble(name, tuple(part for part in _WHOLE[whole] if part != left_out))
     return found

@@ -1,1 +1,0 @@
-"""Several models as one: the rows of each, side by side."""
